@@ -53,16 +53,10 @@ def accuracy(model: nn.Module, data: TensorDataset) -> float:
     return right
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=12)
-    args = parser.parse_args()
-    start = time.perf_counter()
-    taeda.manual_seed(0)
-    train, held_out = load()
-    model = Network()
+def fit(model: nn.Module, train: TensorDataset, held_out: TensorDataset, epochs: int) -> None:
+    """Train ``model`` and print a line an epoch."""
     optimizer = taeda.optim.AdamW(model.parameters(), lr=2e-3)
-    for epoch in range(1, args.epochs + 1):
+    for epoch in range(1, epochs + 1):
         total = 0.0
         for pictures, labels in DataLoader(train, batch_size=64, shuffle=True):
             loss = F.cross_entropy(model(pictures), labels)
@@ -71,6 +65,17 @@ def main() -> None:
             optimizer.step()
             total += loss.item() * len(labels)
         print(f"epoch {epoch:2}: loss {total / len(train):.4f}, held-out accuracy {accuracy(model, held_out):.2%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=12)
+    args = parser.parse_args()
+    start = time.perf_counter()
+    taeda.manual_seed(0)
+    train, held_out = load()
+    model = Network()
+    fit(model, train, held_out, args.epochs)
     print(f"{time.perf_counter() - start:.1f} s")
     print(f"held-out accuracy: {accuracy(model, held_out):.2%}")
 

@@ -345,3 +345,10 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
     if code == query.code:
         return dq, dk, dv
     return tuple([x.to(query.dtype) for x in (dq, dk, dv)])
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {
+    "zero_lines": <size_t><void*>zero_lines,
+    "in_slot": <size_t><void*>in_slot,
+}

@@ -562,3 +562,11 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
     if is_last_depthwise(g, x, y, 1, m):
         return depthwise_last_gradient(g, x, y, 1)
     return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {
+    "turn_groups": <size_t><void*>turn_groups,
+    "zero_lines": <size_t><void*>zero_lines,
+    "in_slot": <size_t><void*>in_slot,
+}

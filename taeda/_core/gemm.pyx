@@ -822,3 +822,11 @@ cdef kernel_t find_inner(int code, bint conjugated) except NULL:
     else:
         _inner[code] = <kernel_t>address
     return <kernel_t>address
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {
+    "sum_nothing": <size_t><void*>sum_nothing,
+    "take_apart": <size_t><void*>take_apart,
+    "join_parts": <size_t><void*>join_parts,
+}

@@ -634,3 +634,7 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
     if t is not target:
         copy_into(target, t)
     return True
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {"write_range": <size_t><void*>write_range}

@@ -688,3 +688,10 @@ def repeat_each(Tensor input, int64_t repeats, dim):
     sizes[at + 1], strides[at + 1], source[at + 1] = repeats, out.strides[at], 0
     copy_into(alias_tensor(out, n + 1, sizes, strides, 0), alias_tensor(input, n + 1, sizes, source, 0))
     return out
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {
+    "turn_piece": <size_t><void*>turn_piece,
+    "copy_rows": <size_t><void*>copy_rows,
+}

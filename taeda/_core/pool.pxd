@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from .memory cimport is_planning, planners
-from .recorder cimport note_launch
+from .recorder cimport is_dry, note_launch
 
 # The kernel ABI (see taeda/kernels/ir.py).
 ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
@@ -19,14 +19,15 @@ cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, i
     """Run ``fn`` over [0, total): the one way to a kernel for whoever holds the GIL.
 
     The GIL is given up while the kernel runs, unless the work is ``small`` or one piece: then giving it up would cost
-    more. A thread that plans runs nothing. A recorder keeps the launch: ``nptr`` addresses and ``narg`` numbers.
+    more. A thread that plans, or observes dry, runs nothing. A recorder keeps the launch: ``nptr`` addresses and
+    ``narg`` numbers.
     """
     cdef bint planned = False
     if planners:
         planned = is_planning()
         if total > 0:
             note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small, planned)
-        if planned:
+        if planned or is_dry():
             return
     if small or total <= grain:
         if total > 0:

@@ -46,6 +46,7 @@ cdef struct Recorder:
     int64_t room_blocks, room_steps, room_pointers, room_numbers
     const char* refused  # why what this thread does cannot be repeated from what was kept; NULL while it can
     bint observing       # what this thread does is done, and kept as well
+    bint dry             # though its kernels are not run: memory holds anything
     PyObject* calls      # what note_call was given, a list; a reference
     PyObject* place      # where the refusal came from, as `on_refusal` has told; a reference, or NULL
 
@@ -58,6 +59,7 @@ cdef void end_recording() noexcept
 cdef Recorder* suspend() noexcept nogil
 cdef void resume(Recorder* recorder) noexcept nogil
 cdef bint is_observing() noexcept nogil
+cdef bint is_dry() noexcept nogil
 cdef void free_recorder(Recorder* recorder) noexcept
 
 cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const int64_t* numbers, int64_t nnumbers,

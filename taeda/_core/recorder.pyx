@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 cdef extern from *:
     """
@@ -120,6 +120,10 @@ cdef void resume(Recorder* recorder) noexcept nogil:
 
 cdef bint is_observing() noexcept nogil:
     return mine != NULL and (<Recorder*>mine).observing
+
+
+cdef bint is_dry() noexcept nogil:
+    return mine != NULL and (<Recorder*>mine).dry
 
 
 cdef void free_recorder(Recorder* recorder) noexcept:
@@ -435,8 +439,4 @@ cdef bint is_touched(const Block* block) noexcept nogil:
 
 
 cdef bint is_pattern(const char* data, int64_t nbytes) noexcept nogil:
-    cdef int64_t i
-    for i in range(nbytes):
-        if <unsigned char>data[i] != PATTERN:
-            return False
-    return True
+    return nbytes <= 0 or <unsigned char>data[0] == PATTERN and memcmp(data, data + 1, <size_t>(nbytes - 1)) == 0

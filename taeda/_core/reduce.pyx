@@ -618,3 +618,10 @@ cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int n
 
 
 include "rowwise.pxi"
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {
+    "divide_float": <size_t><void*>divide_float,
+    "divide_double": <size_t><void*>divide_double,
+}

@@ -404,7 +404,7 @@ cdef class Trace:
     cdef Step* steps
     cdef int64_t* numbers
     cdef char** at               # the pointers of all launches
-    cdef list tables             # copies of tables and constants, as addresses
+    cdef list tables             # copies of tables and constants: (address, bytes)
     cdef int8_t* flags
     cdef int64_t* flag_ends      # by step: where its flags end
     cdef Patch* patches
@@ -436,7 +436,7 @@ cdef class Trace:
         free(self.first)
         free(self.bases)
         if self.tables is not None:
-            for address in self.tables:
+            for address, _ in self.tables:
                 free(<void*><uintptr_t>address)
 
     @property
@@ -592,17 +592,19 @@ cdef class Trace:
 
 # ---- observing -------------------------------------------------------------------------------------------------------
 
-def observe(function, tuple args, dict kwargs, list tensors):
+def observe(function, tuple args, dict kwargs, list tensors, bint dry=False):
     """Call ``function(*args, **kwargs)`` and keep its launches.
 
     Args:
         tensors: those among the arguments, as `key_of` gives them.
+        dry: keep the launches alone, and run no kernel: what the call makes holds anything.
     Returns:
         ``(result, trace)``, or ``(result, (why, place))`` where the call cannot be repeated; ``place`` is None where
         it is the whole of the call.
     """
     cdef Before before = Before()
     cdef Recorder* recorder = begin_recording(True)
+    recorder.dry = dry
     cdef Maker maker = Maker(before, tensors)
     cdef bint put_off = put_off_ops(False)
     count_observer(1)
@@ -878,7 +880,7 @@ cdef class Maker:
         if made == NULL:
             raise MemoryError()
         memcpy(made, data, nbytes)
-        self.trace.tables.append(<uintptr_t>made)
+        self.trace.tables.append((<uintptr_t>made, nbytes))
         return made
 
     cdef char* add_table(self, Recorder* r, int64_t i, int64_t found, Room* rooms, int64_t* room_of) except NULL:
@@ -1057,3 +1059,6 @@ cdef class Maker:
 def _number(leaf):
     """Gradients that are given, in the order of their numbers, and then the others."""
     return leaf[2] if leaf[2] is not None else 1 << 60
+
+
+include "trace_parts.pxi"

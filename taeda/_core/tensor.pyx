@@ -131,3 +131,11 @@ _prepare_op_type()
 _prepare_tensor_type()
 set_namespace(NAMESPACE)
 on_move(follow_storage)
+
+
+#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+HOSTED = {
+    "run_piece": <size_t><void*>run_piece,
+    "copy_piece": <size_t><void*>copy_piece,
+    "zero_piece": <size_t><void*>zero_piece,
+}

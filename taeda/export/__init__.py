@@ -13,6 +13,7 @@ from ._trace import draft_export, export, export_for_training
 from .dynamic_shapes import Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import ExportGraphSignature
+from .library import build
 from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ModuleCallEntry",
     "ModuleCallSignature",
     "ShapesCollection",
+    "build",
     "default_decompositions",
     "dims",
     "draft_export",

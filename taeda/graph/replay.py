@@ -48,7 +48,7 @@ _HOOKS = [
 ]  # fmt: skip
 
 
-def _place() -> str:
+def place() -> str:
     """File and line of the innermost call outside this package."""
     frame: Any = sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -56,7 +56,7 @@ def _place() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
 
-on_refusal(_place)
+on_refusal(place)
 
 
 def _drawn() -> tuple:

@@ -15,6 +15,7 @@ import os
 import tempfile
 import threading
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through a kernel
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _addresses: dict[str, int] = {}
-_known: set[int] = set()  # the addresses alone
+_sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel once more
 _alive: list[object] = []  # what LLVM must not free
 _doors: list[
     tuple[str, int]
@@ -51,7 +52,7 @@ def _compiler_version() -> str:
     return f"llvmlite-{llvmlite.__version__}-{FORMAT}"
 
 
-class _Compiler:
+class Compiler:
     """LLVM for one target: text to object code and, on the host, object code to memory."""
 
     def __init__(self, target: Target):
@@ -85,6 +86,14 @@ class _Compiler:
     def object(self, text: str) -> bytes:
         return self.machine.emit_object(self._module(text))
 
+    def objects_as_one(self, texts: Sequence[str]) -> bytes:
+        """Modules that name each other's functions, as one object."""
+        self.llvm.initialize_native_asmparser()  # there may be assembly for this machine inside
+        first, *others = map(self._module, texts)
+        for module in others:
+            first.link_in(module)
+        return self.machine.emit_object(first)
+
     def load(self, name: str, code: bytes) -> int:
         """Put object code into executable memory; the address of ``name`` in it (0 if it is not there)."""
         if self._engine is None:
@@ -101,15 +110,15 @@ class _Compiler:
         return self._engine.get_global_value_address(f"{name}.door")
 
 
-_compilers: dict[str, _Compiler] = {}
+_compilers: dict[str, Compiler] = {}
 
 
-def compiler(target: Target | None = None) -> _Compiler:
+def compiler(target: Target | None = None) -> Compiler:
     """The compiler for ``target`` (default: this machine), made on first use."""
     target = target or host()
     with _lock:
         if target.key not in _compilers:
-            _compilers[target.key] = _Compiler(target)
+            _compilers[target.key] = Compiler(target)
         return _compilers[target.key]
 
 
@@ -188,8 +197,8 @@ def watched_names() -> list[str]:
     return [label for label, _ in _doors]
 
 
-def build(f: Function) -> int:
-    """The address of the compiled kernel ``f`` on this machine.
+def build(f: Function, again: Callable[[], Function]) -> int:
+    """The address of the compiled kernel ``f`` on this machine; ``again()`` writes it once more (:func:`source`).
 
     Raises:
         RuntimeError: LLVM refuses the text (a fault of the kernel's author).
@@ -222,13 +231,22 @@ def build(f: Function) -> int:
         if not f.inner:
             _open_door(f.label, compiler().door(name))
         _addresses[digest] = address
-        _known.add(address)
+        _sources[address] = again
         return address
 
 
 def is_kernel(address: int) -> bool:
     """Whether a kernel that was built in this process begins at ``address``."""
-    return address in _known
+    return address in _sources
+
+
+def source(address: int) -> Function:
+    """The kernel at ``address`` as IR.
+
+    Raises:
+        KeyError: no kernel that was built in this process begins there.
+    """
+    return _sources[address]()
 
 
 class kernel:
@@ -249,7 +267,7 @@ class kernel:
             return self.table[key]
         except KeyError:
             f = self.text(*key)
-            address = self.table[key] = build(f)
+            address = self.table[key] = build(f, functools.partial(self.text, *key))
             return address
 
     def text(self, *key, target: Target | None = None) -> Function:

@@ -79,7 +79,11 @@ def build_fused(
         classes: a letter per memory operand, outputs first, as for :func:`~taeda.kernels.pointwise.pointwise`.
         name: what a profile calls it.
     """
-    f = Function(vector_bytes=host().vector_bytes)
-    f.label = name
-    _Fused(f, steps, outs, leaves, classes).emit()
-    return build(f)
+
+    def write() -> Function:
+        f = Function(vector_bytes=host().vector_bytes)
+        f.label = name
+        _Fused(f, steps, outs, leaves, classes).emit()
+        return f
+
+    return build(write(), write)

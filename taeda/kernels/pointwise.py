@@ -352,7 +352,11 @@ def build_pointwise(
     body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str, name: str = "pointwise"
 ) -> int:
     """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. A profile calls it ``name``."""
-    f = Function(vector_bytes=host().vector_bytes)
-    f.label = f"{name}({', '.join([*outs, *ins])})"
-    pointwise(f, body, outs, ins, compute, classes)
-    return build(f)
+
+    def write() -> Function:
+        f = Function(vector_bytes=host().vector_bytes)
+        f.label = f"{name}({', '.join([*outs, *ins])})"
+        pointwise(f, body, outs, ins, compute, classes)
+        return f
+
+    return build(write(), write)

@@ -799,10 +799,14 @@ def build_with(emit: kernel, key: tuple, prologue: Prologue, label: str) -> int:
 
     Results are those of the kernel on elements that were computed before.
     """
-    f = Function(vector_bytes=host().vector_bytes)
-    f.label, f.prologue = label, prologue
-    emit.emit(f, *key)
-    return build(f)
+
+    def write() -> Function:
+        f = Function(vector_bytes=host().vector_bytes)
+        f.label, f.prologue = label, prologue
+        emit.emit(f, *key)
+        return f
+
+    return build(write(), write)
 
 
 def rowwise(

@@ -53,7 +53,8 @@ def vendor() -> str:
 def host() -> Target:
     """The machine that this process runs on, at a published level (x86-64-v2, v3, v4) so that caches can be shared.
 
-    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides what was detected, for tests.
+    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides what was detected, for tests. With ``arm64`` kernels are what they are
+    there, with vectors of 16 bytes, though they run here: so libraries for arm64 are planned.
     """
     system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}
     tail = system.get(platform.system(), "unknown-linux-gnu")
@@ -69,6 +70,8 @@ def host() -> Target:
     level = os.environ.get("TAEDA_TARGET", "")
     extra = [f"+{ours}" for ours, theirs in _EXTENSIONS if theirs in flags]
     v4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+    if level == "arm64":
+        return Target(triple, "x86-64-v3" if "avx2" in flags else "x86-64-v2", "", 16)
     if level != "avx2" and v4 <= flags:
         return Target(triple, "x86-64-v4", ",".join(["-prefer-256-bit", *extra]), 64)
     if {"avx2", "fma", "f16c"} <= flags:
