@@ -1,0 +1,20 @@
+"""The functions that write ops as ONNX nodes, a file per family. Importing this fills the table."""
+
+from . import (
+    activation,
+    control,
+    convolution,
+    creation,
+    elementwise,
+    image,
+    indexing,
+    linear,
+    loss,
+    normalization,
+    pooling,
+    recurrent,
+    reduction,
+    shape,
+    sizes,
+)
+from .table import by_function, translates

@@ -1,0 +1,419 @@
+"""Ops that work element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+
+from ..writer import Unsupported, Value, Writer
+from .table import translates
+
+#: Ops that ONNX has under another name, for floating-point tensors.
+_FLOATING = {
+    "sqrt": "Sqrt", "reciprocal": "Reciprocal", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
+    "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf", "softsign": "Softsign",
+    "nn.functional.softsign": "Softsign", "hardswish": "HardSwish",
+}  # fmt: skip
+_NARROW = (taeda.bool, taeda.int8, taeda.uint8, taeda.int16, taeda.uint16)
+
+
+def floating(g: Writer, x: Any) -> Value:
+    """``x`` as a floating-point value."""
+    return g.promoted(x, floating=True)[0]
+
+
+def wide(g: Writer, *xs: Any) -> list[Value]:
+    """Values and numbers as values of a dtype that ONNX's arithmetic is done in."""
+    dtype = g.common(*xs)
+    if dtype in _NARROW:
+        dtype = taeda.int32
+    return [g.cast(x, dtype) for x in xs]
+
+
+def _register(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value) -> Value:
+        return g.op(kind, floating(g, input))
+
+
+for _name, _kind in _FLOATING.items():
+    if not _name.startswith("softsign"):
+        _register(_name, _kind)
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+@translates("add")
+def add(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
+    a, b = wide(g, input, other)
+    if g.common(input, other) is taeda.bool:
+        return g.cast(g.Add(a, b), taeda.bool)
+    return g.Add(a, b if alpha == 1 else g.Mul(b, g.cast(alpha, b.dtype)))
+
+
+@translates("sub")
+def sub(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
+    a, b = wide(g, input, other)
+    return g.Sub(a, b if alpha == 1 else g.Mul(b, g.cast(alpha, b.dtype)))
+
+
+@translates("rsub")
+def rsub(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
+    a, b = wide(g, input, other)
+    return g.Sub(b, a if alpha == 1 else g.Mul(a, g.cast(alpha, a.dtype)))
+
+
+@translates("mul")
+def mul(g: Writer, input: Any, other: Any) -> Value:
+    return g.Mul(*wide(g, input, other))
+
+
+@translates("true_divide")
+def true_divide(g: Writer, input: Any, other: Any) -> Value:
+    return g.Div(*g.promoted(input, other, floating=True))
+
+
+@translates("rdiv")
+def rdiv(g: Writer, input: Any, other: Any) -> Value:
+    return true_divide(g, other, input)
+
+
+@translates("floor_divide")
+def floor_divide(g: Writer, input: Any, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    if a.dtype.is_floating_point:
+        return g.Floor(g.Div(a, b))
+    return g.Div(g.Sub(a, g.Mod(a, b)), b)
+
+
+@translates("remainder")
+def remainder(g: Writer, input: Any, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    if not a.dtype.is_floating_point:
+        return g.Mod(a, b)
+    rest = g.Mod(a, b, fmod=1)
+    other_sign = g.And(g.Not(g.Equal(rest, 0.0)), g.Xor(g.Less(rest, 0.0), g.Less(b, 0.0)))
+    return g.Where(other_sign, g.Add(rest, b), rest, dtype=a.dtype)
+
+
+@translates("fmod")
+def fmod(g: Writer, input: Any, other: Any) -> Value:
+    return g.Mod(*wide(g, input, other), fmod=1)
+
+
+@translates("neg")
+def neg(g: Writer, input: Value) -> Value:
+    return g.Neg(*wide(g, input))
+
+
+@translates("abs")
+def abs_(g: Writer, input: Value) -> Value:
+    return g.Abs(*wide(g, input))
+
+
+@translates("sign sgn")
+def sign(g: Writer, input: Value) -> Value:
+    return g.Sign(*wide(g, input))
+
+
+@translates("addcmul")
+def addcmul(g: Writer, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
+    return add(g, input, mul(g, tensor1, tensor2), alpha=value)
+
+
+@translates("addcdiv")
+def addcdiv(g: Writer, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
+    return add(g, input, true_divide(g, tensor1, tensor2), alpha=value)
+
+
+@translates("lerp")
+def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
+    weight = g.cast(weight, input.dtype)
+    return g.Add(input, g.Mul(weight, g.Sub(end, input)))
+
+
+@translates("power")
+def power(g: Writer, input: Any, exponent: Any) -> Value:
+    if exponent in (2, 3) and isinstance(exponent, (int, float)):
+        (x,) = wide(g, input)
+        return g.Mul(x, x if exponent == 2 else g.Mul(x, x))
+    if isinstance(exponent, float) and exponent == 0.5:
+        return g.Sqrt(floating(g, input))
+    return g.Pow(*wide(g, input, exponent))
+
+
+@translates("square")
+def square(g: Writer, input: Value) -> Value:
+    return power(g, input, 2)
+
+
+@translates("rsqrt")
+def rsqrt(g: Writer, input: Value) -> Value:
+    return g.Reciprocal(g.Sqrt(floating(g, input)))
+
+
+@translates("maximum at_least")
+def maximum(g: Writer, input: Any, other: Any) -> Value:
+    return g.Max(*wide(g, input, other))
+
+
+@translates("minimum at_most")
+def minimum(g: Writer, input: Any, other: Any) -> Value:
+    return g.Min(*wide(g, input, other))
+
+
+def _without_nan(g: Writer, kind: str, input: Value, other: Value) -> Value:
+    a, b = wide(g, input, other)
+    made = g.op(kind, a, b)
+    if not a.dtype.is_floating_point:
+        return made
+    return g.Where(g.IsNaN(a), b, g.Where(g.IsNaN(b), a, made, dtype=a.dtype), dtype=a.dtype)
+
+
+@translates("fmax")
+def fmax(g: Writer, input: Value, other: Value) -> Value:
+    return _without_nan(g, "Max", input, other)
+
+
+@translates("fmin")
+def fmin(g: Writer, input: Value, other: Value) -> Value:
+    return _without_nan(g, "Min", input, other)
+
+
+@translates("clamp_between clamp_within clamp")
+def clamp(g: Writer, input: Value, min: Any = None, max: Any = None) -> Value:
+    dtype = g.result.dtype
+    (x,) = wide(g, g.cast(input, dtype))
+    if not any(isinstance(bound, Value) for bound in (min, max)) and dtype not in _NARROW:
+        return g.Clip(x, *(None if m is None else g.constant(m, x.dtype) for m in (min, max)))
+    x = x if min is None else g.Max(x, g.cast(min, x.dtype))
+    return x if max is None else g.Min(x, g.cast(max, x.dtype))
+
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+
+
+def _rounding(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value) -> Value:
+        return g.op(kind, input) if input.dtype.is_floating_point else input
+
+
+for _name, _kind in {"floor": "Floor", "ceil": "Ceil", "round_half_even": "Round"}.items():
+    _rounding(_name, _kind)
+
+
+@translates("trunc")
+def trunc(g: Writer, input: Value) -> Value:
+    return g.Mul(g.Sign(input), g.Floor(g.Abs(input))) if input.dtype.is_floating_point else input
+
+
+@translates("frac")
+def frac(g: Writer, input: Value) -> Value:
+    return g.Sub(input, trunc(g, input))
+
+
+# ---- exponentials ----------------------------------------------------------------------------------------------------
+
+
+@translates("exp2")
+def exp2(g: Writer, input: Value) -> Value:
+    x = floating(g, input)
+    return g.Pow(g.constant(2.0, x.dtype), x)
+
+
+@translates("expm1")
+def expm1(g: Writer, input: Value) -> Value:
+    """``tanh(x / 2) * (exp(x) + 1)``, exact near 0."""
+    x = floating(g, input)
+    exact = g.Mul(g.Tanh(g.Mul(x, 0.5)), g.Add(g.Exp(x), 1.0))
+    return g.Where(g.Less(g.Abs(x), 1.0), exact, g.Sub(g.Exp(x), 1.0), dtype=x.dtype)
+
+
+@translates("log1p")
+def log1p(g: Writer, input: Value) -> Value:
+    """``log(y) - ((y - 1) - x) / y`` for ``y = 1 + x``: what rounding ``y`` took is given back."""
+    x = floating(g, input)
+    y = g.Add(x, 1.0)
+    exact = g.Sub(g.Log(y), g.Div(g.Sub(g.Sub(y, 1.0), x), y))
+    return g.Where(g.Less(g.Abs(x), 1.0), exact, g.Log(y), dtype=x.dtype)
+
+
+@translates("log2")
+def log2(g: Writer, input: Value) -> Value:
+    return g.Mul(g.Log(floating(g, input)), 1 / math.log(2))
+
+
+@translates("log10")
+def log10(g: Writer, input: Value) -> Value:
+    return g.Mul(g.Log(floating(g, input)), 1 / math.log(10))
+
+
+@translates("logaddexp")
+def logaddexp(g: Writer, input: Value, other: Value) -> Value:
+    a, b = g.promoted(input, other, floating=True)
+    high = g.Max(a, b)
+    near = g.Add(high, log1p(g, g.Exp(g.Neg(g.Abs(g.Sub(a, b))))))
+    return g.Where(g.Or(g.Equal(a, b), g.IsInf(high)), g.Add(high, _log_two(g, a, b)), near, dtype=a.dtype)
+
+
+def _log_two(g: Writer, a: Value, b: Value) -> Value:
+    return g.Mul(g.Cast(g.Equal(a, b), to=1 if a.dtype is taeda.float32 else 11, dtype=a.dtype), math.log(2))
+
+
+@translates("atan2")
+def atan2(g: Writer, input: Value, other: Value) -> Value:
+    y, x = g.promoted(input, other, floating=True)
+    dtype = y.dtype
+    angle = g.Atan(g.Div(y, x))
+    behind = g.Where(_negative(g, y), g.Sub(angle, math.pi), g.Add(angle, math.pi), dtype=dtype)
+    at_zero = g.Where(_negative(g, x), math.pi, g.constant(0.0, dtype), dtype=dtype)
+    at_zero = g.Where(_negative(g, y), g.Neg(at_zero), at_zero, dtype=dtype)
+    made = g.Where(g.Less(x, 0.0), behind, angle, dtype=dtype)
+    return g.Where(g.And(g.Equal(x, 0.0), g.Equal(y, 0.0)), at_zero, made, dtype=dtype)
+
+
+def _negative(g: Writer, x: Value) -> Value:
+    """Whether a number has a minus sign, 0 too: ``1 / -0`` is less than 0."""
+    return g.Or(g.Less(x, 0.0), g.Less(g.Reciprocal(x), 0.0))
+
+
+@translates("copysign")
+def copysign(g: Writer, input: Value, other: Any) -> Value:
+    a, b = g.promoted(input, other, floating=True)
+    return g.Where(_negative(g, b), g.Neg(g.Abs(a)), g.Abs(a), dtype=a.dtype)
+
+
+@translates("signbit")
+def signbit(g: Writer, input: Value) -> Value:
+    return _negative(g, input) if input.dtype.is_floating_point else g.Less(*wide(g, input, 0))
+
+
+@translates("erfc")
+def erfc(g: Writer, input: Value) -> Value:
+    x = floating(g, input)
+    return g.Sub(g.constant(1.0, x.dtype), g.Erf(x))
+
+
+# ---- comparisons and logic -------------------------------------------------------------------------------------------
+
+
+def _comparison(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Any, other: Any) -> Value:
+        return g.op(kind, *wide(g, input, other))
+
+
+for _name, _kind in {
+    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
+}.items():  # fmt: skip
+    _comparison(_name, _kind)
+
+
+@translates("ne")
+def ne(g: Writer, input: Any, other: Any) -> Value:
+    return g.Not(g.Equal(*wide(g, input, other)))
+
+
+def _logic(name: str, kind: str) -> None:
+    @translates(f"logical_{name}")
+    def logical(g: Writer, input: Value, other: Any) -> Value:
+        return g.op(kind, g.cast(input, taeda.bool), g.cast(other, taeda.bool))
+
+    @translates(f"bitwise_{name}")
+    def bitwise(g: Writer, input: Any, other: Any) -> Value:
+        a, b = g.promoted(input, other)
+        if a.dtype is taeda.bool:
+            return g.op(kind, a, b)
+        if g.opset < 18:
+            raise Unsupported(f"Bitwise{kind} is from opset 18 on; pass opset_version=18")
+        return g.op(f"Bitwise{kind}", a, b)
+
+
+for _name in ("and", "or", "xor"):
+    _logic(_name, _name.capitalize())
+
+
+@translates("logical_not")
+def logical_not(g: Writer, input: Value) -> Value:
+    return g.Not(g.cast(input, taeda.bool))
+
+
+@translates("bitwise_not")
+def bitwise_not(g: Writer, input: Value) -> Value:
+    if input.dtype is taeda.bool:
+        return g.Not(input)
+    (x,) = wide(g, input)
+    return g.Sub(g.constant(-1, x.dtype), x)
+
+
+@translates("bitwise_left_shift")
+def bitwise_left_shift(g: Writer, input: Value, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    return g.Mul(a, g.Pow(g.constant(2, a.dtype), b))
+
+
+@translates("bitwise_right_shift")
+def bitwise_right_shift(g: Writer, input: Value, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    return floor_divide(g, a, g.Pow(g.constant(2, a.dtype), b))
+
+
+@translates("isnan")
+def isnan(g: Writer, input: Value) -> Value:
+    return g.IsNaN(input) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+@translates("isinf")
+def isinf(g: Writer, input: Value) -> Value:
+    return g.IsInf(_infinite(g, input)) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+@translates("isfinite")
+def isfinite(g: Writer, input: Value) -> Value:
+    if not input.dtype.is_floating_point:
+        return _filled(g, input, True)
+    return g.Not(g.Or(g.IsInf(_infinite(g, input)), g.IsNaN(input)))
+
+
+@translates("isposinf")
+def isposinf(g: Writer, input: Value) -> Value:
+    return g.Equal(input, math.inf) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+@translates("isneginf")
+def isneginf(g: Writer, input: Value) -> Value:
+    return g.Equal(input, -math.inf) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+def _infinite(g: Writer, x: Value) -> Value:
+    return x if g.opset >= 20 or x.dtype in (taeda.float32, taeda.float64) else g.cast(x, taeda.float32)
+
+
+def _filled(g: Writer, x: Value, value: bool) -> Value:
+    return g.Expand(g.constant(value), g.sizes_of(x))
+
+
+@translates("where_select")
+def where(g: Writer, condition: Value, input: Any, other: Any) -> Value:
+    a, b = g.promoted(input, other)
+    return g.Where(g.cast(condition, taeda.bool), a, b, dtype=a.dtype)
+
+
+@translates("masked_fill")
+def masked_fill(g: Writer, input: Value, mask: Value, value: Any) -> Value:
+    return g.Where(mask, g.cast(value, input.dtype), input, dtype=input.dtype)
+
+
+@translates("replace_nonfinite")
+def replace_nonfinite(g: Writer, input: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
+    x, dtype = input, input.dtype
+    if not dtype.is_floating_point:
+        return x
+    x = g.Where(g.IsNaN(x), g.constant(nan, dtype), x, dtype=dtype)
+    x = g.Where(g.Equal(x, math.inf), g.constant(posinf, dtype), x, dtype=dtype)
+    return g.Where(g.Equal(x, -math.inf), g.constant(neginf, dtype), x, dtype=dtype)
