@@ -86,9 +86,7 @@ def export(
     if f is not None:
         beside = external_data and dynamo and not hasattr(f, "write")
         as_inputs = keep_initializers_as_inputs or not export_params
-        program.save(
-            f, include_initializers=export_params, keep_initializers_as_inputs=as_inputs, external_data=beside
-        )
+        program.save(f, include_initializers=export_params, keep_initializers_as_inputs=as_inputs, external_data=beside)
     return program if dynamo else None
 
 

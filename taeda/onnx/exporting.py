@@ -13,6 +13,7 @@ import taeda
 from taeda import Tensor, nn
 from taeda.export import Dim, ExportedProgram, default_decompositions
 from taeda.export import export as export_program
+from taeda.export._decompose import decomposed
 from taeda.utils import _pytree as pytree
 
 from .errors import OnnxExporterError
@@ -182,10 +183,10 @@ def written(
     onnx = import_onnx()
     from onnx import helper
 
-    rules = default_decompositions()
-    for function in (*by_function(), *custom):
+    rules, targets = default_decompositions(), {*by_function(), *custom}
+    for function in targets:
         rules.pop(function, None)
-    fewer = program.run_decompositions(rules)
+    fewer = decomposed(program, rules, targets)
     made = Translation(fewer, opset, custom, options["input_names"] or (), options["output_names"] or ())
     g = made.writer
     infos = [

@@ -161,7 +161,9 @@ def _formed(g: Writer, made: Any, form: Any) -> Any:
             made.shape = tuple(form.shape)
         return made
     if isinstance(form, tuple) and isinstance(made, tuple):
-        parts = [x if x is None or not isinstance(f, Tensor) else _formed(g, x, f) for x, f in zip(made, form, strict=False)]
+        parts = [
+            x if x is None or not isinstance(f, Tensor) else _formed(g, x, f) for x, f in zip(made, form, strict=False)
+        ]
         return tuple(parts)
     return made
 

@@ -2,6 +2,7 @@
 
 from . import (
     activation,
+    attention,
     control,
     convolution,
     creation,
@@ -12,6 +13,7 @@ from . import (
     loss,
     normalization,
     pooling,
+    random,
     recurrent,
     reduction,
     shape,

@@ -32,8 +32,8 @@ def leaky_relu(g: Writer, input: Value, negative_slope: float = 0.01, inplace: b
     return g.LeakyRelu(input, alpha=float(negative_slope))
 
 
-@translates("elu")
-def elu(g: Writer, input: Value, alpha: float = 1.0) -> Value:
+@translates("elu nn.functional.elu")
+def elu(g: Writer, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
     return g.Elu(input, alpha=float(alpha))
 
 
@@ -101,6 +101,21 @@ def softshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
 def prelu(g: Writer, input: Value, weight: Value) -> Value:
     weight = channels_first(g, weight, input.rank) if weight.rank == 1 else weight
     return g.Where(g.Less(input, 0.0), g.Mul(input, weight), input, dtype=input.dtype)
+
+
+@translates("nn.functional.logsigmoid")
+def logsigmoid(g: Writer, input: Value) -> Value:
+    return g.Neg(g.Softplus(g.Neg(input)))
+
+
+@translates("nn.functional.rrelu")
+def rrelu(
+    g: Writer, input: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Value:
+    if not training:
+        return g.LeakyRelu(input, alpha=(lower + upper) / 2)
+    slope = g.RandomUniformLike(input, low=float(lower), high=float(upper))
+    return g.Where(g.Less(input, 0.0), g.Mul(input, slope), input, dtype=input.dtype)
 
 
 @translates("softmax")

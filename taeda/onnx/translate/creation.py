@@ -8,7 +8,7 @@ import numpy as np
 
 import taeda
 
-from ..writer import CODES, Unsupported, Value, Writer, is_static
+from ..writer import CODES, Value, Writer, is_static
 from .shape import flat
 from .table import translates
 
@@ -20,7 +20,9 @@ def filled(g: Writer, sizes: Any, value: Any, dtype: Any) -> Value:
         return g.Expand(g.cast(value, dtype), shape)
     from onnx import helper, numpy_helper
 
-    array = np.array([value]).astype("float64" if dtype.is_floating_point else "bool" if dtype is taeda.bool else "int64")
+    array = np.array([value]).astype(
+        "float64" if dtype.is_floating_point else "bool" if dtype is taeda.bool else "int64"
+    )
     proto = numpy_helper.from_array(array)
     if proto.data_type != CODES[dtype]:
         proto = helper.make_tensor("value", CODES[dtype], [1], array.tolist())
@@ -81,6 +83,16 @@ def new_full(g: Writer, input: Value, size: Any, fill_value: Any, **options: Any
     return filled(g, _form(g, size), fill_value, g.result.dtype)
 
 
+@translates("empty_strided Tensor.new_empty_strided")
+def empty_strided(g: Writer, *args: Any, **options: Any) -> Value:
+    return filled(g, g.result.shape, 0, g.result.dtype)
+
+
+@translates("Tensor.new_tensor")
+def new_tensor(g: Writer, input: Value, data: Any, **options: Any) -> Value:
+    return g.constant(taeda.tensor(data, dtype=g.result.dtype))
+
+
 @translates("scalar_tensor")
 def scalar_tensor(g: Writer, s: Any, **options: Any) -> Value:
     return g.cast(s, g.result.dtype)
@@ -139,80 +151,3 @@ def tril_indices(g: Writer, row: int, col: int, offset: int = 0, **options: Any)
 @translates("triu_indices")
 def triu_indices(g: Writer, row: int, col: int, offset: int = 0, **options: Any) -> Value:
     return g.constant(np.stack(np.triu_indices(row, offset, col)), g.result.dtype)
-
-
-# ---- random numbers --------------------------------------------------------------------------------------------------
-
-
-@translates("rand Tensor.uniform_")
-def rand(g: Writer, *size: Any, **options: Any) -> Value:
-    return _drawn(g, "RandomUniformLike", high=1.0, low=0.0)
-
-
-@translates("randn")
-def randn(g: Writer, *size: Any, **options: Any) -> Value:
-    return _drawn(g, "RandomNormalLike", mean=0.0, scale=1.0)
-
-
-@translates("rand_like")
-def rand_like(g: Writer, input: Value, **options: Any) -> Value:
-    return g.RandomUniformLike(g.cast(input, g.result.dtype), high=1.0, low=0.0)
-
-
-@translates("randn_like")
-def randn_like(g: Writer, input: Value, **options: Any) -> Value:
-    return g.RandomNormalLike(g.cast(input, g.result.dtype), mean=0.0, scale=1.0)
-
-
-def _drawn(g: Writer, kind: str, **bounds: float) -> Value:
-    if not is_static(g.result.shape):
-        raise Unsupported("random tensors need fixed sizes; use rand_like or randn_like of a tensor")
-    return g.op(kind, filled(g, g.result.shape, 0, g.result.dtype), **bounds)
-
-
-@translates("randint")
-def randint(g: Writer, *args: Any, **options: Any) -> Value:
-    low, high = (args[0], args[1]) if len(args) > 2 or isinstance(args[1], int) else (0, args[0])
-    return g.Floor(g.RandomUniformLike(filled(g, g.result.shape, 0, taeda.float32), low=float(low), high=float(high)))
-
-
-@translates("randint_like")
-def randint_like(g: Writer, input: Value, *bounds: int, **options: Any) -> Value:
-    low, high = bounds if len(bounds) == 2 else (0, *bounds)
-    like = filled(g, g.sizes_of(input), 0, taeda.float32)
-    return g.Floor(g.RandomUniformLike(like, low=float(low), high=float(high)))
-
-
-@translates("randperm")
-def randperm(g: Writer, n: int, **options: Any) -> Value:
-    return g.TopK(g.RandomUniformLike(filled(g, [n], 0, taeda.float32)), [n], outputs=2)[1]
-
-
-@translates("normal")
-def normal(g: Writer, mean: Any = 0, std: Any = 1, *size: Any, **options: Any) -> Value:
-    like = next((x for x in (mean, std) if isinstance(x, Value)), None)
-    base = filled(g, _form(g, flat(size)), 0, g.result.dtype) if like is None else g.Add(*g.promoted(mean, std))
-    drawn = g.RandomNormalLike(base, mean=0.0, scale=1.0)
-    return g.Add(g.Mul(drawn, g.cast(std, drawn.dtype)), g.cast(mean, drawn.dtype))
-
-
-@translates("bernoulli")
-def bernoulli(g: Writer, input: Value, p: Any = None, *, generator: Any = None) -> Value:
-    chance = input if p is None else filled(g, g.sizes_of(input), p, taeda.float32)
-    return g.Bernoulli(chance)
-
-
-@translates("multinomial")
-def multinomial(g: Writer, input: Value, num_samples: int, replacement: bool = False, **options: Any) -> Value:
-    if not replacement and num_samples > 1:
-        raise Unsupported("Multinomial of ONNX draws with replacement; pass replacement=True")
-    x = g.Log(input if input.rank == 2 else g.unsqueeze(input, [0]))
-    made = g.Multinomial(x, sample_size=num_samples, dtype=taeda.int64)
-    return made if input.rank == 2 else g.Squeeze(made, [0])
-
-
-@translates("nn.functional.dropout dropout")
-def dropout(g: Writer, input: Value, p: float = 0.5, training: Any = True, *args: Any, train: Any = None) -> Value:
-    if not (training if train is None else train):
-        return input
-    return g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)[0]

@@ -90,6 +90,16 @@ def floor_divide(g: Writer, input: Any, other: Any) -> Value:
     return g.Div(g.Sub(a, g.Mod(a, b)), b)
 
 
+@translates("div")
+def div(g: Writer, input: Any, other: Any, *, rounding_mode: str | None = None) -> Value:
+    if rounding_mode is None:
+        return true_divide(g, input, other)
+    if rounding_mode == "floor":
+        return floor_divide(g, input, other)
+    a, b = wide(g, input, other)
+    return trunc(g, g.Div(a, b)) if a.dtype.is_floating_point else g.Div(a, b)
+
+
 @translates("remainder")
 def remainder(g: Writer, input: Any, other: Any) -> Value:
     a, b = wide(g, input, other)
@@ -136,7 +146,7 @@ def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
     return g.Add(input, g.Mul(weight, g.Sub(end, input)))
 
 
-@translates("power")
+@translates("power pow")
 def power(g: Writer, input: Any, exponent: Any) -> Value:
     if exponent in (2, 3) and isinstance(exponent, (int, float)):
         (x,) = wide(g, input)
@@ -207,6 +217,16 @@ for _name, _kind in {"floor": "Floor", "ceil": "Ceil", "round_half_even": "Round
     _rounding(_name, _kind)
 
 
+@translates("round")
+def round_(g: Writer, input: Value, *, decimals: int = 0) -> Value:
+    if not decimals:
+        return g.Round(input) if input.dtype.is_floating_point else input
+    ten = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return g.Div(g.Round(g.Mul(input, ten)), ten)
+    return g.Mul(g.Round(g.Div(input, ten)), ten)
+
+
 @translates("trunc")
 def trunc(g: Writer, input: Value) -> Value:
     return g.Mul(g.Sign(input), g.Floor(g.Abs(input))) if input.dtype.is_floating_point else input
@@ -258,11 +278,49 @@ def logaddexp(g: Writer, input: Value, other: Value) -> Value:
     a, b = g.promoted(input, other, floating=True)
     high = g.Max(a, b)
     near = g.Add(high, log1p(g, g.Exp(g.Neg(g.Abs(g.Sub(a, b))))))
-    return g.Where(g.Or(g.Equal(a, b), g.IsInf(high)), g.Add(high, _log_two(g, a, b)), near, dtype=a.dtype)
+    return g.Where(g.And(g.Equal(a, b), g.IsInf(high)), high, near, dtype=a.dtype)
 
 
-def _log_two(g: Writer, a: Value, b: Value) -> Value:
-    return g.Mul(g.Cast(g.Equal(a, b), to=1 if a.dtype is taeda.float32 else 11, dtype=a.dtype), math.log(2))
+@translates("logaddexp2")
+def logaddexp2(g: Writer, input: Value, other: Value) -> Value:
+    a, b = (g.Mul(x, math.log(2)) for x in g.promoted(input, other, floating=True))
+    return g.Mul(logaddexp(g, a, b), 1 / math.log(2))
+
+
+@translates("hypot")
+def hypot(g: Writer, input: Value, other: Value) -> Value:
+    a, b = g.promoted(input, other, floating=True)
+    return g.Sqrt(g.Add(g.Mul(a, a), g.Mul(b, b)))
+
+
+def _times_log(g: Writer, input: Any, other: Any, log: Any) -> Value:
+    """0 where the factor is 0, unless the other is NaN."""
+    a, b = g.promoted(input, other, floating=True)
+    zero = g.And(g.Equal(a, 0.0), g.Not(g.IsNaN(b)))
+    return g.Where(zero, g.constant(0.0, a.dtype), g.Mul(a, log(b)), dtype=a.dtype)
+
+
+@translates("xlogy")
+def xlogy(g: Writer, input: Any, other: Any) -> Value:
+    return _times_log(g, input, other, g.Log)
+
+
+@translates("special.xlog1py")
+def xlog1py(g: Writer, input: Any, other: Any) -> Value:
+    return _times_log(g, input, other, lambda x: log1p(g, x))
+
+
+@translates("sinc")
+def sinc(g: Writer, input: Value) -> Value:
+    x = g.Mul(floating(g, input), math.pi)
+    return g.Where(g.Equal(x, 0.0), g.constant(1.0, x.dtype), g.Div(g.Sin(x), x), dtype=x.dtype)
+
+
+@translates("angle")
+def angle(g: Writer, input: Value) -> Value:
+    x = floating(g, input)
+    made = g.Where(g.Less(x, 0.0), g.constant(math.pi, x.dtype), g.constant(0.0, x.dtype), dtype=x.dtype)
+    return g.Where(g.IsNaN(x), x, made, dtype=x.dtype)
 
 
 @translates("atan2")
@@ -271,7 +329,7 @@ def atan2(g: Writer, input: Value, other: Value) -> Value:
     dtype = y.dtype
     angle = g.Atan(g.Div(y, x))
     behind = g.Where(_negative(g, y), g.Sub(angle, math.pi), g.Add(angle, math.pi), dtype=dtype)
-    at_zero = g.Where(_negative(g, x), math.pi, g.constant(0.0, dtype), dtype=dtype)
+    at_zero = g.Where(_negative(g, x), g.constant(math.pi, dtype), g.constant(0.0, dtype), dtype=dtype)
     at_zero = g.Where(_negative(g, y), g.Neg(at_zero), at_zero, dtype=dtype)
     made = g.Where(g.Less(x, 0.0), behind, angle, dtype=dtype)
     return g.Where(g.And(g.Equal(x, 0.0), g.Equal(y, 0.0)), at_zero, made, dtype=dtype)
@@ -394,12 +452,17 @@ def _infinite(g: Writer, x: Value) -> Value:
     return x if g.opset >= 20 or x.dtype in (taeda.float32, taeda.float64) else g.cast(x, taeda.float32)
 
 
+@translates("isreal")
+def isreal(g: Writer, input: Value) -> Value:
+    return _filled(g, input, True)
+
+
 def _filled(g: Writer, x: Value, value: bool) -> Value:
     return g.Expand(g.constant(value), g.sizes_of(x))
 
 
-@translates("where_select")
-def where(g: Writer, condition: Value, input: Any, other: Any) -> Value:
+@translates("where_select where")
+def where(g: Writer, condition: Value, input: Any = None, other: Any = None) -> Value:
     a, b = g.promoted(input, other)
     return g.Where(g.cast(condition, taeda.bool), a, b, dtype=a.dtype)
 
@@ -417,3 +480,29 @@ def replace_nonfinite(g: Writer, input: Value, nan: Any, posinf: Any, neginf: An
     x = g.Where(g.IsNaN(x), g.constant(nan, dtype), x, dtype=dtype)
     x = g.Where(g.Equal(x, math.inf), g.constant(posinf, dtype), x, dtype=dtype)
     return g.Where(g.Equal(x, -math.inf), g.constant(neginf, dtype), x, dtype=dtype)
+
+
+# ---- whole numbers ---------------------------------------------------------------------------------------------------
+
+
+@translates("gcd")
+def gcd(g: Writer, input: Any, other: Any) -> Value:
+    """Euclid's algorithm as a Loop, until all remainders are 0."""
+    a, b = wide(g, input, other)
+    a, b = g.Add(a, g.Mul(b, 0)), g.Add(b, g.Mul(a, 0))  # broadcast
+    inner = Writer(g.opset, g)
+    count, before = Value(g.name("i"), taeda.int64, ()), Value(g.name("go_on"), taeda.bool, ())
+    states = [Value(g.name("carried"), x.dtype) for x in (a, b)]
+    ended = inner.Equal(states[1], 0)
+    rest = inner.Mod(states[0], inner.Where(ended, inner.constant(1, a.dtype), states[1], dtype=a.dtype))
+    first = inner.Where(ended, states[0], states[1], dtype=a.dtype)
+    second = inner.Where(ended, inner.constant(0, a.dtype), rest, dtype=a.dtype)
+    go_on = inner.Cast(inner.reduce("ReduceMax", inner.Abs(second)), to=9, dtype=taeda.bool)
+    body = inner.graph(g.name("body"), [count, before, *states], [go_on, first, second])
+    return g.Loop(None, g.constant(True), g.Abs(a), g.Abs(b), body=body, outputs=2, dtype=a.dtype)[0]
+
+
+@translates("lcm")
+def lcm(g: Writer, input: Any, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    return g.Abs(g.Mul(a, g.Div(b, g.Max(gcd(g, a, b), 1))))

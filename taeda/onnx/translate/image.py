@@ -59,3 +59,11 @@ def grid_sample(
     if g.opset >= 20:
         mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     return g.GridSample(input, grid, mode=mode, padding_mode=padding_mode, align_corners=int(bool(align_corners)))
+
+
+@translates("grid_sampler_2d")
+def grid_sampler_2d(
+    g: Writer, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return grid_sample(g, input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)

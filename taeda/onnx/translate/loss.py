@@ -64,5 +64,3 @@ def _of_probabilities(
         return total
     rows = g.Size(made)
     return g.Div(total, g.cast(rows, total.dtype))
-
-

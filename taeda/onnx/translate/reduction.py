@@ -335,3 +335,51 @@ def bucketize(g: Writer, input: Any, boundaries: Value, *, out_int32: bool = Fal
     return searchsorted(g, boundaries, input, right=right)
 
 
+@translates("quantile")
+def quantile(
+    g: Writer, input: Value, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Value:
+    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
+    if dim is not None and x.rank:
+        order = [d for d in range(x.rank) if d != dim % x.rank]
+        x = g.transpose(x, [*order, dim])
+    n = static_size(x, -1, "quantile") if x.rank else 1
+    x = x if x.rank else g.unsqueeze(x, [0])
+    ordered = top(g, x, n, -1, False)[0]
+    vector = isinstance(q, Value) and q.rank == 1
+    places = g.Mul(g.Reshape(g.cast(q, x.dtype), [-1]), float(n - 1))
+    rounded = {"nearest": g.Round, "higher": g.Ceil}.get(interpolation, g.Floor)(places)
+    low = g.Gather(ordered, g.cast(rounded, taeda.int64), axis=-1)
+    if interpolation in ("linear", "midpoint"):
+        high = g.Gather(ordered, g.cast(g.Ceil(places), taeda.int64), axis=-1)
+        part = g.Sub(places, rounded) if interpolation == "linear" else g.cast(g.Less(rounded, places), x.dtype)
+        part = part if interpolation == "linear" else g.Mul(part, 0.5)
+        low = g.Add(low, g.Mul(g.Sub(high, low), part))
+    nan = g.reduce("ReduceMax", g.cast(g.IsNaN(x), taeda.int32), [-1], True)
+    low = g.Where(g.Greater(nan, 0), g.constant(math.nan, x.dtype), low, dtype=x.dtype)
+    low.shape = (*x.shape[:-1], 1)
+    made = g.transpose(low, [x.rank - 1, *range(x.rank - 1)])
+    if keepdim:
+        made = g.Unsqueeze(made, [1 + (dim % input.rank if input.rank else 0)] if dim is not None else
+                           list(range(1, input.rank + 1)))  # fmt: skip
+        if not input.rank:
+            made = g.Reshape(made, [-1])
+    return made if vector else g.Squeeze(made, [0])
+
+
+@translates("histc")
+def histc(g: Writer, input: Value, bins: int = 100, min: Any = 0, max: Any = 0) -> Value:
+    """How many elements are in each of the bins; without bounds, those of the elements."""
+    x = g.Reshape(input, [-1])
+    if min == max:
+        low, high = (g.reduce(kind, x) for kind in ("ReduceMin", "ReduceMax"))
+        same = g.Equal(low, high)
+        low, high = (
+            g.Where(same, g.Add(b, float(d)), b, dtype=x.dtype) for b, d in ((low, -1), (high, 1))
+        )  # fmt: skip
+    else:
+        low, high = g.constant(float(min), x.dtype), g.constant(float(max), x.dtype)
+    place = g.Floor(g.Div(g.Mul(g.Sub(x, low), float(bins)), g.Sub(high, low)))
+    place = g.Where(g.Equal(x, high), g.constant(float(bins - 1), x.dtype), place, dtype=x.dtype)
+    hits = g.Equal(g.Unsqueeze(place, [-1]), g.constant([float(b) for b in range(bins)], x.dtype))
+    return g.reduce("ReduceSum", g.cast(hits, x.dtype), [0])

@@ -68,8 +68,8 @@ def to(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
 
 
 @translates("permute")
-def permute(g: Writer, input: Value, *dims: Any) -> Value:
-    return g.transpose(input, flat(dims))
+def permute(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
+    return g.transpose(input, flat(given or (dims,)))
 
 
 @translates("transpose")
@@ -93,8 +93,8 @@ def unsqueeze(g: Writer, input: Value, dim: int) -> Value:
 
 
 @translates("expand")
-def expand(g: Writer, input: Value, *size: Any, implicit: bool = False) -> Value:
-    return g.expand(input, g.result.shape, flat(size))
+def expand(g: Writer, input: Value, *given: Any, size: Any = (), implicit: bool = False) -> Value:
+    return g.expand(input, g.result.shape, flat(given or (size,)))
 
 
 @translates("Tensor.expand_as")
@@ -103,8 +103,8 @@ def expand_as(g: Writer, input: Value, other: Value) -> Value:
 
 
 @translates("repeat")
-def repeat(g: Writer, input: Value, *repeats: Any) -> Value:
-    times = flat(repeats)
+def repeat(g: Writer, input: Value, *given: Any, repeats: Any = ()) -> Value:
+    times = flat(given or (repeats,))
     return g.Tile(g.unsqueeze(input, list(range(len(times) - input.rank))), g.ints(times))
 
 
@@ -167,8 +167,8 @@ def diagonal(g: Writer, input: Value, offset: int = 0, dim1: int = 0, dim2: int 
 
 
 @translates("flip")
-def flip(g: Writer, input: Value, *dims: Any) -> Value:
-    dims = flat(dims)
+def flip(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
+    dims = flat(given or (dims,))
     if not dims or not input.rank:
         return input
     return g.slice(input, [-1] * len(dims), [-_FAR] * len(dims), dims, [-1] * len(dims))
@@ -242,8 +242,6 @@ def constant_pad_nd(g: Writer, input: Value, pad: Sequence, value: Any = 0) -> V
 @translates("nn.functional.pad")
 def pad(g: Writer, input: Value, pad: Sequence, mode: str = "constant", value: Any = None) -> Value:
     kind = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
-    if kind == "wrap" and g.opset < 19:
-        raise Unsupported("circular padding is from opset 19 on; pass opset_version=19")
     return padded(g, input, pad, kind, value or 0)
 
 
@@ -254,12 +252,27 @@ def padded(g: Writer, x: Value, pad: Sequence, mode: str = "constant", value: An
     after = [0] * (x.rank - count) + list(pad[1::2])[::-1]
     if not any(isinstance(n, Value) or n for n in (*before, *after)):
         return x
+    if mode != "constant" and any(n < 0 for n in (*before, *after)):
+        x = padded(g, x, [min(n, 0) for n in pad])
+        return padded(g, x, [max(n, 0) for n in pad], mode)
+    if mode == "wrap":
+        return _wrapped(g, x, before, after)
     given = g.cast(x, taeda.int32) if x.dtype in (taeda.int16, taeda.uint16) else x
     shape = None
     if is_static((*x.shape, *before, *after)):
         shape = [int(n) + b + a for n, b, a in zip(x.shape, before, after, strict=True)]
     fill = g.cast(value, given.dtype) if mode == "constant" else None
     return g.Pad(given, g.ints([*before, *after]), fill, mode=mode, shape=shape)
+
+
+def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
+    """What is added on one side comes from the other."""
+    for dim, (n, m) in enumerate(zip(before, after, strict=True)):
+        left = [g.slice(x, [-n], [_FAR], [dim])] if n else []
+        right = [g.slice(x, [0], [m], [dim])] if m else []
+        if left or right:
+            x = g.Concat(*left, x, *right, axis=dim)
+    return x
 
 
 @translates("pixel_shuffle")
@@ -283,3 +296,16 @@ def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> 
     cut = g.Reshape(x, [-1, *map(int, inner[1:])])
     made = g.Reshape(g.Transpose(cut, perm=order), [-1, *map(int, outer[1:])])
     return g.reshape(made, g.result.shape, [0, *map(int, outer[1:])])
+
+
+@translates("repeat_interleave")
+def repeat_interleave(
+    g: Writer, input: Value, repeats: Any = None, dim: Any = None, *, output_size: Any = None
+) -> Value:
+    if isinstance(repeats, Value):
+        raise Unsupported("repeat_interleave by a tensor, whose result's size depends on values; repeat by a number")
+    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
+    place = 0 if dim is None else dim % x.rank
+    wide = g.unsqueeze(x, [place + 1])
+    many = g.Tile(wide, g.ints([repeats if d == place + 1 else 1 for d in range(wide.rank)]))
+    return g.Reshape(many, [*([0] * place), -1, *map(int, x.shape[place + 1 :])])

@@ -1,0 +1,125 @@
+"""Entries of the operator database written as ONNX, and run in onnxruntime.
+
+``python -m tests.conformance.opdb.written [expression]`` prints what cannot be written, what differs, and counts.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections import Counter
+
+import numpy as np
+import torch
+
+import taeda
+import taeda.export
+import taeda.onnx
+
+from .checks import UNSPECIFIED, entries, name_of, pick, tensors
+from .decomposed import _Call, translate_copy
+from .meta import is_plain
+from .translate import translate
+
+EXACT = 1e-4
+RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")
+
+
+def close(got, want):
+    """Whether results agree to 1e-4, of the largest number where numbers cancel."""
+    a, b = got.double(), want.double()
+    finite = b.nan_to_num(0, 0, 0).abs()
+    scale = float(finite.max()) if b.numel() else 0.0
+    return taeda.allclose(a, b, EXACT, EXACT * min(scale, 1.0) + 1e-7, True)
+
+
+def attempt(function, args, kwargs, unspecified=False, opset=None):
+    """What came of a call: ``agrees``, ``not recorded``, ``not in ONNX``, ``no tensor``, or what is wrong.
+
+    Where onnxruntime has no kernel for the types, the package onnx's reference implementation is asked.
+    """
+    want = tensors(function(*translate_copy(args), **kwargs))
+    if not want:
+        return "no tensor"
+    try:
+        program = taeda.export.export(_Call(function, kwargs), translate_copy(args))
+    except RuntimeError:
+        return "not recorded"
+    if any(x.is_complex() for x in [*want, *tensors((args, kwargs))]):
+        return "complex"
+    try:
+        made = taeda.onnx.export(program, opset_version=opset)
+    except taeda.onnx.errors.UnsupportedOperatorError as error:
+        return "not in ONNX: " + str(error).split("\n")[0].removeprefix("onnx.export: ")
+    except RuntimeError as error:
+        if "changes sizes in place" in str(error):
+            return "not recorded"
+        raise
+    random = any(n.op_type.startswith(RANDOM) for n in made.model_proto.graph.node)
+    given = [x for x in taeda.utils._pytree.tree_leaves(translate_copy(args)) if isinstance(x, taeda.Tensor)]
+    try:
+        got = made(*given)
+    except Exception as error:
+        if "NOT_IMPLEMENTED" not in str(error) and "NotImplemented" not in type(error).__name__:
+            raise
+        got = made.call_reference(*given)
+    if len(got) != len(want):
+        return f"{len(got)} results for {len(want)}"
+    for x, y in zip(got, want, strict=True):
+        if x.shape != y.shape or x.dtype is not y.dtype:
+            return f"{x.dtype}{list(x.shape)} for {y.dtype}{list(y.shape)}"
+        if not random and not unspecified and not close(x, y):
+            return f"values: {np.array2string(x.numpy().ravel()[:4])} for {np.array2string(y.numpy().ravel()[:4])}"
+    return "agrees"
+
+
+def check(op, limit=1, opset=None):
+    """For each sample what :func:`attempt` says."""
+    supported = op.supported_dtypes("cpu")
+    if not supported:
+        return
+    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
+        function = translate(op.op)
+        for sample in pick(samples, limit):
+            args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
+            try:
+                function(*translate_copy(args), **kwargs)
+            except Exception:  # an error that the comparison of values is about
+                continue
+            yield attempt(function, args, kwargs, op.name in UNSPECIFIED, opset)
+
+
+def main() -> None:
+    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    limit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    opset = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    counts: Counter = Counter()
+    for op in entries().values():
+        name = name_of(op)
+        if not expression.search(name):
+            continue
+        found = set()
+        try:
+            found.update(check(op, limit or None, opset))
+        except Exception as error:
+            found.add(f"FAILS {type(error).__name__}: {str(error)[:400]}")
+        worst = max(found or {"no sample"}, key=lambda text: (text != "agrees", text.startswith("FAILS"), text))
+        kind = worst.split(":")[0]
+        kind = (
+            kind if kind in ("agrees", "not recorded", "not in ONNX", "no tensor", "complex", "no sample") else "WRONG"
+        )
+        counts[kind] += 1
+        if kind in ("WRONG", "not in ONNX"):
+            print(name, "|", worst.replace("\n", " "), flush=True)
+        elif kind != "agrees":
+            print(name, "|", kind, flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    main()
