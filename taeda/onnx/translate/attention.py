@@ -20,8 +20,7 @@ def scaled_dot_product_attention(
 ) -> Value:  # fmt: skip
     """The node Attention, from opset 23 on, where it fits; else products and a softmax."""
     factor = 1 / math.sqrt(static_size(query, -1, "attention")) if scale is None else float(scale)
-    ranks = {x.rank for x in (query, key, value)}
-    if g.opset >= 23 and ranks == {4} and not dropout_p and (attn_mask is None or attn_mask.rank > 1):
+    if g.opset >= 23 and not dropout_p and _fits(query, key, value, attn_mask, is_causal):
         return g.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=factor)
     if enable_gqa:
         groups = static_size(query, -3, "grouped attention"), static_size(key, -3, "grouped attention")
@@ -40,6 +39,14 @@ def scaled_dot_product_attention(
     if dropout_p:
         weights = g.Dropout(weights, g.constant(float(dropout_p), taeda.float32), g.constant(True), outputs=2)[0]
     return g.MatMul(weights, value)
+
+
+def _fits(query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool) -> bool:
+    """Whether the node Attention takes these: its mask is not broadcast along queries and keys."""
+    sizes = str(query.shape[-2]), str(key.shape[-2])
+    if {x.rank for x in (query, key, value)} != {4} or (is_causal and sizes[0] != sizes[1]):
+        return False
+    return mask is None or tuple(map(str, mask.shape[-2:])) == sizes
 
 
 def _causal(g: Writer, query: Value, key: Value) -> Value:
