@@ -21,7 +21,7 @@ from .modes import TrainingMode, exporting
 from .program import ONNXProgram
 from .translate import by_function
 from .translation import Translation
-from .writer import CODES, dims
+from .writer import CODES, Unsupported, dims
 
 DEFAULT_OPSET = 20
 OPSETS = range(17, 24)
@@ -156,17 +156,23 @@ def custom_table(given: Mapping[Any, Any] | None) -> dict[Any, Callable]:
 
 
 def _of_script(function: Any) -> Callable:
+    """A call of a function of onnxscript as a node. Its inputs come first, then its attributes."""
+    proto = function.to_function_proto()
+    names = [*proto.input, *proto.attribute, *(a.name for a in proto.attribute_proto)]
+
     def translate(g: Any, *args: Any, **kwargs: Any) -> Any:
-        proto = function.to_function_proto()
         g.root.functions[proto.domain, proto.name] = proto
         g.root.domains[proto.domain] = 1
-        form = g.result
-        count = len(form) if isinstance(form, tuple) else 1
-        dtype = None if isinstance(form, tuple) else form.dtype
-        made = g.op(proto.name, *args, domain=proto.domain, outputs=count, dtype=dtype, **kwargs)
-        if isinstance(form, tuple):
-            for x, like in zip(made, form, strict=True):
-                x.dtype = like.dtype
+        extra = [x for x in args[len(names) :] if x is not None and x is not False]
+        if extra:
+            raise Unsupported(f"{proto.name} of onnxscript takes {names}, got {extra} as well")
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        inputs = [given.get(n) for n in proto.input]
+        attributes = {n: x for n, x in given.items() if n in names and n not in proto.input}
+        made = g.op(proto.name, *inputs, domain=proto.domain, outputs=len(proto.output), **attributes)
+        forms = g.result if isinstance(g.result, tuple) else (g.result,)
+        for x, form in zip(made if isinstance(made, tuple) else (made,), forms, strict=False):
+            x.dtype = form.dtype
         return made
 
     return translate

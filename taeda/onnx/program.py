@@ -15,7 +15,7 @@ from taeda import Tensor
 from taeda.utils import _pytree as pytree
 
 from .optimize import shared, without_dead
-from .values import from_array, to_array
+from .values import FLOAT8, from_array, to_array
 from .writer import CODES
 
 __all__ = ["ONNXProgram"]
@@ -217,6 +217,28 @@ def _session(model: str | bytes) -> Any:
 
 
 def _run(session: Any, inputs: dict[str, Any]) -> tuple:
-    given = {x.name for x in session.get_inputs()}
-    made = session.run(None, {n: x for n, x in inputs.items() if n in given})
-    return tuple(from_array(np.asarray(x)) if x is not None else taeda.empty(0) for x in made)
+    """The outputs of a session, as tensors. What NumPy has no dtype for goes by its bits."""
+    import onnxruntime
+
+    values = {}
+    for info in session.get_inputs():
+        x = inputs[info.name]
+        code = _BY_BITS.get(x.dtype.name)
+        if code is None:
+            values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x))
+        else:
+            bits = np.ascontiguousarray(x).view(f"uint{8 * x.dtype.itemsize}")
+            values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, code)
+    made = session.run_with_ort_values(None, values)
+    return tuple(_tensor(x) for x in made)
+
+
+#: Element types that onnxruntime takes by their bits.
+_BY_BITS = {name: code for code, name in {**FLOAT8, 16: "bfloat16"}.items()}
+
+
+def _tensor(x: Any) -> Tensor:
+    try:
+        return from_array(np.asarray(x.numpy()))
+    except RuntimeError:  # a type that NumPy does not have
+        return taeda.from_dlpack(x._ortvalue.to_dlpack()).clone()

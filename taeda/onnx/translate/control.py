@@ -72,16 +72,7 @@ def _scan(
 def scan(
     g: Writer, graph: Any, init: Sequence, xs: Sequence, dim: int, reverse: bool, additional: Sequence
 ) -> tuple:  # fmt: skip
-    made = _typed(_scan(g, graph, init, xs, dim, reverse, additional), g.result)
-    if not dim:
-        return made
-    results = made[len(init) :]
-    moved = []
-    for x in results:  # stacked in front, and wanted at dim
-        order = list(range(1, x.rank))
-        order.insert(dim % x.rank, 0)
-        moved.append(g.Transpose(x, perm=order))
-    return (*made[: len(init)], *moved)
+    return _typed(_scan(g, graph, init, xs, dim, reverse, additional), g.result)
 
 
 @translates("step.map")
