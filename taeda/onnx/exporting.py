@@ -121,7 +121,7 @@ def _of_axes(axes: Mapping, input_names: Sequence[str], model: nn.Module, args: 
     leaves, spec = pytree.tree_flatten(named)
     own = _leaf_names(named)
     given = list(input_names)
-    shapes = []
+    shapes: list[Any] = []
     for leaf, name in zip(leaves, own, strict=True):
         if not isinstance(leaf, Tensor):
             shapes.append(None)
@@ -195,11 +195,11 @@ def written(
     fewer = decomposed(program, rules, targets)
     made = Translation(fewer, opset, custom, options["input_names"] or (), options["output_names"] or ())
     g = made.writer
-    infos = [
+    inputs, outputs = (
         [helper.make_tensor_value_info(x.name, CODES[x.dtype], dims(x.shape)) for x in xs]
         for xs in (made.inputs, made.outputs)
-    ]
-    model = helper.make_model(helper.make_graph(g.nodes, "main_graph", *infos), producer_name="taeda")
+    )
+    model = helper.make_model(helper.make_graph(g.nodes, "main_graph", inputs, outputs), producer_name="taeda")
     del model.opset_import[:]
     custom_opsets = dict(options["custom_opsets"] or {})
     for domain, version in {"": opset, **g.domains, **custom_opsets}.items():

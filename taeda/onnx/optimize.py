@@ -69,9 +69,10 @@ def shared(nodes: list[Any], outputs: set[str]) -> list[Any]:
 def _direct(nodes: list[Any], outputs: set[str]) -> list[Any]:
     """Outputs that are an Identity of a node's own result are that result."""
     made = {name: (node, i) for node in nodes for i, name in enumerate(node.output)}
-    renamed, gone = {}, set()
+    renamed: dict[str, str] = {}
+    gone = set()
     for node in nodes:
-        source = node.input[0] if node.op_type == "Identity" and node.output[0] in outputs else None
+        source = node.input[0] if node.op_type == "Identity" and node.output[0] in outputs else ""
         if source in made and source not in outputs and source not in renamed:
             renamed[source] = node.output[0]
             gone.add(id(node))

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -203,7 +203,7 @@ class ONNXProgram:
 
 
 def _bytes(x: Tensor) -> bytes:
-    return np.ascontiguousarray(to_array(x.contiguous())).tobytes()
+    return to_array(x.contiguous()).tobytes()
 
 
 def _session(model: str | bytes) -> Any:
@@ -225,9 +225,9 @@ def _run(session: Any, inputs: dict[str, Any]) -> tuple:
         x = inputs[info.name]
         code = _BY_BITS.get(x.dtype.name)
         if code is None:
-            values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x))
+            values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy(np.asarray(x, order="C"))
         else:
-            bits = np.ascontiguousarray(x).view(f"uint{8 * x.dtype.itemsize}")
+            bits = np.asarray(x, order="C").view(f"uint{8 * x.dtype.itemsize}")
             values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, code)
     made = session.run_with_ort_values(None, values)
     return tuple(_tensor(x) for x in made)
@@ -239,6 +239,6 @@ _BY_BITS = {name: code for code, name in {**FLOAT8, 16: "bfloat16"}.items()}
 
 def _tensor(x: Any) -> Tensor:
     try:
-        return from_array(np.asarray(x.numpy()))
+        return cast(Tensor, from_array(np.asarray(x.numpy())))
     except RuntimeError:  # a type that NumPy does not have
         return taeda.from_dlpack(x._ortvalue.to_dlpack()).clone()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +12,7 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda._core.tensor import ALIASES, FIRST
 from taeda.export import ExportedProgram
 from taeda.export.graph_signature import InputKind, OutputKind, TensorArgument
 from taeda.fx import GraphModule, Node
@@ -39,8 +42,8 @@ class Translation:
         input_names: Sequence[str] = (), output_names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.program, self.custom = program, custom
-        self.writer: Any = Writer(opset)
-        self.writer.calls, self.writer.run = {}, self._run_graph
+        self.writer = Writer(opset)
+        self.writer.run = self._run_graph
         self.weights: dict[str, Tensor] = {}
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
@@ -128,7 +131,7 @@ class Translation:
         if translator is None:
             raise UnsupportedOperatorError(_refusal(node, "there is no translation of it"))
         args, kwargs = map_aggregate((node.args, dict(node.kwargs)), lambda x: _value(values, x))
-        kwargs = {k: v for k, v in kwargs.items() if not (k == "out" and v is None)}
+        kwargs = {_spelled(translator, k): v for k, v in kwargs.items() if not (k == "out" and v is None)}
         g.result, g.scope = node.meta.get("val"), _scope(node)
         try:
             made = translator(g, *args, **kwargs)
@@ -142,6 +145,20 @@ class Translation:
         if isinstance(made, Value):
             g.root.calls[made.name] = translator, args
         return made
+
+
+@functools.cache
+def _parameters(translator: Callable) -> list[str]:
+    return list(inspect.signature(translator).parameters)[1:]
+
+
+def _spelled(translator: Callable, name: str) -> str:
+    """The translator's name of an argument that a program may have by NumPy's name, or another of the first one's."""
+    known = _parameters(translator)
+    if name in known:
+        return name
+    found = ALIASES.get(name, name)
+    return known[0] if found in FIRST and known and known[0] not in ("args", "given") else found
 
 
 def _value(values: dict[Node, Any], x: Any) -> Any:

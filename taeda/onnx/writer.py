@@ -57,12 +57,15 @@ class Writer:
         self.nodes: list[Any] = []
         self.root: Writer = outer.root if outer is not None else self
         self.scope = ""  # goes in front of names of nodes
+        self.result: Any = None  # the form of what the call that is translated gives
         if outer is None:
             self.names: dict[str, int] = {}
             self.constants: dict[Any, Value] = {}
             self.initializers: dict[str, Any] = {}
             self.functions: dict[tuple[str, str], Any] = {}
             self.domains: dict[str, int] = {}
+            self.calls: dict[str, tuple] = {}  # for values the translator that made them, and its arguments
+            self.run: Any = None  # writes a graph: ``run(writer, module, inputs)``
 
     # ---- names and constants ----
 

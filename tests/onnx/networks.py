@@ -130,7 +130,11 @@ def bert():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.words, self.places, self.kinds = nn.Embedding(50, 16, padding_idx=0), nn.Embedding(32, 16), nn.Embedding(2, 16)
+            self.words, self.places, self.kinds = (
+                nn.Embedding(50, 16, padding_idx=0),
+                nn.Embedding(32, 16),
+                nn.Embedding(2, 16),
+            )
             self.norm, self.layers, self.pool = nn.LayerNorm(16), nn.ModuleList([Layer(), Layer()]), nn.Linear(16, 16)
 
         def forward(self, input_ids, attention_mask, token_type_ids):
@@ -220,7 +224,12 @@ def llama():
             return x + self.down(F.silu(self.gate(y)) * self.up(y)), k, v
 
     sizes = {0: "batch", 2: "before"}
-    args = (taeda.randint(0, 50, (2, 3)), taeda.arange(5, 8).expand(2, 3), taeda.randn(2, 2, 5, 4), taeda.randn(2, 2, 5, 4))
+    args = (
+        taeda.randint(0, 50, (2, 3)),
+        taeda.arange(5, 8).expand(2, 3),
+        taeda.randn(2, 2, 5, 4),
+        taeda.randn(2, 2, 5, 4),
+    )
     return Net(), args, ({0: "batch", 1: "length"}, {0: "batch", 1: "length"}, sizes, sizes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 
 import numpy as np
@@ -87,7 +88,11 @@ def test_names(given):
     model, args = given
     program = taeda.onnx.export(model, args, input_names=["in", "other"], output_names=["out", "total", "same"])
     graph = program.model_proto.graph
-    assert [x.name for x in graph.input] == ["in", "other"] and [x.name for x in graph.output] == ["out", "total", "same"]
+    assert [x.name for x in graph.input] == ["in", "other"] and [x.name for x in graph.output] == [
+        "out",
+        "total",
+        "same",
+    ]
     assert {x.name for x in graph.initializer} >= {"linear.weight", "linear.bias", "scale"}
     with pytest.raises(ValueError, match="1 more input_names"):
         taeda.onnx.export(model, args, input_names=["a", "b", "c"])
@@ -228,6 +233,45 @@ def test_values_inside(given):
     gemm = next(n for n in program.model_proto.graph.node if n.op_type == "Gemm")
     (value,) = program.compute_values([gemm.output[0]], args)
     assert taeda.allclose(value, model.linear(args[0]), atol=1e-6)
+
+
+class Named(nn.Module):
+    """Arguments by name, by NumPy's names, and sizes one by one or together."""
+
+    def forward(self, x):
+        index = taeda.zeros(3, 1, dtype=taeda.int64)
+        return [
+            taeda.sum(x, axis=1, keepdims=True), x.mean(axis=0), taeda.add(input=x, other=x), x.permute(dims=(1, 0)),
+            taeda.cat(tensors=[x, x], axis=1), x.transpose(axis0=0, axis1=1), x.max(axis=1)[0], x.flip(dims=(0,)),
+            taeda.softmax(x, axis=0), x.unsqueeze(axis=0), taeda.argmax(x, axis=1, keepdims=True), x.var(axis=1),
+            taeda.stack([x, x], axis=1), x.view(size=(4, 3)), x.expand(size=(2, 3, 4)), x.repeat(repeats=(1, 2)),
+            taeda.zeros(size=(2, 3)), x.reshape(shape=(4, 3)), x.roll(shifts=1, dims=1), x.clamp(min=0.0),
+            taeda.where(condition=x > 0, input=x, other=-x), taeda.full((2, 3), fill_value=2.0), taeda.arange(end=4),
+            x.split(split_size=2, dim=1)[0], x.masked_fill(mask=x > 0, value=1.0), taeda.matmul(input=x, other=x.T),
+            x.mm(mat2=x.T), taeda.addmm(taeda.ones(3, 3), mat1=x, mat2=x.T, beta=0.5), x.to(dtype=taeda.float64),
+            x.type(taeda.float16), x.cumsum(axis=0), x.topk(k=2, dim=0)[0], x.sort(dim=1, descending=True)[1],
+            x.gather(dim=1, index=index), x.narrow(dim=0, start=1, length=2), x.ge(other=0), x.pow(exponent=2),
+            x.select(dim=1, index=0), taeda.layer_norm(input=x, normalized_shape=(4,)), x.view(4, 3), x.repeat(2, 1),
+        ]  # fmt: skip
+
+
+def test_arguments_by_name():
+    compare(taeda.onnx.export(Named(), (taeda.randn(3, 4),)), Named(), taeda.randn(3, 4))
+
+
+def test_translators_have_the_names_of_the_ops_arguments():
+    from taeda.export._functions import table
+    from taeda.onnx.translate.table import TRANSLATORS
+
+    known, wrong = table(), []
+    for name, translator in TRANSLATORS.items():
+        own = inspect.signature(translator).parameters
+        if name.startswith(("operator.", "step.", "math.")) or any(p.kind is p.VAR_KEYWORD for p in own.values()):
+            continue
+        asked = inspect.signature(known.get(f"op.{name}") or known[name]).parameters.values()
+        named = [p.name for p in asked if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "out"]
+        wrong += [(name, missing) for missing in set(named) - set(own)]
+    assert wrong == []
 
 
 # ---- ops of one's own ------------------------------------------------------------------------------------------------

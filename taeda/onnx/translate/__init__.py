@@ -18,5 +18,6 @@ from . import (
     reduction,
     shape,
     sizes,
+    special,
 )
 from .table import by_function, translates

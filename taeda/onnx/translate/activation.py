@@ -99,7 +99,8 @@ def softshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
 
 @translates("prelu prelu_kernel")
 def prelu(g: Writer, input: Value, weight: Value) -> Value:
-    weight = channels_first(g, weight, input.rank) if weight.rank == 1 else weight
+    if weight.rank == 1:
+        weight = channels_first(g, weight, input.rank) if input.rank else g.Squeeze(weight, [0])
     return g.Where(g.Less(input, 0.0), g.Mul(input, weight), input, dtype=input.dtype)
 
 

@@ -28,9 +28,14 @@ def convolution(
     x = g.unsqueeze(input, [0]) if single else input
     sides = several(padding, count)
     more = several(output_padding, count) if transposed else [0] * count
+    ends = sides
+    if any(m >= s for m, s in zip(more, several(stride, count), strict=True)):  # ONNX wants less than a step
+        ends, more = [n - m for n, m in zip(sides, more, strict=True)], [0] * count
+        if min(ends) < 0:
+            raise Unsupported("a transposed convolution whose output_padding is larger than its padding and its stride")
     options = {
         "kernel_shape": [static_size(weight, d + 2, "convolution") for d in range(count)],
-        "strides": several(stride, count), "dilations": several(dilation, count), "group": groups, "pads": sides * 2,
+        "strides": several(stride, count), "dilations": several(dilation, count), "group": groups, "pads": [*sides, *ends],
         "output_padding": more if any(more) else None,
     }  # fmt: skip
     made = g.op("ConvTranspose" if transposed else "Conv", x, weight, bias, **options)

@@ -166,14 +166,24 @@ def rsqrt(g: Writer, input: Value) -> Value:
     return g.Reciprocal(g.Sqrt(floating(g, input)))
 
 
-@translates("maximum at_least")
+@translates("maximum")
 def maximum(g: Writer, input: Any, other: Any) -> Value:
     return g.Max(*wide(g, input, other))
 
 
-@translates("minimum at_most")
+@translates("minimum")
 def minimum(g: Writer, input: Any, other: Any) -> Value:
     return g.Min(*wide(g, input, other))
+
+
+@translates("at_least")
+def at_least(g: Writer, input: Any, bound: Any) -> Value:
+    return maximum(g, input, bound)
+
+
+@translates("at_most")
+def at_most(g: Writer, input: Any, bound: Any) -> Value:
+    return minimum(g, input, bound)
 
 
 def _without_nan(g: Writer, kind: str, input: Value, other: Value) -> Value:

@@ -19,9 +19,24 @@ def linear(g: Writer, input: Value, weight: Value, bias: Value | None = None) ->
     return made if bias is None else g.Add(made, bias)
 
 
-@translates("matmul mm bmm mv dot")
+@translates("matmul")
 def matmul(g: Writer, input: Value, other: Value) -> Value:
     return g.MatMul(*wide(g, input, other))
+
+
+@translates("mm bmm")
+def mm(g: Writer, input: Value, mat2: Value) -> Value:
+    return matmul(g, input, mat2)
+
+
+@translates("mv")
+def mv(g: Writer, input: Value, vec: Value) -> Value:
+    return matmul(g, input, vec)
+
+
+@translates("dot")
+def dot(g: Writer, input: Value, tensor: Value) -> Value:
+    return matmul(g, input, tensor)
 
 
 @translates("inner")

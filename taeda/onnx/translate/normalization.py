@@ -35,8 +35,9 @@ def batch_norm(
         variance, center = moments(g, input, axes, 0, True)
         made = g.Mul(g.Sub(input, center), rsqrt(g, g.Add(variance, eps)))
         return _scaled(g, made, weight, bias, input.rank)
-    weight = filled(g, _channels(g, input), 1, input.dtype) if weight is None else weight
-    bias = filled(g, _channels(g, input), 0, input.dtype) if bias is None else bias
+    count = running_mean.shape
+    weight = filled(g, count, 1, input.dtype) if weight is None else weight
+    bias = filled(g, count, 0, input.dtype) if bias is None else bias
     return g.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=float(eps))
 
 

@@ -77,15 +77,20 @@ def multinomial(g: Writer, input: Value, num_samples: int, replacement: bool = F
     if not replacement and num_samples > 1:
         raise Unsupported("Multinomial of ONNX draws with replacement; pass replacement=True")
     x = g.Log(input if input.rank == 2 else g.unsqueeze(input, [0]))
-    made = g.Multinomial(x, sample_size=num_samples, dtype=taeda.int64)
+    made = g.Multinomial(x, sample_size=num_samples, dtype=taeda.int32)
     return made if input.rank == 2 else g.Squeeze(made, [0])
 
 
-@translates("nn.functional.dropout dropout")
-def dropout(g: Writer, input: Value, p: float = 0.5, training: Any = True, *args: Any, train: Any = None) -> Value:
-    if not (training if train is None else train):
+@translates("nn.functional.dropout")
+def dropout(g: Writer, input: Value, p: float = 0.5, training: bool = True, inplace: bool = False) -> Value:
+    if not training:
         return input
     return g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)[0]
+
+
+@translates("dropout")
+def plain_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
+    return dropout(g, input, p, train)
 
 
 @translates("native_dropout")

@@ -200,6 +200,8 @@ def cumsum(g: Writer, input: Value, dim: int, *, dtype: Any = None) -> Value:
 def running(g: Writer, x: Value, dim: int, start: list[Value], step: Callable) -> list[Value]:
     """States along ``dim`` as a Scan: ``step(inner, states, row)`` gives the next states."""
     dim = dim % x.rank
+    if is_static(x.shape) and 0 in tuple(map(int, x.shape)):
+        return [g.cast(x, s.dtype) for s in start]
     inner = Writer(g.opset, g)
     shape = [n for d, n in enumerate(x.shape) if d != dim]
     states = [Value(g.name("state"), s.dtype, shape) for s in start]
@@ -335,6 +337,44 @@ def bucketize(g: Writer, input: Any, boundaries: Value, *, out_int32: bool = Fal
     return searchsorted(g, boundaries, input, right=right)
 
 
+@translates("nanmedian_dim")
+def nanmedian_dim(g: Writer, input: Value, dim: int, keepdim: bool = False) -> tuple:
+    """In ascending order NaNs are last; the middle of the others is taken."""
+    if not input.rank:
+        return input, g.constant(0)
+    n = static_size(input, dim, "nanmedian")
+    known = g.cast(g.Not(g.IsNaN(input)), taeda.int64)
+    lifted = g.Where(g.IsNaN(input), g.constant(math.inf, input.dtype), input, dtype=input.dtype)
+    count = g.reduce("ReduceSum", known, [dim], True)
+    place = g.Max(g.Div(g.Sub(count, 1), 2), 0)
+    values, places = top(g, lifted, n, dim, False)
+    chosen, where = g.GatherElements(values, place, axis=dim), g.GatherElements(places, place, axis=dim)
+    chosen = g.Where(g.Equal(count, 0), g.constant(math.nan, input.dtype), chosen, dtype=input.dtype)
+    return (chosen, where) if keepdim else (g.Squeeze(chosen, [dim]), g.Squeeze(where, [dim]))
+
+
+@translates("nanmedian_all")
+def nanmedian_all(g: Writer, input: Value) -> Value:
+    return nanmedian_dim(g, g.Reshape(input, [-1], shape=(math.prod(input.shape),)), 0)[0]
+
+
+@translates("mode")
+def mode(g: Writer, input: Value, dim: int = -1, keepdim: bool = False) -> tuple:
+    """Each element is compared with each; of those found most often the smallest, and its last place."""
+    if not input.rank:
+        return input, g.constant(0)
+    order = [d for d in range(input.rank) if d != dim % input.rank]
+    (x,) = wide(g, g.transpose(input, [*order, dim % input.rank]))
+    counts = g.reduce("ReduceSum", g.cast(g.Equal(g.Unsqueeze(x, [-1]), g.Unsqueeze(x, [-2])), taeda.int64), [-1])
+    most = g.Equal(counts, g.reduce("ReduceMax", counts, [-1], True))
+    info = taeda.finfo(x.dtype) if x.dtype.is_floating_point else taeda.iinfo(x.dtype)
+    value = g.reduce("ReduceMin", g.Where(most, x, g.constant(info.max, x.dtype), dtype=x.dtype), [-1], True)
+    hit = g.cast(g.Equal(x, value), taeda.int32)
+    place = g.ArgMax(hit, axis=-1, keepdims=0, select_last_index=1)
+    value = g.Squeeze(value, [-1])
+    return (g.Unsqueeze(value, [dim]), g.Unsqueeze(place, [dim])) if keepdim else (value, place)
+
+
 @translates("quantile")
 def quantile(
     g: Writer, input: Value, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
@@ -357,7 +397,7 @@ def quantile(
         low = g.Add(low, g.Mul(g.Sub(high, low), part))
     nan = g.reduce("ReduceMax", g.cast(g.IsNaN(x), taeda.int32), [-1], True)
     low = g.Where(g.Greater(nan, 0), g.constant(math.nan, x.dtype), low, dtype=x.dtype)
-    low.shape = (*x.shape[:-1], 1)
+    low.shape = (*x.shape[:-1], None)
     made = g.transpose(low, [x.rank - 1, *range(x.rank - 1)])
     if keepdim:
         made = g.Unsqueeze(made, [1 + (dim % input.rank if input.rank else 0)] if dim is not None else

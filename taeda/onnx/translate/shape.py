@@ -38,10 +38,10 @@ def static_size(x: Value, dim: int, what: str) -> int:
 
 
 @translates("reshape Tensor.view")
-def reshape(g: Writer, input: Value, *shape: Any, size: Any = None, dtype: Any = None) -> Value:
-    if any(isinstance(n, taeda.dtype) for n in shape) or dtype is not None:
+def reshape(g: Writer, input: Value, *given: Any, shape: Any = None, size: Any = None, dtype: Any = None) -> Value:
+    if any(isinstance(n, taeda.dtype) for n in given) or dtype is not None:
         raise Unsupported("view(dtype) reads memory as another dtype; use .to(dtype)")
-    sizes = flat(shape) if shape else flat((size,))
+    sizes = flat(given) if given else size if shape is None else shape
     return g.reshape(input, g.result.shape, sizes)
 
 
@@ -293,8 +293,9 @@ def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> 
     inner = [h if n == 0 and i == 4 else w if n == 0 and i == 5 else n for i, n in enumerate(inner)]
     if not is_static(x.shape[-3:]):
         raise Unsupported("pixel_shuffle of images whose sizes are not fixed; leave them out of dynamic_shapes")
-    cut = g.Reshape(x, [-1, *map(int, inner[1:])])
-    made = g.Reshape(g.Transpose(cut, perm=order), [-1, *map(int, outer[1:])])
+    first = math.prod(map(int, x.shape[:-3])) if is_static(x.shape) else -1
+    cut = g.Reshape(x, [first, *map(int, inner[1:])], allowzero=1)
+    made = g.Reshape(g.Transpose(cut, perm=order), [first, *map(int, outer[1:])], allowzero=1)
     return g.reshape(made, g.result.shape, [0, *map(int, outer[1:])])
 
 
