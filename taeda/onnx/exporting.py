@@ -20,6 +20,7 @@ from .errors import OnnxExporterError
 from .modes import TrainingMode, exporting
 from .program import ONNXProgram
 from .translate import by_function
+from .translate.complex import targets as complex_targets
 from .translation import Translation
 from .writer import CODES, Unsupported, dims
 
@@ -190,6 +191,7 @@ def written(
     from onnx import helper
 
     rules, targets = default_decompositions(), {*by_function(), *custom}
+    targets |= complex_targets()
     for function in targets:
         rules.pop(function, None)
     fewer = decomposed(program, rules, targets)
@@ -212,7 +214,7 @@ def written(
     model.ir_version = helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
     model.ir_version = max(model.ir_version, 8)
     model.producer_version = taeda.__version__
-    result = ONNXProgram(model, made.weights, fewer)
+    result = ONNXProgram(model, made.weights, fewer, made.complex_outputs)
     _prune(onnx, result, g)
     if options["optimize"]:
         result.optimize()

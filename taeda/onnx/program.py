@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -35,10 +36,14 @@ class ONNXProgram:
         exported_program: the program that it was made from, decomposed.
     """
 
-    def __init__(self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any = None) -> None:
+    def __init__(
+        self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any = None,
+        complex_outputs: Sequence[bool] = (),
+    ) -> None:  # fmt: skip
         self._skeleton = skeleton  # the model without the weights
         self._weights = dict(weights)
         self.exported_program = exported_program
+        self._complex = list(complex_outputs)  # of which outputs the parts are the last dimension
         self._session: Any = None
         self._folder: Any = None
 
@@ -171,7 +176,10 @@ class ONNXProgram:
     def __call__(self, *args: Any, **kwargs: Any) -> tuple:
         if self._session is None:
             self.initialize_inference_session()
-        return _run(self._session, self._inputs(args, kwargs))
+        made = _run(self._session, self._inputs(args, kwargs))
+        return tuple(
+            taeda.view_as_complex(x) if c else x for x, c in itertools.zip_longest(made, self._complex, fillvalue=False)
+        )
 
     def call_reference(self, *args: Any, **kwargs: Any) -> tuple:
         """As a call, by the reference implementation of the package onnx: slow, and in Python."""
@@ -199,7 +207,11 @@ class ONNXProgram:
         leaves = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, (Tensor, np.ndarray))]
         if len(leaves) != len(names):
             raise ValueError(f"ONNXProgram: expected {len(names)} tensors ({', '.join(names)}), got {len(leaves)}")
-        return {n: to_array(x) if isinstance(x, Tensor) else x for n, x in zip(names, leaves, strict=True)}
+        return {n: _array(x) if isinstance(x, Tensor) else x for n, x in zip(names, leaves, strict=True)}
+
+
+def _array(x: Tensor) -> Any:
+    return to_array(taeda.view_as_real(x.resolve_conj()) if x.is_complex() else x)
 
 
 def _bytes(x: Tensor) -> bytes:

@@ -20,15 +20,14 @@ from taeda.fx.node import map_aggregate
 
 from .errors import OnnxExporterError, UnsupportedOperatorError
 from .translate import by_function
+from .translate.complex import PARTS, Form, Pair, is_complex, joined, parted, translator_of
 from .writer import Unsupported, Value, Writer
 
 _HERE = str(Path(taeda.__file__).parent)
-_COMPLEX = "ONNX's ops have no complex numbers; keep real and imaginary parts in a last dimension (view_as_real)"
 #: What to use in the place of ops that ONNX has no form of, by the beginnings of their names.
 _NEAREST = {
     "linalg_inv": "solve before export, or write the inverse of small matrices out in products",
     "linalg_": "compute factors of matrices before export; ONNX has only MatMul, Gemm, Einsum and Det",
-    "fft": "ONNX has DFT and STFT on real numbers in a last dimension; see custom_translation_table",
     "unique": "its result's size depends on values", "nonzero": "use where, or masked_fill",
     "_ctc_loss": "export the model without its loss", "mode": "use one_hot(...).sum(0).argmax(-1)",
 }  # fmt: skip
@@ -47,6 +46,7 @@ class Translation:
         self.weights: dict[str, Tensor] = {}
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
+        self.complex_outputs: list[bool] = []
         self._reserve(output_names)
         values = self._placeholders(input_names)
         output = program.graph.output_node()
@@ -66,10 +66,8 @@ class Translation:
         pairs = list(zip(nodes, program.graph_signature.input_specs, strict=True))
         for node, spec in pairs:
             if spec.kind == InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument):
-                value = node.meta["val"]
                 name = self.writer.name(given.pop(0) if given else node.name)
-                values[node] = Value(name, value.dtype, value.shape)
-                self.inputs.append(values[node])
+                values[node] = self._input(name, node.meta["val"], self.inputs)
             elif spec.kind == InputKind.USER_INPUT:
                 values[node] = node.meta.get("val")
         if given:
@@ -81,9 +79,17 @@ class Translation:
             constant = spec.kind == InputKind.CONSTANT_TENSOR
             x = program.constants[path] if constant else program._state(path)
             name = self.writer.name(path)
-            self.weights[name] = x.detach()
-            values[node] = Value(name, x.dtype, tuple(x.shape))
+            values[node] = self._input(name, x, [])
+            self.weights[name] = taeda.view_as_real(x.detach()) if is_complex(x) else x.detach()
         return values
+
+    def _input(self, name: str, x: Tensor, inputs: list[Value]) -> Any:
+        """A value from outside: of complex numbers the parts are its last dimension."""
+        if not is_complex(x):
+            inputs.append(Value(name, x.dtype, x.shape))
+            return inputs[-1]
+        inputs.append(Value(name, PARTS[x.dtype], (*x.shape, 2)))
+        return parted(self.writer, inputs[-1])
 
     def _finish(self, output: Node, results: Sequence, output_names: Sequence[str]) -> None:
         specs = self.program.graph_signature.output_specs
@@ -101,9 +107,8 @@ class Translation:
             raise ValueError(f"onnx.export: {len(names)} output_names for {len(user)} outputs")
         labels = [n.name if isinstance(n, Node) else "output" for n in nodes if n is not None]
         for i, x in enumerate(user):
-            value = g.scalar(x) if isinstance(x, Value) else g.constant(x)
-            if value.dtype.is_complex:
-                raise UnsupportedOperatorError(f"onnx.export: output {i} is complex. {_COMPLEX}")
+            self.complex_outputs.append(isinstance(x, Pair))
+            value = joined(g, x) if isinstance(x, Pair) else g.scalar(x) if isinstance(x, Value) else g.constant(x)
             made = g.Identity(value, shape=value.shape)
             name = names[i] if i < len(names) else g.name(labels[i])
             g.nodes[-1].output[0] = made.name = name
@@ -127,12 +132,13 @@ class Translation:
 
     def _call(self, g: Any, node: Node, values: dict[Node, Any]) -> Any:
         function: Any = node.target
-        translator = self.custom.get(function) or by_function().get(function)
-        if translator is None:
-            raise UnsupportedOperatorError(_refusal(node, "there is no translation of it"))
         args, kwargs = map_aggregate((node.args, dict(node.kwargs)), lambda x: _value(values, x))
-        kwargs = {_spelled(translator, k): v for k, v in kwargs.items() if not (k == "out" and v is None)}
         g.result, g.scope = node.meta.get("val"), _scope(node)
+        try:
+            translator = self.custom.get(function) or self._translator(g, function, (args, kwargs))
+        except Unsupported as error:
+            raise UnsupportedOperatorError(_refusal(node, str(error))) from None
+        kwargs = {_spelled(translator, k): v for k, v in kwargs.items() if not (k == "out" and v is None)}
         try:
             made = translator(g, *args, **kwargs)
         except Unsupported as error:
@@ -141,10 +147,31 @@ class Translation:
             raise
         except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError, AssertionError) as error:
             raise OnnxExporterError(_refusal(node, f"{type(error).__name__}: {error}")) from error
-        made = _formed(g, made, node.meta.get("val"))
+        g.result = node.meta.get("val")
+        made = _formed(g, made, g.result)
         if isinstance(made, Value):
             g.root.calls[made.name] = translator, args
         return made
+
+
+    def _translator(self, g: Writer, function: Any, given: Any) -> Callable:
+        """What writes a call of ``function``."""
+        forms = g.result if isinstance(g.result, tuple) else (g.result,)
+        if any(isinstance(x, Pair) for x in given_leaves(given)) or any(map(is_complex, forms)):
+            return translator_of(function)
+        translator = by_function().get(function)
+        if translator is None:
+            raise Unsupported("there is no translation of it")
+        return translator
+
+
+def given_leaves(tree: Any) -> list:
+    """The values of arguments: a pair is one."""
+    if isinstance(tree, (Pair, Value)):
+        return [tree]
+    if isinstance(tree, dict):
+        return given_leaves(list(tree.values()))
+    return [x for item in tree for x in given_leaves(item)] if isinstance(tree, (tuple, list)) else [tree]
 
 
 @functools.cache
@@ -167,21 +194,28 @@ def _value(values: dict[Node, Any], x: Any) -> Any:
 
 def _formed(g: Writer, made: Any, form: Any) -> Any:
     """What a translator gave, with the dtypes and sizes that the program has there."""
+    if is_complex(form):
+        if not isinstance(made, Pair):
+            raise TypeError("expected a complex result")
+        like = Form(tuple(form.shape), PARTS[form.dtype])
+        return Pair(*(_real(g, part, like) for part in made))
     if isinstance(form, Tensor):
-        if isinstance(made, (tuple, list)):
-            raise TypeError(f"expected one result, got {len(made)}")
-        made = g.scalar(made) if isinstance(made, Value) else g.constant(made, form.dtype)
-        if form.dtype.is_complex:
-            raise UnsupportedOperatorError(_COMPLEX)
-        made = g.cast(made, form.dtype)
-        if made.shape is None or len(made.shape) != len(form.shape) or None in made.shape:
-            made.shape = tuple(form.shape)
-        return made
+        return _real(g, made, form)
     if isinstance(form, tuple) and isinstance(made, tuple):
         parts = [
             x if x is None or not isinstance(f, Tensor) else _formed(g, x, f) for x, f in zip(made, form, strict=False)
         ]
         return tuple(parts)
+    return made
+
+
+def _real(g: Writer, made: Any, form: Any) -> Value:
+    if isinstance(made, (tuple, list)):
+        raise TypeError(f"expected one result, got {len(made)}")
+    made = g.scalar(made) if isinstance(made, Value) else g.constant(made, form.dtype)
+    made = g.cast(made, form.dtype)
+    if made.shape is None or len(made.shape) != len(form.shape) or None in made.shape:
+        made.shape = tuple(form.shape)
     return made
 
 
