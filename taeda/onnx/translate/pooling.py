@@ -45,6 +45,11 @@ def _max_pool(
     result = g.result[0] if isinstance(g.result, tuple) else g.result
     x, single = _batched(g, input, count)
     ends = _ends(x, result.shape, kernel, stride, padding, dilation, ceil_mode)
+    sizes, before = x.shape[2:], [0] * count
+    if any(n >= k for n, k in zip([*padding, *ends], kernel * 2, strict=True)):  # onnxruntime refuses it
+        low = -math.inf if x.dtype.is_floating_point else taeda.iinfo(x.dtype).min
+        x = padded(g, x, [n for pair in zip(padding[::-1], ends[::-1], strict=True) for n in pair], "constant", low)
+        before, padding, ends = padding, [0] * count, [0] * count
     narrow = x.dtype not in (taeda.float16, taeda.float32, taeda.float64, taeda.int8, taeda.uint8)
     (given,) = [g.cast(x, taeda.float64)] if narrow else [x]
     options = {"kernel_shape": kernel, "strides": stride, "pads": [*padding, *ends], "dilations": dilation}
@@ -54,9 +59,23 @@ def _max_pool(
         return g.Squeeze(made, [0]) if single else made
     made, places = g.MaxPool(given, outputs=2, **options)
     places.dtype = taeda.int64
-    plane = math.prod(static_size(x, d - count, "max_pool with indices") for d in range(count))
-    places = g.Mod(places, plane)
+    places = _in_plane(g, x, places, sizes, before)
     return (g.Squeeze(made, [0]), g.Squeeze(places, [0])) if single else (made, places)
+
+
+def _in_plane(g: Writer, x: Value, places: Value, sizes: Any, before: list[int]) -> Value:
+    """Places in the whole of ``x`` as places in a plane of these sizes, ``before`` whose elements padding was put."""
+    count = len(sizes)
+    wide = [static_size(x, d - count, "max_pool with indices") for d in range(count)]
+    places = g.Mod(places, math.prod(wide))
+    if not any(before):
+        return places
+    total, step = None, 1
+    for n, m, p in zip(reversed(wide), reversed(sizes), reversed(before), strict=True):
+        line = g.Mul(g.Sub(g.Mod(places, n), p), step)
+        total = line if total is None else g.Add(total, line)
+        places, step = g.Div(places, n), step * int(m)
+    return total
 
 
 def _register_max(count: int) -> None:

@@ -85,12 +85,26 @@ def multinomial(g: Writer, input: Value, num_samples: int, replacement: bool = F
 def dropout(g: Writer, input: Value, p: float = 0.5, training: bool = True, inplace: bool = False) -> Value:
     if not training:
         return input
+    if p == 1:
+        return g.Mul(input, 0.0)
     return g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)[0]
 
 
 @translates("dropout")
 def plain_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
     return dropout(g, input, p, train)
+
+
+@translates("feature_dropout")
+def feature_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
+    """Whole channels are left out."""
+    if not train:
+        return input
+    if input.rank < 2:
+        raise Unsupported("feature_dropout of fewer than two dimensions")
+    lead = g.slice(g.sizes_of(input), [0], [2], [0])
+    rows = g.Concat(lead, g.ints([1] * (input.rank - 2)), axis=0) if input.rank > 2 else lead
+    return g.Mul(input, dropout(g, g.Expand(g.constant(1, input.dtype), rows), p))
 
 
 @translates("native_dropout")

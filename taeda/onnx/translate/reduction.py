@@ -28,7 +28,14 @@ def sum_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dty
 
 @translates("mean")
 def mean(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
-    return g.reduce("ReduceMean", g.cast(input, g.result.dtype), axes_of(input, dim), keepdim)
+    return _mean(g, g.cast(input, g.result.dtype), axes_of(input, dim), keepdim)
+
+
+def _mean(g: Writer, x: Value, axes: Any, keepdim: bool = False) -> Value:
+    """The mean; NaN where it is of nothing, of which onnxruntime gives 0."""
+    made = g.reduce("ReduceMean", x, axes, keepdim)
+    empty = is_static(x.shape) and 0 in tuple(map(int, x.shape))
+    return g.Add(made, g.constant(math.nan, x.dtype)) if empty else made
 
 
 @translates("prod")
@@ -117,7 +124,7 @@ def moments(g: Writer, x: Value, dim: Any, correction: float, keepdim: bool) -> 
     """Variance and mean."""
     axes = axes_of(x, dim)
     x = floating(g, x)
-    center = g.reduce("ReduceMean", x, axes, True)
+    center = _mean(g, x, axes, True)
     off = g.Sub(x, center)
     total = g.reduce("ReduceSum", g.Mul(off, off), axes, keepdim)
     sizes = [x.shape[a] for a in (range(x.rank) if axes is None else axes)]
@@ -128,7 +135,7 @@ def moments(g: Writer, x: Value, dim: Any, correction: float, keepdim: bool) -> 
         chosen = g.Shape(x) if axes is None else g.Gather(g.Shape(x), list(axes))
         count = g.cast(g.reduce("ReduceProd", chosen), x.dtype)
         variance = g.Div(total, g.Max(g.Sub(count, float(correction)), 0.0))
-    return variance, center if keepdim else g.reduce("ReduceMean", x, axes)
+    return variance, center if keepdim else _mean(g, x, axes)
 
 
 def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:

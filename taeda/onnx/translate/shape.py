@@ -45,7 +45,10 @@ def reshape(g: Writer, input: Value, *given: Any, shape: Any = None, size: Any =
     return g.reshape(input, g.result.shape, sizes)
 
 
-@translates("view_alias clone identity Tensor.contiguous detach resolve_conj resolve_neg real")
+@translates(
+    "view_alias clone identity Tensor.contiguous detach resolve_conj resolve_neg resolved real conj conj_physical "
+    "conjugated conjugated_view"
+)
 def same(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
     if input.dtype.is_complex:
         raise Unsupported("ONNX's ops have no complex numbers; keep real and imaginary parts in a last dimension")
@@ -179,7 +182,7 @@ def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
     shifts = shifts if isinstance(shifts, (tuple, list)) else [shifts]
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         line = roll(g, g.reshape(input, [math.prod(input.shape)]), shifts, 0)
-        return g.Reshape(line, g.sizes_of(input), shape=input.shape)
+        return g.reshape(line, input.shape) if is_static(input.shape) else g.Reshape(line, g.Shape(input))
     x = input
     for shift, dim in zip(shifts, dims if isinstance(dims, (tuple, list)) else [dims], strict=True):
         if not x.rank or str(x.shape[dim]) == "0":
@@ -239,6 +242,11 @@ def constant_pad_nd(g: Writer, input: Value, pad: Sequence, value: Any = 0) -> V
     return padded(g, input, pad, "constant", value)
 
 
+@translates("edge_pad")
+def edge_pad(g: Writer, input: Value, pad: Sequence, mode: str) -> Value:
+    return padded(g, input, pad, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+
+
 @translates("nn.functional.pad")
 def pad(g: Writer, input: Value, pad: Sequence, mode: str = "constant", value: Any = None) -> Value:
     kind = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
@@ -277,26 +285,26 @@ def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
 
 @translates("pixel_shuffle")
 def pixel_shuffle(g: Writer, input: Value, upscale_factor: int) -> Value:
-    r, (c, h, w) = upscale_factor, input.shape[-3:]
-    return _blocks(g, input, [0, c // r**2, r, r, 0, 0], [0, 1, 4, 2, 5, 3], [0, c // r**2, h * r, w * r])
+    r, (c, h, w) = upscale_factor, _image_sizes(input)
+    return _blocks(g, input, [c // r**2, r, r, h, w], [0, 1, 4, 2, 5, 3], [c // r**2, h * r, w * r])
 
 
 @translates("pixel_unshuffle")
 def pixel_unshuffle(g: Writer, input: Value, downscale_factor: int) -> Value:
-    r, (c, h, w) = downscale_factor, input.shape[-3:]
-    return _blocks(g, input, [0, c, h // r, r, w // r, r], [0, 1, 3, 5, 2, 4], [0, c * r * r, h // r, w // r])
+    r, (c, h, w) = downscale_factor, _image_sizes(input)
+    return _blocks(g, input, [c, h // r, r, w // r, r], [0, 1, 3, 5, 2, 4], [c * r * r, h // r, w // r])
+
+
+def _image_sizes(x: Value) -> list[int]:
+    return [static_size(x, d, "pixel_shuffle") for d in (-3, -2, -1)]
 
 
 def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> Value:
-    """``x``, images of any batch, cut in blocks of six sizes, their dimensions in another order, joined again."""
-    h, w = x.shape[-2:]
-    inner = [h if n == 0 and i == 4 else w if n == 0 and i == 5 else n for i, n in enumerate(inner)]
-    if not is_static(x.shape[-3:]):
-        raise Unsupported("pixel_shuffle of images whose sizes are not fixed; leave them out of dynamic_shapes")
+    """``x``, images of any batch, cut in blocks of five sizes, their dimensions in another order, joined again."""
     first = math.prod(map(int, x.shape[:-3])) if is_static(x.shape) else -1
-    cut = g.Reshape(x, [first, *map(int, inner[1:])], allowzero=1)
-    made = g.Reshape(g.Transpose(cut, perm=order), [first, *map(int, outer[1:])], allowzero=1)
-    return g.reshape(made, g.result.shape, [0, *map(int, outer[1:])])
+    cut = g.Reshape(x, [first, *inner], allowzero=1)
+    made = g.Reshape(g.Transpose(cut, perm=order), [first, *outer], allowzero=1)
+    return g.reshape(made, g.result.shape, [0, *outer])
 
 
 @translates("repeat_interleave")
