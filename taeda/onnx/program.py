@@ -37,7 +37,7 @@ class ONNXProgram:
     """
 
     def __init__(
-        self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any = None,
+        self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any,
         complex_outputs: Sequence[bool] = (),
     ) -> None:  # fmt: skip
         self._skeleton = skeleton  # the model without the weights
@@ -202,12 +202,32 @@ class ONNXProgram:
         return _run(_session(model.SerializeToString()), self._inputs(tuple(args), kwargs or {}))
 
     def _inputs(self, args: tuple, kwargs: dict) -> dict[str, Any]:
-        """Arrays for the inputs of the graph, from arguments that nest as the model's do."""
+        """Arrays for the inputs of the graph, from arguments that nest as the model's do.
+
+        Raises:
+            TypeError: an argument is missing, or one too many.
+            RuntimeError: a size or a number is another than the model was exported for.
+        """
         names = [x.name for x in self._skeleton.graph.input if x.name not in self._weights]
-        leaves = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, (Tensor, np.ndarray))]
-        if len(leaves) != len(names):
-            raise ValueError(f"ONNXProgram: expected {len(names)} tensors ({', '.join(names)}), got {len(leaves)}")
-        return {n: _array(x) if isinstance(x, Tensor) else x for n, x in zip(names, leaves, strict=True)}
+        args, kwargs = pytree.tree_map(lambda x: from_array(x) if isinstance(x, np.ndarray) else x, (args, kwargs))
+        program = self.exported_program
+        leaves = program.in_spec.flatten_up_to(self._ordered(args, kwargs))
+        program._checks(*leaves)
+        return {n: _array(x) for n, x in zip(names, (x for x in leaves if isinstance(x, Tensor)), strict=True)}
+
+    def _ordered(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Arguments by position and by name as they were in the example."""
+        positional, named = self.exported_program._argument_names
+        if len(args) > len(positional) + len(named):
+            raise TypeError(f"ONNXProgram: expected {len(positional) + len(named)} arguments, got {len(args)}")
+        given = dict(zip([*positional, *named], args, strict=False))
+        twice = [n for n in kwargs if n in given]
+        given.update(kwargs)
+        missing = [n for n in (*positional, *named) if n not in given]
+        unknown = [n for n in given if n not in positional and n not in named]
+        if missing or unknown or twice:
+            raise TypeError(f"ONNXProgram: arguments missing: {missing}, not known: {unknown}, given twice: {twice}")
+        return tuple(given[n] for n in positional), {n: given[n] for n in named}
 
 
 def _array(x: Tensor) -> Any:

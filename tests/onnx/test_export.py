@@ -104,8 +104,15 @@ def test_arguments_by_name_are_fixed_numbers(given):
     model, (x, y) = given
     program = taeda.onnx.export(model, (x,), kwargs={"y": y, "times": 3})
     wanted = leaves(model(x, y=y, times=3))
-    for a, b in zip(program(x, y=y), wanted, strict=True):
-        assert taeda.allclose(a, b)
+    for got in (program(x, y=y, times=3), program(x, times=3, y=y), program(x.numpy(), y, 3)):
+        for a, b in zip(got, wanted, strict=True):
+            assert taeda.allclose(a, b)
+    with pytest.raises(RuntimeError, match="equal to 3, but got 2"):
+        program(x, y=y, times=2)
+    with pytest.raises(RuntimeError, match="equal to 20, but got 19"):
+        program(taeda.randn(3, 19), y=y, times=3)
+    with pytest.raises(TypeError, match="missing: \\['times'\\], not known: \\['z'\\]"):
+        program(x, y=y, z=3)
 
 
 def test_files(given, tmp_path):
@@ -393,6 +400,27 @@ def test_packed_sequences(kind):
     program = taeda.onnx.export(model, (x,))
     assert kinds(program).count(kind) == 2
     compare(program, model, x)
+
+
+def test_complex_numbers():
+    class Spectrum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("turn", taeda.polar(taeda.ones(5), taeda.arange(5.0)))
+
+        def forward(self, x, z):
+            y = taeda.stft(x, 8, 4, window=taeda.hann_window(8), return_complex=True)
+            w = taeda.view_as_complex(x.reshape(2, 2, 5, 2)) * self.turn
+            back = taeda.fft.irfft(taeda.fft.rfft(x) * 2j, n=20)
+            return y.abs() ** 2, taeda.view_as_real(w), back, z * z.conj() + 1, taeda.fft.ifft2(z), (z @ z.mT).angle()
+
+    args = (taeda.randn(2, 20), taeda.randn(3, 4, dtype=taeda.complex64))
+    for opset in (17, 20):
+        program = taeda.onnx.export(Spectrum(), args, opset_version=opset)
+        with taeda.no_grad():
+            wanted = Spectrum()(*args)
+        for x, y in zip(program(*args), wanted, strict=True):
+            assert x.dtype == y.dtype and taeda.allclose(x, y, 1e-4, 1e-4)
 
 
 def test_stored_dtypes():

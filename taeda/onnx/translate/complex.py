@@ -115,14 +115,16 @@ def _apart(name: str, g: Writer, *args: Any, **kwargs: Any) -> Any:
             g.result = _part_form(form)
         given = args
         if name in _REAL_FIRST:
-            given = (args[0], *(_part(g, x, place) for x in args[1:]))
+            given = (args[0], *(_part(g, x, place, True) for x in args[1:]))
         elif name in ("full", "full_like", "masked_fill"):
-            given = (*(_only(x, place) for x in args[:-1]), _part(g, args[-1], place))
+            given = (*(_only(x, place) for x in args[:-1]), _part(g, args[-1], place, True))
         elif name in ("ones", "ones_like", "Tensor.new_ones") and place:
             made = TRANSLATORS[name](g, *map_aggregate(args, lambda x: _only(x, 0)), **kwargs)
             results.append(g.Mul(made, 0.0, shape=made.shape))
             continue
-        elif name in ("add", "sub", "cat", "stack", "select_scatter", "slice_scatter"):
+        elif name in ("add", "sub"):
+            given = tuple(_part(g, x, place, True) for x in args)
+        elif name in ("cat", "stack", "select_scatter", "slice_scatter"):
             given = map_aggregate(args, lambda x, place=place: _part(g, x, place))
         else:
             given = map_aggregate(args, lambda x, place=place: _only(x, place))
@@ -141,17 +143,15 @@ def _only(x: Any, place: int) -> Any:
     return x[place] if isinstance(x, Pair) else x
 
 
-def _part(g: Writer, x: Any, place: int) -> Any:
-    """The part of a number or value, which may be real; of sizes, flags and the like themselves."""
+def _part(g: Writer, x: Any, place: int, numbers: bool = False) -> Any:
+    """The part of a value, which may be real, and of a number where ``numbers`` are elements; else the thing itself."""
     if isinstance(x, Pair):
         return x[place]
     if isinstance(x, complex):
         return (x.real, x.imag)[place]
     if isinstance(x, Value) and not x.is_size and x.dtype is not taeda.bool and place:
         return g.Mul(floating(g, x), 0.0, shape=x.shape)
-    if isinstance(x, float) and place:
-        return 0.0
-    return x
+    return 0.0 if numbers and place and isinstance(x, (int, float)) else x
 
 
 def pair(g: Writer, x: Any, like: Any = None) -> Pair:

@@ -57,7 +57,7 @@ def attempt(function, args, kwargs, unspecified=False, opset=None):
             return "not recorded"
         raise
     random = any(n.op_type.startswith(RANDOM) for n in made.model_proto.graph.node)
-    given = [x for x in taeda.utils._pytree.tree_leaves(translate_copy(args)) if isinstance(x, taeda.Tensor)]
+    given = translate_copy(args)
     try:
         got = made(*given)
     except Exception as error:
