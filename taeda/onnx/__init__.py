@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._version import __version__ as producer_version
 from . import errors
 from .errors import OnnxExporterError
-from .modes import OperatorExportTypes, TrainingMode, is_in_onnx_export
+from .modes import OperatorExportTypes, TrainingMode, is_in_onnx_export, select_model_mode_for_export
 from .program import ONNXProgram
 from .table import NodeError
 
 if TYPE_CHECKING:
     from .loading import Model
 
+producer_name = "taeda"
+
 __all__ = [
     "NodeError", "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TrainingMode", "dynamo_export", "errors",
-    "export", "is_in_onnx_export", "load", "register_custom_op_symbolic",
+    "export", "is_in_onnx_export", "load", "producer_name", "producer_version", "register_custom_op_symbolic",
+    "select_model_mode_for_export", "unregister_custom_op_symbolic",
 ]  # fmt: skip
 
 
@@ -122,3 +126,7 @@ def load(file: Any) -> Model:
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: object, opset_version: int) -> None:
     """Accepted, without effect: give ``export`` a ``custom_translation_table``."""
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Accepted, without effect."""

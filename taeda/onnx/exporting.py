@@ -17,7 +17,7 @@ from taeda.export._decompose import decomposed
 from taeda.utils import _pytree as pytree
 
 from .errors import OnnxExporterError
-from .modes import TrainingMode, exporting
+from .modes import TrainingMode, exporting, select_model_mode_for_export
 from .program import ONNXProgram
 from .translate import by_function
 from .translate.complex import targets as complex_targets
@@ -70,16 +70,9 @@ def _program(model: Any, args: Any, options: dict[str, Any]) -> ExportedProgram:
     shapes = options["dynamic_shapes"]
     if shapes is None and options["dynamic_axes"]:
         shapes = _of_axes(options["dynamic_axes"], options["input_names"] or (), model, args, kwargs)
-    trained = [(m, m.training) for m in model.modules()]
-    mode = {TrainingMode.EVAL: False, TrainingMode.TRAINING: True}.get(options["training"])
-    try:
-        if not options["dynamo"] and mode is not None:
-            model.train(mode)
-        with taeda.no_grad():
-            return _recorded(model, args, kwargs, shapes)
-    finally:
-        for module, training in trained:
-            module.training = training
+    mode = TrainingMode.PRESERVE if options["dynamo"] else options["training"]
+    with select_model_mode_for_export(model, mode), taeda.no_grad():
+        return _recorded(model, args, kwargs, shapes)
 
 
 class _Function(nn.Module):

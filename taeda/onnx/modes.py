@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import Any
 
-__all__ = ["OperatorExportTypes", "TrainingMode", "exporting", "is_in_onnx_export"]
+__all__ = ["OperatorExportTypes", "TrainingMode", "exporting", "is_in_onnx_export", "select_model_mode_for_export"]
 
 
 class TrainingMode(Enum):
@@ -43,3 +44,16 @@ def exporting() -> Iterator[None]:
 def is_in_onnx_export() -> bool:
     """Whether this runs while a model is being exported."""
     return _depth > 0
+
+
+@contextmanager
+def select_model_mode_for_export(model: Any, mode: TrainingMode) -> Iterator[None]:
+    """Within it ``model`` and the modules in it are in this mode; afterwards in their own ones again."""
+    before = [(m, m.training) for m in model.modules()]
+    try:
+        if mode is not TrainingMode.PRESERVE:
+            model.train(mode is TrainingMode.TRAINING)
+        yield
+    finally:
+        for module, training in before:
+            module.training = training

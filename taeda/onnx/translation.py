@@ -153,7 +153,6 @@ class Translation:
             g.root.calls[made.name] = translator, args
         return made
 
-
     def _translator(self, g: Writer, function: Any, given: Any) -> Callable:
         """What writes a call of ``function``."""
         forms = g.result if isinstance(g.result, tuple) else (g.result,)

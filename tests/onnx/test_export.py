@@ -314,7 +314,7 @@ def test_functions_of_onnxscript():
     from onnxscript import opset20 as op
 
     @onnxscript.script(onnxscript.values.Opset("my.functions", 1))
-    def Twice(x):  # noqa: N802
+    def Twice(x):
         return op.Add(x, x)
 
     x = taeda.randn(3)

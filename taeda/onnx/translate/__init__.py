@@ -3,6 +3,7 @@
 from . import (
     activation,
     attention,
+    bags,
     control,
     convolution,
     creation,
@@ -10,6 +11,7 @@ from . import (
     image,
     indexing,
     linear,
+    logic,
     loss,
     normalization,
     pooling,
@@ -19,5 +21,6 @@ from . import (
     shape,
     sizes,
     special,
+    writing,
 )
 from .table import by_function, translates

@@ -89,7 +89,9 @@ def _by_function() -> dict[Any, Callable]:
 
 def targets() -> set[Any]:
     """Ops that are written for complex numbers alone."""
-    return {function for function, f in _by_function().items() if f in (fft_c2c, fft_r2c, fft_c2r, imag, complex_, conj)}
+    return {
+        function for function, f in _by_function().items() if f in (fft_c2c, fft_r2c, fft_c2r, imag, complex_, conj)
+    }
 
 
 def translator_of(function: Any) -> Callable:
@@ -100,7 +102,9 @@ def translator_of(function: Any) -> Callable:
     """
     found = _by_function().get(function)
     if found is None:
-        raise Unsupported("ONNX's ops have no complex numbers, and this one is not written in real ones; use view_as_real")
+        raise Unsupported(
+            "ONNX's ops have no complex numbers, and this one is not written in real ones; use view_as_real"
+        )
     return found
 
 
@@ -168,9 +172,7 @@ def pair(g: Writer, x: Any, like: Any = None) -> Pair:
 
 def joined(g: Writer, x: Pair) -> Value:
     """The parts in a last dimension."""
-    return g.Concat(
-        *(g.Unsqueeze(part, [-1]) for part in x), axis=-1, shape=None if x.shape is None else (*x.shape, 2)
-    )
+    return g.Concat(*(g.Unsqueeze(part, [-1]) for part in x), axis=-1, shape=None if x.shape is None else (*x.shape, 2))
 
 
 def parted(g: Writer, x: Value) -> Pair:
@@ -354,6 +356,8 @@ def fft_c2c(g: Writer, input: Any, dims: Sequence[int], forward: bool, scale: fl
 
 @of_pairs("fft_r2c")
 def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float) -> Pair:
+    if isinstance(scale, Value):
+        raise Unsupported("Fourier transforms along sizes that are not fixed; leave them out of dynamic_shapes")
     made = _transform(g, input, dims[-1], True, True)
     for dim in dims[:-1]:
         made = _transform(g, made, dim, True)

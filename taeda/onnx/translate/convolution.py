@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..writer import Unsupported, Value, Writer
+from ..writer import Unsupported, Value, Writer, is_static
 from .shape import static_size
 from .table import translates
 
@@ -34,7 +34,7 @@ def convolution(
         if min(ends) < 0:
             raise Unsupported("a transposed convolution whose output_padding is larger than its padding and its stride")
     options = {
-        "kernel_shape": [static_size(weight, d + 2, "convolution") for d in range(count)],
+        "kernel_shape": [int(n) for n in weight.shape[2:]] if is_static(weight.shape[2:]) else None,
         "strides": several(stride, count), "dilations": several(dilation, count), "group": groups, "pads": [*sides, *ends],
         "output_padding": more if any(more) else None,
     }  # fmt: skip

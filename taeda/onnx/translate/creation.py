@@ -8,7 +8,7 @@ import numpy as np
 
 import taeda
 
-from ..writer import CODES, Value, Writer, is_static
+from ..writer import CODES, Unsupported, Value, Writer, is_static
 from .shape import flat
 from .table import translates
 
@@ -124,6 +124,7 @@ def _bounds(args: tuple, options: dict) -> tuple:
 @translates("linspace")
 def linspace(g: Writer, start: Any, end: Any, steps: int, **options: Any) -> Value:
     dtype = g.result.dtype
+    _fixed("linspace", steps)
     if isinstance(start, Value) or isinstance(end, Value):
         line = g.constant(np.linspace(0.0, 1.0, steps), taeda.float64)
         a, b = g.cast(start, taeda.float64), g.cast(end, taeda.float64)
@@ -145,9 +146,16 @@ def eye(g: Writer, n: Any, m: Any = None, **options: Any) -> Value:
 
 @translates("tril_indices")
 def tril_indices(g: Writer, row: int, col: int, offset: int = 0, **options: Any) -> Value:
+    _fixed("tril_indices", row, col)
     return g.constant(np.stack(np.tril_indices(row, offset, col)), g.result.dtype)
 
 
 @translates("triu_indices")
 def triu_indices(g: Writer, row: int, col: int, offset: int = 0, **options: Any) -> Value:
+    _fixed("triu_indices", row, col)
     return g.constant(np.stack(np.triu_indices(row, offset, col)), g.result.dtype)
+
+
+def _fixed(name: str, *sizes: Any) -> None:
+    if not is_static(sizes):
+        raise Unsupported(f"{name} of sizes that are not fixed; leave them out of dynamic_shapes")

@@ -185,6 +185,8 @@ def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
         return g.reshape(line, input.shape) if is_static(input.shape) else g.Reshape(line, g.Shape(input))
     x = input
     for shift, dim in zip(shifts, dims if isinstance(dims, (tuple, list)) else [dims], strict=True):
+        if isinstance(shift, Value):
+            raise Unsupported("roll by a number that follows from sizes that are not fixed")
         if not x.rank or str(x.shape[dim]) == "0":
             continue
         if is_static([x.shape[dim]]):
@@ -285,6 +287,8 @@ def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
 
 @translates("pixel_shuffle")
 def pixel_shuffle(g: Writer, input: Value, upscale_factor: int) -> Value:
+    if input.rank == 4 and not is_static(input.shape):
+        return g.DepthToSpace(input, blocksize=upscale_factor, mode="CRD")
     r, (c, h, w) = upscale_factor, _image_sizes(input)
     return _blocks(g, input, [c // r**2, r, r, h, w], [0, 1, 4, 2, 5, 3], [c // r**2, h * r, w * r])
 

@@ -1,6 +1,6 @@
 """Entries of the operator database written as ONNX, and run in onnxruntime.
 
-``python -m tests.conformance.opdb.written [expression]`` prints what cannot be written, what differs, and counts.
+``python -m tests.conformance.opdb.written [expression] [samples] [opset] [dynamic]`` prints what cannot be written, what differs, and counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 import taeda
 import taeda.export
 import taeda.onnx
+from taeda.export import Dim
 
 from .checks import UNSPECIFIED, entries, name_of, pick, tensors
 from .decomposed import _Call, translate_copy
@@ -36,16 +37,24 @@ def close(got, want):
     return taeda.allclose(a, b, EXACT, EXACT * min(scale, 1.0) + 1e-7, True)
 
 
-def attempt(function, args, kwargs, unspecified=False, opset=None):
+def sizes_of(tree):
+    """For tensors that all of their sizes may change, where the op allows it."""
+    return taeda.utils._pytree.tree_map(
+        lambda x: dict.fromkeys(range(x.dim()), Dim.AUTO) if isinstance(x, taeda.Tensor) else None, tree
+    )
+
+
+def attempt(function, args, kwargs, unspecified=False, opset=None, dynamic=False):
     """What came of a call: ``agrees``, ``not recorded``, ``not in ONNX``, ``no tensor``, or what is wrong.
 
-    Where onnxruntime has no kernel for the types, the package onnx's reference implementation is asked.
+    With ``dynamic`` all sizes may change that the op allows to. Where onnxruntime has no kernel for the types, the package onnx's reference implementation is asked.
     """
     want = tensors(function(*translate_copy(args), **kwargs))
     if not want:
         return "no tensor"
     try:
-        program = taeda.export.export(_Call(function, kwargs), translate_copy(args))
+        shapes = {"args": sizes_of(translate_copy(args))} if dynamic else None
+        program = taeda.export.export(_Call(function, kwargs), translate_copy(args), dynamic_shapes=shapes)
     except RuntimeError:
         return "not recorded"
     try:
@@ -74,7 +83,7 @@ def attempt(function, args, kwargs, unspecified=False, opset=None):
     return "agrees"
 
 
-def check(op, limit=1, opset=None):
+def check(op, limit=1, opset=None, dynamic=False):
     """For each sample what :func:`attempt` says."""
     supported = op.supported_dtypes("cpu")
     if not supported:
@@ -91,13 +100,14 @@ def check(op, limit=1, opset=None):
                 function(*translate_copy(args), **kwargs)
             except Exception:  # an error that the comparison of values is about
                 continue
-            yield attempt(function, args, kwargs, op.name in UNSPECIFIED, opset)
+            yield attempt(function, args, kwargs, op.name in UNSPECIFIED, opset, dynamic)
 
 
 def main() -> None:
     expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
     limit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     opset = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    dynamic = len(sys.argv) > 4
     counts: Counter = Counter()
     for op in entries().values():
         name = name_of(op)
@@ -105,14 +115,12 @@ def main() -> None:
             continue
         found = set()
         try:
-            found.update(check(op, limit or None, opset))
+            found.update(check(op, limit or None, opset, dynamic))
         except Exception as error:
             found.add(f"FAILS {type(error).__name__}: {str(error)[:400]}")
         worst = max(found or {"no sample"}, key=lambda text: (text != "agrees", text.startswith("FAILS"), text))
         kind = worst.split(":")[0]
-        kind = (
-            kind if kind in ("agrees", "not recorded", "not in ONNX", "no tensor", "no sample") else "WRONG"
-        )
+        kind = kind if kind in ("agrees", "not recorded", "not in ONNX", "no tensor", "no sample") else "WRONG"
         counts[kind] += 1
         if kind in ("WRONG", "not in ONNX"):
             print(name, "|", worst.replace("\n", " "), flush=True)
