@@ -84,6 +84,12 @@ def det(g: Writer, A: Value) -> Value:
     return g.Det(A)
 
 
+@translates("_slogdet")
+def slogdet(g: Writer, A: Value) -> tuple:
+    value = g.Det(A)
+    return g.Sign(value), g.Log(g.Abs(value)), None, None, None
+
+
 @translates("_euclidean")
 def euclidean(g: Writer, x1: Value, x2: Value) -> Value:
     return g.reduce("ReduceL2", g.Sub(g.Unsqueeze(x1, [-2]), g.Unsqueeze(x2, [-3])), [-1])

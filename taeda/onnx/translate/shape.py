@@ -263,12 +263,14 @@ def padded(g: Writer, x: Value, pad: Sequence, mode: str = "constant", value: An
     if not any(isinstance(n, Value) or n for n in (*before, *after)):
         return x
     if mode != "constant" and any(n < 0 for n in (*before, *after)):
-        x = padded(g, x, [min(n, 0) for n in pad])
-        return padded(g, x, [max(n, 0) for n in pad], mode)
+        more, less = [max(n, 0) for n in pad], [min(n, 0) for n in pad]
+        if mode == "wrap":  # of what is left
+            return padded(g, padded(g, x, less), more, mode)
+        return padded(g, padded(g, x, more, mode), less)
     if mode == "wrap":
         return _wrapped(g, x, before, after)
     given = g.cast(x, taeda.int32) if x.dtype in (taeda.int16, taeda.uint16) else x
-    shape = None
+    shape: list[Any] = [None] * x.rank
     if is_static((*x.shape, *before, *after)):
         shape = [int(n) + b + a for n, b, a in zip(x.shape, before, after, strict=True)]
     fill = g.cast(value, given.dtype) if mode == "constant" else None
@@ -281,7 +283,7 @@ def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
         left = [g.slice(x, [-n], [_FAR], [dim])] if n else []
         right = [g.slice(x, [0], [m], [dim])] if m else []
         if left or right:
-            x = g.Concat(*left, x, *right, axis=dim)
+            x = g.Concat(*left, x, *right, axis=dim, shape=[None] * x.rank)
     return x
 
 

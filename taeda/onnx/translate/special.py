@@ -102,3 +102,39 @@ def ndtr(g: Writer, input: Value) -> Value:
 def ndtri(g: Writer, input: Value) -> Value:
     x = floating(g, input)
     return g.Mul(erfinv(g, g.Sub(g.Mul(x, 2.0), 1.0)), math.sqrt(2))
+
+
+#: Modified Bessel functions of order 0 and 1: in (x / 3.75) ** 2 below 3.75, in 3.75 / x above; to 3e-7 (Abramowitz and
+#: Stegun, 9.8.1 to 9.8.4).
+_BESSEL_LOW = (
+    (0.0045813, 0.0360768, 0.2659732, 1.2067492, 3.0899424, 3.5156229, 1.0),
+    (0.00032411, 0.00301532, 0.02658733, 0.15084934, 0.51498869, 0.87890594, 0.5),
+)
+_BESSEL_HIGH = (
+    (0.00392377, -0.01647633, 0.02635537, -0.02057706, 0.00916281, -0.00157565, 0.00225319, 0.01328592, 0.39894228),
+    (-0.00420059, 0.01787654, -0.02895312, 0.02282967, -0.01031555, 0.00163801, -0.00362018, -0.03988024, 0.39894228),
+)
+
+
+def _bessel(name: str, order: int, scaled: bool) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value) -> Value:
+        x = floating(g, input)
+        size = g.Abs(x)
+        t = g.Mul(g.Min(size, 3.75), 1 / 3.75)
+        low = polynomial(g, g.Mul(t, t), _BESSEL_LOW[order])
+        low = low if not order else g.Mul(low, size)
+        large = g.Max(size, 3.75)
+        high = g.Div(polynomial(g, g.Div(_constant(g, x, 3.75), large), _BESSEL_HIGH[order]), g.Sqrt(large))
+        low, high = (g.Mul(low, g.Exp(g.Neg(size))), high) if scaled else (low, g.Mul(high, g.Exp(large)))
+        made = _where(g, g.Less(size, 3.75), low, high)
+        return g.Mul(made, g.Sign(x)) if order else made
+
+
+for _name, _order, _scaled in (
+    ("i0", 0, False),
+    ("special.i0e", 0, True),
+    ("special.i1", 1, False),
+    ("special.i1e", 1, True),
+):
+    _bessel(_name, _order, _scaled)
