@@ -12,7 +12,7 @@ import copy
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,10 +85,11 @@ class _Lowering(Capture):
     """The mode."""
 
     def __init__(
-        self, samples: list[dict[str, int]], rules: Mapping[Any, Callable], ranges: dict[str, ValueRanges]
-    ) -> None:
+        self, samples: list[dict[str, int]], rules: Mapping[Any, Callable], ranges: dict[str, ValueRanges],
+        targets: Collection = (),
+    ) -> None:  # fmt: skip
         super().__init__(samples)
-        self.rules, self.ranges = rules, ranges
+        self.rules, self.ranges, self.targets = rules, ranges, targets
         self.memories: dict[int, _Memory] = {}  # by the address of meta memory
         self.versions: dict[int, int] = {}  # of memory, by address
         self.active: list[Any] = []  # what is being replaced
@@ -228,7 +229,7 @@ class _Lowering(Capture):
             _core.set_mode_stack(stack)
         if made is not NotImplemented and not self.active and self._forms(made) != self._wanted(function, args, kwargs):
             made = NotImplemented
-        if made is NotImplemented or not all(map(_is_public, self._since(before))):
+        if made is NotImplemented or not all(n.target in self.targets or _is_public(n) for n in self._since(before)):
             self._back(before)
             return NotImplemented
         return made
@@ -413,9 +414,12 @@ class _Run(Interpreter):
 class _Attempt:
     """The program run again at some sizes; ``kept`` names the steps that are not to be replaced."""
 
-    def __init__(self, ep: Any, rules: Mapping[Any, Callable], samples: list[dict[str, int]], kept: set[str]) -> None:
+    def __init__(
+        self, ep: Any, rules: Mapping[Any, Callable], samples: list[dict[str, int]], kept: set[str],
+        targets: Collection = (),
+    ) -> None:  # fmt: skip
         self.ep, self.constants = ep, dict(ep.constants)
-        self.mode = mode = _Lowering(samples, rules, dict(ep.range_constraints))
+        self.mode = mode = _Lowering(samples, rules, dict(ep.range_constraints), targets)
         self.specs = copy.deepcopy(ep.graph_signature.input_specs)
         mode.lift = self._lift
         sizes = {c.name: c.sizes for c in ep._checks.inputs}
@@ -506,18 +510,18 @@ class _Attempt:
         mode.root.graph.output(tuple(values))
 
 
-def decomposed(ep: Any, table: Any) -> Any:
-    """See ``ExportedProgram.run_decompositions``."""
+def decomposed(ep: Any, table: Any, targets: Collection = ()) -> Any:
+    """See ``ExportedProgram.run_decompositions``. Ops of ``targets`` may be left though they are not public."""
     rules = _rules() if table is None else table
     samples = _samples(ep)
     kept: set[str] = set()
     for _ in range(len(ep.graph.nodes) + 1):
         try:
-            attempt = _Attempt(ep, rules, samples, kept)
+            attempt = _Attempt(ep, rules, samples, kept, targets)
             others = []
             for i in range(1, len(samples)):
                 order = [samples[i], *(s for j, s in enumerate(samples) if j != i)]
-                others.append(_Attempt(ep, rules, order, kept))
+                others.append(_Attempt(ep, rules, order, kept, targets))
         except Conflict as conflict:
             if conflict.args[0] in kept:
                 raise RuntimeError(f"run_decompositions: {conflict.text}") from None

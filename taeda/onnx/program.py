@@ -1,0 +1,276 @@
+"""``ONNXProgram``: a model that was written as ONNX, with its weights."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import taeda
+from taeda import Tensor
+from taeda.utils import _pytree as pytree
+
+from .optimize import shared, without_dead
+from .values import FLOAT8, from_array, to_array
+from .writer import CODES
+
+__all__ = ["ONNXProgram"]
+
+#: Weights of more bytes than this are written to a file beside the model: a protobuf holds 2 GB.
+LARGE = 1536 * 2**20
+#: Tensors of fewer bytes stay in the model.
+_SMALL = 256
+
+
+class ONNXProgram:
+    """A model as ONNX. :func:`taeda.onnx.export` makes it.
+
+    Calling it runs onnxruntime: ``program(*args, **kwargs)`` with the arguments of the model gives its tensors in a tuple.
+
+    Attributes:
+        exported_program: the program that it was made from, decomposed.
+    """
+
+    def __init__(
+        self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any,
+        complex_outputs: Sequence[bool] = (),
+    ) -> None:  # fmt: skip
+        self._skeleton = skeleton  # the model without the weights
+        self._weights = dict(weights)
+        self.exported_program = exported_program
+        self._complex = list(complex_outputs)  # of which outputs the parts are the last dimension
+        self._session: Any = None
+        self._folder: Any = None
+
+    def __repr__(self) -> str:
+        graph = self._skeleton.graph
+        inputs, outputs = (", ".join(x.name for x in xs) for xs in (graph.input, graph.output))
+        return f"ONNXProgram({len(graph.node)} nodes, {len(self._weights)} weights, inputs {inputs}, outputs {outputs})"
+
+    # ---- the model ----
+
+    @property
+    def model_proto(self) -> Any:
+        """The ``onnx.ModelProto``, with the weights in it."""
+        return self._model()
+
+    def _model(
+        self, include_initializers: bool = True, as_inputs: bool = False, data: tuple[str, list] | None = None
+    ) -> Any:
+        """A copy of the model with its weights: in it, or at places of a file that ``data`` names and collects."""
+        import onnx
+        from onnx import helper
+
+        model = onnx.ModelProto()
+        model.CopyFrom(self._skeleton)
+        place = 0
+        for name, x in self._weights.items():
+            if as_inputs:
+                model.graph.input.append(helper.make_tensor_value_info(name, CODES[x.dtype], list(x.shape)))
+            if not include_initializers:
+                continue
+            proto = model.graph.initializer.add(name=name, data_type=CODES[x.dtype], dims=list(x.shape))
+            count = x.numel() * x.itemsize
+            if data is None or count < _SMALL:
+                proto.raw_data = _bytes(x)
+                continue
+            place = -(-place // 4096) * 4096  # pages, so that a file can be mapped
+            proto.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in (("location", data[0]), ("offset", place), ("length", count)):
+                proto.external_data.add(key=key, value=str(value))
+            data[1].append((place, x))
+            place += count
+        return model
+
+    def size(self) -> int:
+        """The bytes of the weights."""
+        return sum(x.numel() * x.itemsize for x in self._weights.values())
+
+    def save(
+        self, destination: Any, *, include_initializers: bool = True, keep_initializers_as_inputs: bool = False,
+        external_data: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Write the model to a file.
+
+        Args:
+            destination: a path, or a file that is open for bytes.
+            include_initializers: write the weights.
+            keep_initializers_as_inputs: let the weights be inputs too.
+            external_data: write the weights to ``destination.data``. By default where they have more than 1.5 GB.
+        Raises:
+            TypeError: the weights go to a file of their own, and ``destination`` is no path.
+        """
+        external = bool(external_data) or self.size() > LARGE
+        is_path = isinstance(destination, (str, os.PathLike))
+        if external and include_initializers:
+            if not is_path:
+                raise TypeError("ONNXProgram.save: external_data=True needs destination to be a path")
+            path = Path(destination)
+            parts: list = []
+            model = self._model(True, keep_initializers_as_inputs, (f"{path.name}.data", parts))
+            with open(f"{path}.data", "wb") as file:
+                for place, x in parts:
+                    file.seek(place)
+                    file.write(_bytes(x))
+        else:
+            model = self._model(include_initializers, keep_initializers_as_inputs)
+        text = model.SerializeToString()
+        if is_path:
+            Path(destination).write_bytes(text)
+        else:
+            destination.write(text)
+
+    def apply_weights(self, state_dict: Mapping[str, Tensor]) -> None:
+        """Use the tensors of ``state_dict`` for the weights of those names; others are left out, with a warning."""
+        import warnings
+
+        for name, x in state_dict.items():
+            if name not in self._weights:
+                warnings.warn(f"ONNXProgram.apply_weights: the model has no weight {name}", stacklevel=2)
+                continue
+            old = self._weights[name]
+            if x.shape != old.shape:
+                raise ValueError(f"apply_weights: {name} has sizes {tuple(old.shape)}, got {tuple(x.shape)}")
+            self._weights[name] = x.detach().to(old.dtype)
+        self.release()
+
+    def optimize(self) -> None:
+        """Leave out steps that nothing uses, and steps that are there twice. ``export`` does it unless told otherwise."""
+        graph = self._skeleton.graph
+        outputs = {x.name for x in graph.output}
+        kept = without_dead(shared(list(graph.node), outputs), outputs)
+        kept = [type(node).FromString(node.SerializeToString()) for node in kept]
+        del graph.node[:]
+        graph.node.extend(kept)
+        self.release()
+
+    # ---- running it ----
+
+    def initialize_inference_session(self, initializer: Callable[[str | bytes], Any] | None = None) -> None:
+        """Make the session that calls use. ``initializer`` makes it from a path or the bytes of the model.
+
+        Raises:
+            ImportError: onnxruntime is not installed.
+        """
+        initializer = initializer or _session
+        if self.size() > LARGE:
+            self._folder = tempfile.TemporaryDirectory()
+            path = os.path.join(self._folder.name, "model.onnx")
+            self.save(path, external_data=True)
+            self._session = initializer(path)
+        else:
+            self._session = initializer(self._model().SerializeToString())
+
+    def release(self) -> None:
+        """Give up the session."""
+        self._session = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple:
+        if self._session is None:
+            self.initialize_inference_session()
+        made = _run(self._session, self._inputs(args, kwargs))
+        return tuple(
+            taeda.view_as_complex(x) if c else x for x, c in itertools.zip_longest(made, self._complex, fillvalue=False)
+        )
+
+    def call_reference(self, *args: Any, **kwargs: Any) -> tuple:
+        """As a call, by the reference implementation of the package onnx: slow, and in Python."""
+        from onnx.reference import ReferenceEvaluator
+
+        made = ReferenceEvaluator(self._model()).run(None, self._inputs(args, kwargs))
+        return tuple(from_array(np.asarray(x)) for x in made)
+
+    def compute_values(self, value_names: Sequence[str], args: Sequence = (), kwargs: Any = None) -> tuple:
+        """The values of these names inside the graph, for these arguments."""
+        import onnx
+
+        model = onnx.shape_inference.infer_shapes(self._model())
+        known = {x.name: x for x in [*model.graph.value_info, *model.graph.input, *model.graph.output]}
+        missing = [n for n in value_names if n not in known]
+        if missing:
+            raise ValueError(f"compute_values: the model has no values {missing}")
+        del model.graph.output[:]
+        model.graph.output.extend(known[n] for n in value_names)
+        return _run(_session(model.SerializeToString()), self._inputs(tuple(args), kwargs or {}))
+
+    def _inputs(self, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """Arrays for the inputs of the graph, from arguments that nest as the model's do.
+
+        Raises:
+            TypeError: an argument is missing, or one too many.
+            RuntimeError: a size or a number is another than the model was exported for.
+        """
+        names = [x.name for x in self._skeleton.graph.input if x.name not in self._weights]
+        args, kwargs = pytree.tree_map(lambda x: from_array(x) if isinstance(x, np.ndarray) else x, (args, kwargs))
+        program = self.exported_program
+        leaves = program.in_spec.flatten_up_to(self._ordered(args, kwargs))
+        program._checks(*leaves)
+        return {n: _array(x) for n, x in zip(names, (x for x in leaves if isinstance(x, Tensor)), strict=True)}
+
+    def _ordered(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Arguments by position and by name as they were in the example."""
+        positional, named = self.exported_program._argument_names
+        if len(args) > len(positional) + len(named):
+            raise TypeError(f"ONNXProgram: expected {len(positional) + len(named)} arguments, got {len(args)}")
+        given = dict(zip([*positional, *named], args, strict=False))
+        twice = [n for n in kwargs if n in given]
+        given.update(kwargs)
+        missing = [n for n in (*positional, *named) if n not in given]
+        unknown = [n for n in given if n not in positional and n not in named]
+        if missing or unknown or twice:
+            raise TypeError(f"ONNXProgram: arguments missing: {missing}, not known: {unknown}, given twice: {twice}")
+        return tuple(given[n] for n in positional), {n: given[n] for n in named}
+
+
+def _array(x: Tensor) -> Any:
+    return to_array(taeda.view_as_real(x.resolve_conj()) if x.is_complex() else x)
+
+
+def _bytes(x: Tensor) -> bytes:
+    return to_array(x.contiguous()).tobytes()
+
+
+def _session(model: str | bytes) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError("calling an ONNXProgram needs the package onnxruntime: pip install onnxruntime") from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _run(session: Any, inputs: dict[str, Any]) -> tuple:
+    """The outputs of a session, as tensors. What NumPy has no dtype for goes by its bits."""
+    import onnxruntime
+
+    values = {}
+    for info in session.get_inputs():
+        x = inputs[info.name]
+        code = _BY_BITS.get(x.dtype.name)
+        if code is None:
+            values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy(np.asarray(x, order="C"))
+        else:
+            bits = np.asarray(x, order="C").view(f"uint{8 * x.dtype.itemsize}")
+            values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, code)
+    made = session.run_with_ort_values(None, values)
+    return tuple(_tensor(x) for x in made)
+
+
+#: Element types that onnxruntime takes by their bits.
+_BY_BITS = {name: code for code, name in {**FLOAT8, 16: "bfloat16"}.items()}
+
+
+def _tensor(x: Any) -> Tensor:
+    try:
+        return cast(Tensor, from_array(np.asarray(x.numpy())))
+    except RuntimeError:  # a type that NumPy does not have
+        return taeda.from_dlpack(x._ortvalue.to_dlpack()).clone()

@@ -1,0 +1,26 @@
+"""The functions that write ops as ONNX nodes, a file per family. Importing this fills the table."""
+
+from . import (
+    activation,
+    attention,
+    bags,
+    control,
+    convolution,
+    creation,
+    elementwise,
+    image,
+    indexing,
+    linear,
+    logic,
+    loss,
+    normalization,
+    pooling,
+    random,
+    recurrent,
+    reduction,
+    shape,
+    sizes,
+    special,
+    writing,
+)
+from .table import by_function, translates

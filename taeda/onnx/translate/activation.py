@@ -1,0 +1,136 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..writer import Value, Writer
+from .elementwise import floating, wide
+from .shape import channels_first
+from .table import translates
+
+
+@translates("relu")
+def relu(g: Writer, input: Value) -> Value:
+    return g.Relu(*wide(g, input))
+
+
+@translates("hardtanh nn.functional.hardtanh")
+def hardtanh(g: Writer, input: Value, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> Value:
+    (x,) = wide(g, input)
+    return g.Clip(x, g.constant(min_val, x.dtype), g.constant(max_val, x.dtype))
+
+
+@translates("relu6 nn.functional.relu6")
+def relu6(g: Writer, input: Value, inplace: bool = False) -> Value:
+    return hardtanh(g, input, 0, 6)
+
+
+@translates("leaky_relu nn.functional.leaky_relu")
+def leaky_relu(g: Writer, input: Value, negative_slope: float = 0.01, inplace: bool = False) -> Value:
+    return g.LeakyRelu(input, alpha=float(negative_slope))
+
+
+@translates("elu nn.functional.elu")
+def elu(g: Writer, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
+    return g.Elu(input, alpha=float(alpha))
+
+
+@translates("celu nn.functional.celu")
+def celu(g: Writer, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
+    positive = g.Max(input, 0.0)
+    return g.Add(positive, g.Mul(g.Sub(g.Exp(g.Mul(g.Min(input, 0.0), 1 / alpha)), 1.0), float(alpha)))
+
+
+@translates("selu nn.functional.selu")
+def selu(g: Writer, input: Value, inplace: bool = False) -> Value:
+    return g.Selu(input)
+
+
+@translates("silu nn.functional.silu")
+def silu(g: Writer, input: Value, inplace: bool = False) -> Value:
+    return g.Mul(input, g.Sigmoid(input))
+
+
+@translates("gated")
+def gated(g: Writer, input: Value, gate: Value) -> Value:
+    return g.Mul(input, g.Sigmoid(gate))
+
+
+@translates("gelu")
+def gelu(g: Writer, input: Value, *, approximate: str = "none") -> Value:
+    if g.opset >= 20:
+        return g.Gelu(input, approximate=approximate)
+    if approximate == "tanh":
+        cube = g.Mul(g.Mul(input, input), input)
+        inner = g.Mul(g.Add(input, g.Mul(cube, 0.044715)), math.sqrt(2 / math.pi))
+        return g.Mul(g.Mul(input, 0.5), g.Add(g.Tanh(inner), 1.0))
+    return g.Mul(g.Mul(input, 0.5), g.Add(g.Erf(g.Mul(input, math.sqrt(0.5))), 1.0))
+
+
+@translates("nn.functional.softplus")
+def softplus(g: Writer, input: Value, beta: float = 1, threshold: float = 20) -> Value:
+    scaled = input if beta == 1 else g.Mul(input, float(beta))
+    made = g.Softplus(scaled)
+    made = made if beta == 1 else g.Div(made, float(beta))
+    return g.Where(g.Greater(scaled, float(threshold)), input, made, dtype=input.dtype)
+
+
+@translates("mish nn.functional.mish")
+def mish(g: Writer, input: Value, inplace: bool = False) -> Value:
+    return g.Mish(input) if g.opset >= 18 else g.Mul(input, g.Tanh(g.Softplus(input)))
+
+
+@translates("hardsigmoid nn.functional.hardsigmoid")
+def hardsigmoid(g: Writer, input: Value, inplace: bool = False) -> Value:
+    return g.HardSigmoid(input, alpha=1 / 6, beta=0.5)
+
+
+@translates("hardshrink")
+def hardshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
+    return g.Shrink(input, lambd=float(lambd), bias=0.0)
+
+
+@translates("nn.functional.softshrink")
+def softshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
+    return g.Shrink(input, lambd=float(lambd), bias=float(lambd))
+
+
+@translates("prelu prelu_kernel")
+def prelu(g: Writer, input: Value, weight: Value) -> Value:
+    if weight.rank == 1:
+        weight = channels_first(g, weight, input.rank) if input.rank else g.Squeeze(weight, [0])
+    return g.Where(g.Less(input, 0.0), g.Mul(input, weight), input, dtype=input.dtype)
+
+
+@translates("nn.functional.logsigmoid")
+def logsigmoid(g: Writer, input: Value) -> Value:
+    return g.Neg(g.Softplus(g.Neg(input)))
+
+
+@translates("nn.functional.rrelu")
+def rrelu(
+    g: Writer, input: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Value:
+    if not training:
+        return g.LeakyRelu(input, alpha=(lower + upper) / 2)
+    slope = g.RandomUniformLike(input, low=float(lower), high=float(upper))
+    return g.Where(g.Less(input, 0.0), g.Mul(input, slope), input, dtype=input.dtype)
+
+
+@translates("softmax")
+def softmax(g: Writer, input: Value, dim: int, dtype: Any = None) -> Value:
+    return _along(g, "Softmax", input, dim)
+
+
+@translates("log_softmax")
+def log_softmax(g: Writer, input: Value, dim: int, dtype: Any = None) -> Value:
+    return _along(g, "LogSoftmax", input, dim)
+
+
+def _along(g: Writer, kind: str, x: Value, dim: int) -> Value:
+    x = floating(g, g.cast(x, g.result.dtype))
+    if x.rank == 0:
+        return g.squeeze(g.op(kind, g.unsqueeze(x, [0]), axis=0, shape=(1,)), [0])
+    return g.op(kind, x, axis=dim)

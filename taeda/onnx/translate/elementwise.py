@@ -1,0 +1,393 @@
+"""Ops that work element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+
+from ..writer import Value, Writer
+from .table import translates
+
+#: Ops that ONNX has under another name, for floating-point tensors.
+_FLOATING = {
+    "sqrt": "Sqrt", "reciprocal": "Reciprocal", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
+    "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf", "softsign": "Softsign",
+    "nn.functional.softsign": "Softsign", "hardswish": "HardSwish",
+}  # fmt: skip
+_NARROW = (taeda.bool, taeda.int8, taeda.uint8, taeda.int16, taeda.uint16)
+
+
+def floating(g: Writer, x: Any) -> Value:
+    """``x`` as a floating-point value."""
+    return g.promoted(x, floating=True)[0]
+
+
+def wide(g: Writer, *xs: Any) -> list[Value]:
+    """Values and numbers as values of a dtype that ONNX's arithmetic is done in."""
+    dtype = g.common(*xs)
+    if dtype in _NARROW:
+        dtype = taeda.int32
+    return [g.cast(x, dtype) for x in xs]
+
+
+def _register(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value) -> Value:
+        return g.op(kind, floating(g, input))
+
+
+for _name, _kind in _FLOATING.items():
+    if not _name.startswith("softsign"):
+        _register(_name, _kind)
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+@translates("add")
+def add(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
+    a, b = wide(g, input, other)
+    if g.common(input, other) is taeda.bool:
+        return g.cast(g.Add(a, b), taeda.bool)
+    return g.Add(a, b if alpha == 1 else g.Mul(b, g.cast(alpha, b.dtype)))
+
+
+@translates("sub")
+def sub(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
+    a, b = wide(g, input, other)
+    return g.Sub(a, b if alpha == 1 else g.Mul(b, g.cast(alpha, b.dtype)))
+
+
+@translates("rsub")
+def rsub(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
+    a, b = wide(g, input, other)
+    return g.Sub(b, a if alpha == 1 else g.Mul(a, g.cast(alpha, a.dtype)))
+
+
+@translates("mul")
+def mul(g: Writer, input: Any, other: Any) -> Value:
+    return g.Mul(*wide(g, input, other))
+
+
+@translates("true_divide")
+def true_divide(g: Writer, input: Any, other: Any) -> Value:
+    return g.Div(*g.promoted(input, other, floating=True))
+
+
+@translates("rdiv")
+def rdiv(g: Writer, input: Any, other: Any) -> Value:
+    return true_divide(g, other, input)
+
+
+@translates("floor_divide")
+def floor_divide(g: Writer, input: Any, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    if a.dtype.is_floating_point:
+        return g.Floor(g.Div(a, b))
+    return g.Div(g.Sub(a, g.Mod(a, b)), b)
+
+
+@translates("div")
+def div(g: Writer, input: Any, other: Any, *, rounding_mode: str | None = None) -> Value:
+    if rounding_mode is None:
+        return true_divide(g, input, other)
+    if rounding_mode == "floor":
+        return floor_divide(g, input, other)
+    a, b = wide(g, input, other)
+    return trunc(g, g.Div(a, b)) if a.dtype.is_floating_point else g.Div(a, b)
+
+
+@translates("remainder")
+def remainder(g: Writer, input: Any, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    if not a.dtype.is_floating_point:
+        return g.Mod(a, b)
+    rest = g.Mod(a, b, fmod=1)
+    other_sign = g.And(g.Not(g.Equal(rest, 0.0)), g.Xor(g.Less(rest, 0.0), g.Less(b, 0.0)))
+    return g.Where(other_sign, g.Add(rest, b), rest, dtype=a.dtype)
+
+
+@translates("fmod")
+def fmod(g: Writer, input: Any, other: Any) -> Value:
+    return g.Mod(*wide(g, input, other), fmod=1)
+
+
+@translates("neg")
+def neg(g: Writer, input: Value) -> Value:
+    return g.Neg(*wide(g, input))
+
+
+@translates("abs")
+def abs_(g: Writer, input: Value) -> Value:
+    return g.Abs(*wide(g, input))
+
+
+@translates("sign sgn")
+def sign(g: Writer, input: Value) -> Value:
+    return g.Sign(*wide(g, input))
+
+
+@translates("addcmul")
+def addcmul(g: Writer, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
+    return add(g, input, mul(g, tensor1, tensor2), alpha=value)
+
+
+@translates("addcdiv")
+def addcdiv(g: Writer, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
+    return add(g, input, true_divide(g, tensor1, tensor2), alpha=value)
+
+
+@translates("lerp")
+def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
+    weight = g.cast(weight, input.dtype)
+    return g.Add(input, g.Mul(weight, g.Sub(end, input)))
+
+
+@translates("power pow")
+def power(g: Writer, input: Any, exponent: Any) -> Value:
+    if exponent in (2, 3) and isinstance(exponent, (int, float)):
+        (x,) = wide(g, input)
+        return g.Mul(x, x if exponent == 2 else g.Mul(x, x))
+    if isinstance(exponent, float) and exponent == 0.5:
+        return g.Sqrt(floating(g, input))
+    return g.Pow(*wide(g, input, exponent))
+
+
+@translates("square")
+def square(g: Writer, input: Value) -> Value:
+    return power(g, input, 2)
+
+
+@translates("rsqrt")
+def rsqrt(g: Writer, input: Value) -> Value:
+    return g.Reciprocal(g.Sqrt(floating(g, input)))
+
+
+@translates("maximum")
+def maximum(g: Writer, input: Any, other: Any) -> Value:
+    return g.Max(*wide(g, input, other))
+
+
+@translates("minimum")
+def minimum(g: Writer, input: Any, other: Any) -> Value:
+    return g.Min(*wide(g, input, other))
+
+
+@translates("at_least")
+def at_least(g: Writer, input: Any, bound: Any) -> Value:
+    return maximum(g, input, bound)
+
+
+@translates("at_most")
+def at_most(g: Writer, input: Any, bound: Any) -> Value:
+    return minimum(g, input, bound)
+
+
+def _without_nan(g: Writer, kind: str, input: Value, other: Value) -> Value:
+    a, b = wide(g, input, other)
+    made = g.op(kind, a, b)
+    if not a.dtype.is_floating_point:
+        return made
+    return g.Where(g.IsNaN(a), b, g.Where(g.IsNaN(b), a, made, dtype=a.dtype), dtype=a.dtype)
+
+
+@translates("fmax")
+def fmax(g: Writer, input: Value, other: Value) -> Value:
+    return _without_nan(g, "Max", input, other)
+
+
+@translates("fmin")
+def fmin(g: Writer, input: Value, other: Value) -> Value:
+    return _without_nan(g, "Min", input, other)
+
+
+@translates("clamp_between clamp_within clamp")
+def clamp(g: Writer, input: Value, min: Any = None, max: Any = None) -> Value:
+    dtype = g.result.dtype
+    (x,) = wide(g, g.cast(input, dtype))
+    if not any(isinstance(bound, Value) for bound in (min, max)) and dtype not in _NARROW:
+        return g.Clip(x, *(None if m is None else g.constant(m, x.dtype) for m in (min, max)))
+    x = x if min is None else g.Max(x, g.cast(min, x.dtype))
+    return x if max is None else g.Min(x, g.cast(max, x.dtype))
+
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+
+
+def _rounding(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value) -> Value:
+        return g.op(kind, input) if input.dtype.is_floating_point else input
+
+
+for _name, _kind in {"floor": "Floor", "ceil": "Ceil", "round_half_even": "Round"}.items():
+    _rounding(_name, _kind)
+
+
+@translates("round")
+def round_(g: Writer, input: Value, *, decimals: int = 0) -> Value:
+    if not decimals:
+        return g.Round(input) if input.dtype.is_floating_point else input
+    ten = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return g.Div(g.Round(g.Mul(input, ten)), ten)
+    return g.Mul(g.Round(g.Div(input, ten)), ten)
+
+
+@translates("trunc")
+def trunc(g: Writer, input: Value) -> Value:
+    return g.Mul(g.Sign(input), g.Floor(g.Abs(input))) if input.dtype.is_floating_point else input
+
+
+@translates("frac")
+def frac(g: Writer, input: Value) -> Value:
+    return g.Sub(input, trunc(g, input))
+
+
+# ---- exponentials ----------------------------------------------------------------------------------------------------
+
+
+@translates("exp2")
+def exp2(g: Writer, input: Value) -> Value:
+    x = floating(g, input)
+    return g.Pow(g.constant(2.0, x.dtype), x)
+
+
+@translates("expm1")
+def expm1(g: Writer, input: Value) -> Value:
+    """``tanh(x / 2) * (exp(x) + 1)``, exact near 0."""
+    x = floating(g, input)
+    exact = g.Mul(g.Tanh(g.Mul(x, 0.5)), g.Add(g.Exp(x), 1.0))
+    return g.Where(g.Less(g.Abs(x), 1.0), exact, g.Sub(g.Exp(x), 1.0), dtype=x.dtype)
+
+
+@translates("log1p")
+def log1p(g: Writer, input: Value) -> Value:
+    """``log(y) - ((y - 1) - x) / y`` for ``y = 1 + x``: what rounding ``y`` took is given back."""
+    x = floating(g, input)
+    y = g.Add(x, 1.0)
+    exact = g.Sub(g.Log(y), g.Div(g.Sub(g.Sub(y, 1.0), x), y))
+    return g.Where(g.Less(g.Abs(x), 1.0), exact, g.Log(y), dtype=x.dtype)
+
+
+@translates("log2")
+def log2(g: Writer, input: Value) -> Value:
+    return g.Mul(g.Log(floating(g, input)), 1 / math.log(2))
+
+
+@translates("log10")
+def log10(g: Writer, input: Value) -> Value:
+    return g.Mul(g.Log(floating(g, input)), 1 / math.log(10))
+
+
+@translates("logaddexp")
+def logaddexp(g: Writer, input: Value, other: Value) -> Value:
+    a, b = g.promoted(input, other, floating=True)
+    high = g.Max(a, b)
+    near = g.Add(high, log1p(g, g.Exp(g.Neg(g.Abs(g.Sub(a, b))))))
+    return g.Where(g.And(g.Equal(a, b), g.IsInf(high)), high, near, dtype=a.dtype)
+
+
+@translates("logaddexp2")
+def logaddexp2(g: Writer, input: Value, other: Value) -> Value:
+    a, b = (g.Mul(x, math.log(2)) for x in g.promoted(input, other, floating=True))
+    return g.Mul(logaddexp(g, a, b), 1 / math.log(2))
+
+
+@translates("hypot")
+def hypot(g: Writer, input: Value, other: Value) -> Value:
+    a, b = g.promoted(input, other, floating=True)
+    return g.Sqrt(g.Add(g.Mul(a, a), g.Mul(b, b)))
+
+
+def _times_log(g: Writer, input: Any, other: Any, log: Any) -> Value:
+    """0 where the factor is 0, unless the other is NaN."""
+    a, b = g.promoted(input, other, floating=True)
+    zero = g.And(g.Equal(a, 0.0), g.Not(g.IsNaN(b)))
+    return g.Where(zero, g.constant(0.0, a.dtype), g.Mul(a, log(b)), dtype=a.dtype)
+
+
+@translates("xlogy")
+def xlogy(g: Writer, input: Any, other: Any) -> Value:
+    return _times_log(g, input, other, g.Log)
+
+
+@translates("special.xlog1py")
+def xlog1py(g: Writer, input: Any, other: Any) -> Value:
+    return _times_log(g, input, other, lambda x: log1p(g, x))
+
+
+@translates("sinc")
+def sinc(g: Writer, input: Value) -> Value:
+    x = g.Mul(floating(g, input), math.pi)
+    return g.Where(g.Equal(x, 0.0), g.constant(1.0, x.dtype), g.Div(g.Sin(x), x), dtype=x.dtype)
+
+
+@translates("angle")
+def angle(g: Writer, input: Value) -> Value:
+    x = floating(g, input)
+    made = g.Where(g.Less(x, 0.0), g.constant(math.pi, x.dtype), g.constant(0.0, x.dtype), dtype=x.dtype)
+    return g.Where(g.IsNaN(x), x, made, dtype=x.dtype)
+
+
+@translates("atan2")
+def atan2(g: Writer, input: Value, other: Value) -> Value:
+    y, x = g.promoted(input, other, floating=True)
+    dtype = y.dtype
+    angle = g.Atan(g.Div(y, x))
+    behind = g.Where(_negative(g, y), g.Sub(angle, math.pi), g.Add(angle, math.pi), dtype=dtype)
+    at_zero = g.Where(_negative(g, x), g.constant(math.pi, dtype), g.constant(0.0, dtype), dtype=dtype)
+    at_zero = g.Where(_negative(g, y), g.Neg(at_zero), at_zero, dtype=dtype)
+    made = g.Where(g.Less(x, 0.0), behind, angle, dtype=dtype)
+    return g.Where(g.And(g.Equal(x, 0.0), g.Equal(y, 0.0)), at_zero, made, dtype=dtype)
+
+
+def _negative(g: Writer, x: Value) -> Value:
+    """Whether a number has a minus sign, 0 too: ``1 / -0`` is less than 0."""
+    return g.Or(g.Less(x, 0.0), g.Less(g.Reciprocal(x), 0.0))
+
+
+@translates("copysign")
+def copysign(g: Writer, input: Value, other: Any) -> Value:
+    a, b = g.promoted(input, other, floating=True)
+    return g.Where(_negative(g, b), g.Neg(g.Abs(a)), g.Abs(a), dtype=a.dtype)
+
+
+@translates("signbit")
+def signbit(g: Writer, input: Value) -> Value:
+    return _negative(g, input) if input.dtype.is_floating_point else g.Less(*wide(g, input, 0))
+
+
+@translates("erfc")
+def erfc(g: Writer, input: Value) -> Value:
+    x = floating(g, input)
+    return g.Sub(g.constant(1.0, x.dtype), g.Erf(x))
+
+
+# ---- whole numbers ---------------------------------------------------------------------------------------------------
+
+
+@translates("gcd")
+def gcd(g: Writer, input: Any, other: Any) -> Value:
+    """Euclid's algorithm as a Loop, until all remainders are 0."""
+    a, b = wide(g, input, other)
+    a, b = g.Add(a, g.Mul(b, 0)), g.Add(b, g.Mul(a, 0))  # broadcast
+    inner = Writer(g.opset, g)
+    count, before = Value(g.name("i"), taeda.int64, ()), Value(g.name("go_on"), taeda.bool, ())
+    states = [Value(g.name("carried"), x.dtype) for x in (a, b)]
+    ended = inner.Equal(states[1], 0)
+    rest = inner.Mod(states[0], inner.Where(ended, inner.constant(1, a.dtype), states[1], dtype=a.dtype))
+    first = inner.Where(ended, states[0], states[1], dtype=a.dtype)
+    second = inner.Where(ended, inner.constant(0, a.dtype), rest, dtype=a.dtype)
+    go_on = inner.Cast(inner.reduce("ReduceMax", inner.Abs(second)), to=9, dtype=taeda.bool)
+    body = inner.graph(g.name("body"), [count, before, *states], [go_on, first, second])
+    return g.Loop(None, g.constant(True), g.Abs(a), g.Abs(b), body=body, outputs=2, dtype=a.dtype)[0]
+
+
+@translates("lcm")
+def lcm(g: Writer, input: Any, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    return g.Abs(g.Mul(a, g.Div(b, g.Max(gcd(g, a, b), 1))))

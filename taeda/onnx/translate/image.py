@@ -1,0 +1,69 @@
+"""Images: resizing and sampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..writer import Unsupported, Value, Writer, is_static
+from .pooling import _adaptive_avg
+from .table import translates
+
+_MODES = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+
+
+@translates("nn.functional.interpolate")
+def interpolate(
+    g: Writer, input: Value, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+    recompute_scale_factor: Any = None, antialias: bool = False,
+) -> Value:  # fmt: skip
+    count = input.rank - 2
+    if mode == "area":
+        if not is_static(g.result.shape[2:]):
+            raise Unsupported("interpolate(mode='area') to a size that is not fixed")
+        return _adaptive_avg(g, input, [int(n) for n in g.result.shape[2:]])
+    options: dict[str, Any] = {"mode": _MODES.get(mode, "nearest")}
+    if mode == "nearest":
+        options |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    elif mode == "nearest-exact":
+        options |= {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
+    else:
+        options["coordinate_transformation_mode"] = "align_corners" if align_corners else "half_pixel"
+    if mode == "bicubic":
+        options["cubic_coeff_a"] = -0.5 if antialias else -0.75
+    if antialias:
+        if g.opset < 18:
+            raise Unsupported("interpolate(antialias=True) is from opset 18 on; pass opset_version=18")
+        options |= {"antialias": 1, "exclude_outside": 1 if mode == "bicubic" else 0}
+    if size is None and not recompute_scale_factor:
+        factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * count
+        import taeda
+
+        scales = g.constant([1.0, 1.0, *map(float, factors)], taeda.float32)
+        return g.Resize(input, None, scales, **options)
+    if is_static(g.result.shape[2:]):
+        wanted: list[Any] = [int(n) for n in g.result.shape[2:]]
+    elif size is not None:
+        wanted = list(size) if isinstance(size, (tuple, list)) else [size] * count
+    else:
+        raise Unsupported("interpolate(recompute_scale_factor=True) of sizes that are not fixed; pass size")
+    batch = g.slice(g.Shape(input), [0], [2], [0]) if not is_static(input.shape[:2]) else g.ints(input.shape[:2])
+    return g.Resize(input, None, None, g.Concat(batch, g.ints(wanted), axis=0), **options)
+
+
+@translates("nn.functional.grid_sample")
+def grid_sample(
+    g: Writer, input: Value, grid: Value, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Any = None
+) -> Value:
+    if input.rank == 5 and g.opset < 20:
+        raise Unsupported("grid_sample of volumes is from opset 20 on; pass opset_version=20")
+    if g.opset >= 20:
+        mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    return g.GridSample(input, grid, mode=mode, padding_mode=padding_mode, align_corners=int(bool(align_corners)))
+
+
+@translates("grid_sampler_2d")
+def grid_sampler_2d(
+    g: Writer, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return grid_sample(g, input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)

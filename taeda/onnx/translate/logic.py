@@ -1,0 +1,134 @@
+"""Comparisons, logic, bits, and choices between elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+
+from ..writer import Unsupported, Value, Writer
+from .elementwise import floor_divide, wide
+from .table import translates
+
+
+def _comparison(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Any, other: Any) -> Value:
+        return g.op(kind, *wide(g, input, other))
+
+
+for _name, _kind in {
+    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
+}.items():  # fmt: skip
+    _comparison(_name, _kind)
+
+
+@translates("ne")
+def ne(g: Writer, input: Any, other: Any) -> Value:
+    return g.Not(g.Equal(*wide(g, input, other)))
+
+
+def _logic(name: str, kind: str) -> None:
+    @translates(f"logical_{name}")
+    def logical(g: Writer, input: Value, other: Any) -> Value:
+        return g.op(kind, g.cast(input, taeda.bool), g.cast(other, taeda.bool))
+
+    @translates(f"bitwise_{name}")
+    def bitwise(g: Writer, input: Any, other: Any) -> Value:
+        a, b = g.promoted(input, other)
+        if a.dtype is taeda.bool:
+            return g.op(kind, a, b)
+        if g.opset < 18:
+            raise Unsupported(f"Bitwise{kind} is from opset 18 on; pass opset_version=18")
+        return g.op(f"Bitwise{kind}", a, b)
+
+
+for _name in ("and", "or", "xor"):
+    _logic(_name, _name.capitalize())
+
+
+@translates("logical_not")
+def logical_not(g: Writer, input: Value) -> Value:
+    return g.Not(g.cast(input, taeda.bool))
+
+
+@translates("bitwise_not")
+def bitwise_not(g: Writer, input: Value) -> Value:
+    if input.dtype is taeda.bool:
+        return g.Not(input)
+    (x,) = wide(g, input)
+    return g.Sub(g.constant(-1, x.dtype), x)
+
+
+@translates("bitwise_left_shift")
+def bitwise_left_shift(g: Writer, input: Value, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    return g.Mul(a, g.Pow(g.constant(2, a.dtype), b))
+
+
+@translates("bitwise_right_shift")
+def bitwise_right_shift(g: Writer, input: Value, other: Any) -> Value:
+    a, b = wide(g, input, other)
+    return floor_divide(g, a, g.Pow(g.constant(2, a.dtype), b))
+
+
+@translates("isnan")
+def isnan(g: Writer, input: Value) -> Value:
+    return g.IsNaN(input) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+@translates("isinf")
+def isinf(g: Writer, input: Value) -> Value:
+    return g.IsInf(_infinite(g, input)) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+@translates("isfinite")
+def isfinite(g: Writer, input: Value) -> Value:
+    if not input.dtype.is_floating_point:
+        return _filled(g, input, True)
+    return g.Not(g.Or(g.IsInf(_infinite(g, input)), g.IsNaN(input)))
+
+
+@translates("isposinf")
+def isposinf(g: Writer, input: Value) -> Value:
+    return g.Equal(input, math.inf) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+@translates("isneginf")
+def isneginf(g: Writer, input: Value) -> Value:
+    return g.Equal(input, -math.inf) if input.dtype.is_floating_point else _filled(g, input, False)
+
+
+def _infinite(g: Writer, x: Value) -> Value:
+    return x if g.opset >= 20 or x.dtype in (taeda.float32, taeda.float64) else g.cast(x, taeda.float32)
+
+
+@translates("isreal")
+def isreal(g: Writer, input: Value) -> Value:
+    return _filled(g, input, True)
+
+
+def _filled(g: Writer, x: Value, value: bool) -> Value:
+    return g.Expand(g.constant(value), g.sizes_of(x))
+
+
+@translates("where_select where")
+def where(g: Writer, condition: Value, input: Any = None, other: Any = None) -> Value:
+    a, b = g.promoted(input, other)
+    return g.Where(g.cast(condition, taeda.bool), a, b, dtype=a.dtype)
+
+
+@translates("masked_fill")
+def masked_fill(g: Writer, input: Value, mask: Value, value: Any) -> Value:
+    return g.Where(mask, g.cast(value, input.dtype), input, dtype=input.dtype)
+
+
+@translates("replace_nonfinite")
+def replace_nonfinite(g: Writer, input: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
+    x, dtype = input, input.dtype
+    if not dtype.is_floating_point:
+        return x
+    x = g.Where(g.IsNaN(x), g.constant(nan, dtype), x, dtype=dtype)
+    x = g.Where(g.Equal(x, math.inf), g.constant(posinf, dtype), x, dtype=dtype)
+    return g.Where(g.Equal(x, -math.inf), g.constant(neginf, dtype), x, dtype=dtype)

@@ -1,0 +1,215 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import taeda
+
+from ..writer import Unsupported, Value, Writer, is_static
+from .convolution import several
+from .elementwise import power
+from .shape import padded, static_size
+from .table import translates
+
+
+def _batched(g: Writer, x: Value, count: int) -> tuple[Value, bool]:
+    """``x`` with a batch in front, and whether it had none."""
+    single = x.rank == count + 1
+    return (g.unsqueeze(x, [0]) if single else x), single
+
+
+def _ends(x: Value, out: Any, kernel: list, stride: list, padding: list, dilation: list, ceil_mode: bool) -> list[int]:
+    """The padding after each dimension: with ``ceil_mode`` as much as the last window needs."""
+    if not ceil_mode:
+        return padding
+    ends = []
+    for i, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation, strict=True)):
+        place = i - len(kernel)
+        if not is_static([x.shape[place], out[place]]):
+            raise Unsupported("pooling with ceil_mode of sizes that are not fixed; leave them out of dynamic_shapes")
+        ends.append(max((int(out[place]) - 1) * s + d * (k - 1) + 1 - int(x.shape[place]) - p, 0))
+    return ends
+
+
+def _max_pool(
+    g: Writer, input: Value, count: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    indices: bool,
+) -> Any:  # fmt: skip
+    kernel = several(kernel_size, count)
+    stride = several(stride, count) if stride not in (None, (), []) else kernel
+    padding, dilation = several(padding, count), several(dilation, count)
+    result = g.result[0] if isinstance(g.result, tuple) else g.result
+    x, single = _batched(g, input, count)
+    ends = _ends(x, result.shape, kernel, stride, padding, dilation, ceil_mode)
+    sizes, before = x.shape[2:], [0] * count
+    if any(n >= k for n, k in zip([*padding, *ends], kernel * 2, strict=True)):  # onnxruntime refuses it
+        low = -math.inf if x.dtype.is_floating_point else taeda.iinfo(x.dtype).min
+        x = padded(g, x, [n for pair in zip(padding[::-1], ends[::-1], strict=True) for n in pair], "constant", low)
+        before, padding, ends = padding, [0] * count, [0] * count
+    narrow = x.dtype not in (taeda.float16, taeda.float32, taeda.float64, taeda.int8, taeda.uint8)
+    (given,) = [g.cast(x, taeda.float64)] if narrow else [x]
+    options = {"kernel_shape": kernel, "strides": stride, "pads": [*padding, *ends], "dilations": dilation}
+    options["dilations"] = None if set(dilation) == {1} else dilation
+    if not indices:
+        made = g.MaxPool(given, **options)
+        return g.Squeeze(made, [0]) if single else made
+    made, places = g.MaxPool(given, outputs=2, **options)
+    places.dtype = taeda.int64
+    places = _in_plane(g, x, places, sizes, before)
+    return (g.Squeeze(made, [0]), g.Squeeze(places, [0])) if single else (made, places)
+
+
+def _in_plane(g: Writer, x: Value, places: Value, sizes: Any, before: list[int]) -> Value:
+    """Places in the whole of ``x`` as places in a plane of these sizes, ``before`` whose elements padding was put."""
+    count = len(sizes)
+    wide = [static_size(x, d - count, "max_pool with indices") for d in range(count)]
+    places = g.Mod(places, math.prod(wide))
+    if not any(before):
+        return places
+    total, step = None, 1
+    for n, m, p in zip(reversed(wide), reversed(sizes), reversed(before), strict=True):
+        line = g.Mul(g.Sub(g.Mod(places, n), p), step)
+        total = line if total is None else g.Add(total, line)
+        places, step = g.Div(places, n), step * int(m)
+    return total
+
+
+def _register_max(count: int) -> None:
+    @translates(f"nn.functional.max_pool{count}d")
+    def max_pool(
+        g: Writer, input: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        return _max_pool(g, input, count, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    @translates(f"nn.functional.max_pool{count}d_with_indices")
+    def with_indices(
+        g: Writer, input: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = True,
+    ) -> Any:  # fmt: skip
+        return _max_pool(g, input, count, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    @translates("avg_pool1d" if count == 1 else f"nn.functional.avg_pool{count}d")
+    def avg_pool(
+        g: Writer, input: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Any = None,
+    ) -> Value:  # fmt: skip
+        kernel = several(kernel_size, count)
+        steps = several(stride, count) if stride not in (None, (), []) else kernel
+        return _avg_pool(
+            g, input, kernel, steps, several(padding, count), ceil_mode, count_include_pad, divisor_override
+        )
+
+    @translates(f"nn.functional.lp_pool{count}d")
+    def lp_pool(
+        g: Writer, input: Value, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Value:
+        kernel = several(kernel_size, count)
+        steps = several(stride, count) if stride not in (None, (), []) else kernel
+        x = power(g, input, float(norm_type))
+        x.shape = input.shape
+        mean = _avg_pool(g, x, kernel, steps, [0] * count, ceil_mode, True, None)
+        total = g.Mul(g.Relu(mean), float(math.prod(kernel)))
+        return g.Pow(total, g.constant(1 / norm_type, input.dtype))
+
+    @translates("adaptive_avg_pool1d" if count == 1 else f"nn.functional.adaptive_avg_pool{count}d")
+    def adaptive_avg(g: Writer, input: Value, output_size: Any) -> Value:
+        return _adaptive_avg(g, input, _wanted(input, output_size, count))
+
+    @translates(f"nn.functional.adaptive_max_pool{count}d")
+    def adaptive_max(g: Writer, input: Value, output_size: Any, return_indices: bool = False) -> Any:
+        return _adaptive_max(g, input, _wanted(input, output_size, count), return_indices)
+
+    @translates(f"nn.functional.adaptive_max_pool{count}d_with_indices")
+    def adaptive_with(g: Writer, input: Value, output_size: Any, return_indices: bool = True) -> Any:
+        return _adaptive_max(g, input, _wanted(input, output_size, count), True)
+
+
+def _avg_pool(
+    g: Writer, input: Value, kernel: list, stride: list, padding: list, ceil_mode: bool, include: bool, divisor: Any
+) -> Value:
+    count = len(kernel)
+    x, single = _batched(g, input, count)
+    ends = _ends(x, g.result.shape, kernel, stride, padding, [1] * count, ceil_mode)
+    options = {"kernel_shape": kernel, "strides": stride}
+    if not ceil_mode and divisor is None:
+        made = g.AveragePool(x, pads=padding * 2, count_include_pad=int(include), **options)
+        return g.Squeeze(made, [0]) if single else made
+    pads = [n for pair in zip(padding[::-1], ends[::-1], strict=True) for n in pair]
+    total = g.Mul(g.AveragePool(padded(g, x, pads), **options), float(math.prod(kernel)))
+    if divisor is None:
+        sizes = [static_size(x, d - count, "avg_pool with ceil_mode") for d in range(count)]
+        counted: Any = 1.0
+        for n, m, k, s, p in zip(sizes, g.result.shape[-count:], kernel, stride, padding, strict=True):
+            begin = np.arange(int(m)) * s - p
+            low, high = (begin, n + p) if include else (np.maximum(begin, 0), n)
+            counted = np.multiply.outer(counted, np.minimum(begin + k, high) - low)
+        made = g.Div(total, g.constant(np.asarray(counted, np.float64), x.dtype))
+    else:
+        made = g.Div(total, float(divisor))
+    return g.Squeeze(made, [0]) if single else made
+
+
+def _wanted(x: Value, output_size: Any, count: int) -> list[int]:
+    given = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size]
+    given = given * count if len(given) == 1 else given
+    return [static_size(x, i - count, "adaptive pooling") if n is None else int(n) for i, n in enumerate(given)]
+
+
+def _parts(n: int, m: int) -> list[tuple[int, int]]:
+    """Where the ``m`` windows of ``n`` elements begin and end."""
+    return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+
+
+def _adaptive_avg(g: Writer, x: Value, out: list[int]) -> Value:
+    count = len(out)
+    if all(n == 1 for n in out):
+        return g.reduce("ReduceMean", x, list(range(x.rank - count, x.rank)), True)
+    sizes = [static_size(x, i - count, "adaptive pooling") for i in range(count)]
+    if all(n % m == 0 for n, m in zip(sizes, out, strict=True)):
+        kernel = [n // m for n, m in zip(sizes, out, strict=True)]
+        return _avg_pool(g, x, kernel, kernel, [0] * count, False, True, None)
+    for i, (n, m) in enumerate(zip(sizes, out, strict=True)):
+        table = np.zeros((n, m))
+        for j, (begin, end) in enumerate(_parts(n, m)):
+            table[begin:end, j] = 1 / (end - begin)
+        order = list(range(x.rank))
+        place = x.rank - count + i
+        order[place], order[-1] = order[-1], order[place]
+        x = g.transpose(x, order)
+        made = g.MatMul(x, g.constant(table, x.dtype), shape=[*x.shape[:-1], m])
+        x = g.transpose(made, order)
+    return x
+
+
+def _adaptive_max(g: Writer, input: Value, out: list[int], indices: bool) -> Any:
+    """The windows are gathered: those of fewer elements have their last one several times."""
+    count = len(out)
+    sizes = [static_size(input, i - count, "adaptive pooling") for i in range(count)]
+    lines = []
+    for n, m in zip(sizes, out, strict=True):
+        parts = _parts(n, m)
+        length = max(end - begin for begin, end in parts)
+        lines.append(np.array([np.minimum(np.arange(begin, begin + length), end - 1) for begin, end in parts]))
+    places = np.zeros((), np.int64)
+    for line, n in zip(lines, sizes, strict=True):  # (*windows, *elements)
+        places = places[..., None, None] * n + line
+    windows = [*range(0, 2 * count, 2), *range(1, 2 * count, 2)]
+    places = places.transpose(windows).reshape(*out, -1)
+    lead = list(input.shape[: input.rank - count])
+    line = g.Reshape(input, [*([0] * len(lead)), math.prod(sizes)])
+    found = g.Gather(line, g.constant(places), axis=len(lead))
+    made = g.reduce("ReduceMax", found, [-1])
+    if not indices:
+        return made
+    chosen = g.Unsqueeze(g.ArgMax(found, axis=-1, keepdims=0), [-1])
+    known = g.Expand(g.constant(places), g.Shape(found))
+    return made, g.Squeeze(g.GatherElements(known, chosen, axis=-1), [-1])
+
+
+for _count in (1, 2, 3):
+    _register_max(_count)

@@ -1,0 +1,160 @@
+"""Random numbers: the same distributions, from other generators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import taeda
+
+from ..writer import Unsupported, Value, Writer, is_static
+from .creation import _form, filled
+from .shape import flat
+from .table import translates
+
+
+@translates("rand")
+def rand(g: Writer, *size: Any, **options: Any) -> Value:
+    return _drawn(g, "RandomUniformLike", high=1.0, low=0.0)
+
+
+@translates("randn")
+def randn(g: Writer, *size: Any, **options: Any) -> Value:
+    return _drawn(g, "RandomNormalLike", mean=0.0, scale=1.0)
+
+
+@translates("rand_like")
+def rand_like(g: Writer, input: Value, **options: Any) -> Value:
+    return g.RandomUniformLike(g.cast(input, g.result.dtype), high=1.0, low=0.0)
+
+
+@translates("randn_like")
+def randn_like(g: Writer, input: Value, **options: Any) -> Value:
+    return g.RandomNormalLike(g.cast(input, g.result.dtype), mean=0.0, scale=1.0)
+
+
+def _drawn(g: Writer, kind: str, **bounds: float) -> Value:
+    if not is_static(g.result.shape):
+        raise Unsupported("random tensors need fixed sizes; use rand_like or randn_like of a tensor")
+    return g.op(kind, filled(g, g.result.shape, 0, g.result.dtype), **bounds)
+
+
+@translates("randint")
+def randint(g: Writer, *args: Any, **options: Any) -> Value:
+    low, high = (args[0], args[1]) if len(args) > 2 or isinstance(args[1], int) else (0, args[0])
+    return g.Floor(g.RandomUniformLike(filled(g, g.result.shape, 0, taeda.float32), low=float(low), high=float(high)))
+
+
+@translates("randint_like")
+def randint_like(g: Writer, input: Value, *bounds: int, **options: Any) -> Value:
+    low, high = bounds if len(bounds) == 2 else (0, *bounds)
+    like = filled(g, g.sizes_of(input), 0, taeda.float32)
+    return g.Floor(g.RandomUniformLike(like, low=float(low), high=float(high)))
+
+
+@translates("randperm")
+def randperm(g: Writer, n: int, **options: Any) -> Value:
+    return g.TopK(g.RandomUniformLike(filled(g, [n], 0, taeda.float32)), [n], outputs=2)[1]
+
+
+@translates("normal")
+def normal(g: Writer, mean: Any = 0, std: Any = 1, *size: Any, **options: Any) -> Value:
+    like = next((x for x in (mean, std) if isinstance(x, Value)), None)
+    base = filled(g, _form(g, flat(size)), 0, g.result.dtype) if like is None else g.Add(*g.promoted(mean, std))
+    drawn = g.RandomNormalLike(base, mean=0.0, scale=1.0)
+    return g.Add(g.Mul(drawn, g.cast(std, drawn.dtype)), g.cast(mean, drawn.dtype))
+
+
+@translates("bernoulli")
+def bernoulli(g: Writer, input: Value, p: Any = None, *, generator: Any = None) -> Value:
+    chance = input if p is None else filled(g, g.sizes_of(input), p, taeda.float32)
+    return g.Bernoulli(chance)
+
+
+@translates("multinomial")
+def multinomial(g: Writer, input: Value, num_samples: int, replacement: bool = False, **options: Any) -> Value:
+    if not replacement and num_samples > 1:
+        raise Unsupported("Multinomial of ONNX draws with replacement; pass replacement=True")
+    x = g.Log(input if input.rank == 2 else g.unsqueeze(input, [0]))
+    made = g.Multinomial(x, sample_size=num_samples, dtype=taeda.int32)
+    return made if input.rank == 2 else g.Squeeze(made, [0])
+
+
+@translates("nn.functional.dropout")
+def dropout(g: Writer, input: Value, p: float = 0.5, training: bool = True, inplace: bool = False) -> Value:
+    if not training:
+        return input
+    if p == 1:
+        return g.Mul(input, 0.0)
+    return g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)[0]
+
+
+@translates("dropout")
+def plain_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
+    return dropout(g, input, p, train)
+
+
+@translates("feature_dropout")
+def feature_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
+    """Whole channels are left out."""
+    if not train:
+        return input
+    if input.rank < 2:
+        raise Unsupported("feature_dropout of fewer than two dimensions")
+    lead = g.slice(g.sizes_of(input), [0], [2], [0])
+    rows = g.Concat(lead, g.ints([1] * (input.rank - 2)), axis=0) if input.rank > 2 else lead
+    return g.Mul(input, dropout(g, g.Expand(g.constant(1, input.dtype), rows), p))
+
+
+@translates("native_dropout")
+def native_dropout(g: Writer, input: Value, p: float, train: Any = True) -> tuple:
+    if train is False:
+        return input, g.Expand(g.constant(True), g.sizes_of(input))
+    made = g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)
+    made[1].dtype = taeda.bool
+    return made
+
+
+# ---- filled with numbers that are drawn ------------------------------------------------------------------------------
+
+
+def _drawing(name: str, write: Callable) -> None:
+    @translates(f"Tensor.{name}_")
+    def translator(g: Writer, input: Value, *args: Any, generator: Any = None, **named: Any) -> Value:
+        x = input if input.dtype.is_floating_point else g.cast(input, taeda.float32)
+        return write(g, x, *args, **named)
+
+
+def _uniform(g: Writer, x: Value, low: float = 0.0, high: float = 1.0, **named: Any) -> Value:
+    return g.RandomUniformLike(x, low=float(named.get("from", low)), high=float(named.get("to", high)))
+
+
+def _normal(g: Writer, x: Value, mean: float = 0.0, std: float = 1.0) -> Value:
+    return g.RandomNormalLike(x, mean=float(mean), scale=float(std))
+
+
+def _exponential(g: Writer, x: Value, lambd: float = 1.0) -> Value:
+    return g.Div(g.Neg(g.Log(_positive(g, x))), float(lambd))
+
+
+def _geometric(g: Writer, x: Value, p: float) -> Value:
+    return g.Ceil(g.Div(g.Log(_positive(g, x)), math.log1p(-p)))
+
+
+def _cauchy(g: Writer, x: Value, median: float = 0.0, sigma: float = 1.0) -> Value:
+    turned = g.Tan(g.Mul(g.Sub(_uniform(g, x), 0.5), math.pi))
+    return g.Add(g.Mul(turned, float(sigma)), float(median))
+
+
+def _positive(g: Writer, x: Value) -> Value:
+    """Uniform numbers above 0."""
+    return g.Sub(g.constant(1.0, x.dtype), _uniform(g, x))
+
+
+for _name, _write in {
+    "uniform": _uniform, "normal": _normal, "exponential": _exponential, "geometric": _geometric, "cauchy": _cauchy,
+    "log_normal": lambda g, x, mean=1.0, std=2.0: g.Exp(_normal(g, x, mean, std)),
+    "bernoulli": lambda g, x, p=0.5: g.Bernoulli(g.cast(p, x.dtype) if isinstance(p, Value) else filled(g, g.sizes_of(x), p, x.dtype)),
+}.items():  # fmt: skip
+    _drawing(_name, _write)

@@ -1,0 +1,432 @@
+"""Reductions, running results, and order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import taeda
+
+from ..writer import CODES, Unsupported, Value, Writer, is_static
+from .elementwise import floating, logaddexp, power, wide
+from .shape import static_size
+from .table import translates
+
+
+def axes_of(x: Value, dim: Any) -> list[int] | None:
+    """Dimensions as a list; None where there is none to name."""
+    if dim is None or dim == () or dim == [] or not x.rank:
+        return None
+    return [d % x.rank for d in (dim if isinstance(dim, (tuple, list)) else [dim])]
+
+
+@translates("sum")
+def sum_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
+    return g.reduce("ReduceSum", *wide(g, g.cast(input, g.result.dtype)), axes_of(input, dim), keepdim)
+
+
+@translates("mean")
+def mean(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
+    return _mean(g, g.cast(input, g.result.dtype), axes_of(input, dim), keepdim)
+
+
+def _mean(g: Writer, x: Value, axes: Any, keepdim: bool = False) -> Value:
+    """The mean; NaN where it is of nothing, of which onnxruntime gives 0."""
+    made = g.reduce("ReduceMean", x, axes, keepdim)
+    empty = is_static(x.shape) and 0 in tuple(map(int, x.shape))
+    return g.Add(made, g.constant(math.nan, x.dtype)) if empty else made
+
+
+@translates("prod")
+def prod(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
+    return g.reduce("ReduceProd", *wide(g, g.cast(input, g.result.dtype)), axes_of(input, dim), keepdim)
+
+
+@translates("nansum")
+def nansum(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
+    if input.dtype.is_floating_point:
+        input = g.Where(g.IsNaN(input), g.constant(0.0, input.dtype), input, dtype=input.dtype, shape=input.shape)
+    return sum_(g, input, dim, keepdim)
+
+
+@translates("amax")
+def amax(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return g.reduce("ReduceMax", *wide(g, input), axes_of(input, dim), keepdim)
+
+
+@translates("amin")
+def amin(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return g.reduce("ReduceMin", *wide(g, input), axes_of(input, dim), keepdim)
+
+
+@translates("aminmax")
+def aminmax(g: Writer, input: Value, *, dim: Any = None, keepdim: bool = False) -> tuple:
+    return amin(g, input, dim, keepdim), amax(g, input, dim, keepdim)
+
+
+def _all_or_dim(name: str, reduce: Callable, index: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value, other: Any = ..., keepdim: Any = False, *, dim: Any = ...) -> Any:
+        if isinstance(other, Value):
+            return g.op(name.capitalize(), *wide(g, input, other))
+        dim = other if dim is ... else dim
+        if dim is ...:
+            return reduce(g, input)
+        keepdim = keepdim is True
+        return reduce(g, input, dim, keepdim), extreme(g, index, input, dim, keepdim)
+
+
+_all_or_dim("max", amax, "ArgMax")
+_all_or_dim("min", amin, "ArgMin")
+
+
+def extreme(g: Writer, kind: str, input: Value, dim: int | None, keepdim: bool) -> Value:
+    """The place of the largest or smallest element."""
+    if dim is None or not input.rank:
+        made = g.op(kind, g.Reshape(input, [-1]), axis=0, keepdims=0)
+        return g.Reshape(made, [1] * input.rank) if keepdim and input.rank else made
+    return g.op(kind, *wide(g, input), axis=dim, keepdims=int(keepdim))
+
+
+@translates("argmax")
+def argmax(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return extreme(g, "ArgMax", input, dim, keepdim)
+
+
+@translates("argmin")
+def argmin(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return extreme(g, "ArgMin", input, dim, keepdim)
+
+
+@translates("any")
+def any_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    flags = g.cast(g.cast(input, taeda.bool), taeda.int32)
+    return g.Greater(g.reduce("ReduceSum", flags, axes_of(input, dim), keepdim), 0)
+
+
+@translates("all")
+def all_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    holes = g.Not(g.cast(input, taeda.bool))
+    return g.Equal(g.reduce("ReduceSum", g.cast(holes, taeda.int32), axes_of(input, dim), keepdim), 0)
+
+
+@translates("count_nonzero")
+def count_nonzero(g: Writer, input: Value, dim: Any = None) -> Value:
+    flags = g.cast(g.cast(input, taeda.bool), taeda.int64)
+    return g.reduce("ReduceSum", flags, axes_of(input, dim))
+
+
+# ---- moments and norms -----------------------------------------------------------------------------------------------
+
+
+def moments(g: Writer, x: Value, dim: Any, correction: float, keepdim: bool) -> tuple[Value, Value]:
+    """Variance and mean."""
+    axes = axes_of(x, dim)
+    x = floating(g, x)
+    center = _mean(g, x, axes, True)
+    off = g.Sub(x, center)
+    total = g.reduce("ReduceSum", g.Mul(off, off), axes, keepdim)
+    sizes = [x.shape[a] for a in (range(x.rank) if axes is None else axes)]
+    if is_static(sizes):
+        left = max(0.0, math.prod(map(int, sizes)) - correction)
+        variance = g.Div(total, left)
+    else:
+        chosen = g.Shape(x) if axes is None else g.Gather(g.Shape(x), list(axes))
+        count = g.cast(g.reduce("ReduceProd", chosen), x.dtype)
+        variance = g.Div(total, g.Max(g.Sub(count, float(correction)), 0.0))
+    return variance, center if keepdim else _mean(g, x, axes)
+
+
+def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    if isinstance(dim, bool):  # var(x, unbiased)
+        dim, unbiased = None, dim
+    return dim, (1 if unbiased in (None, True) else 0) if correction is None else correction
+
+
+def _spread(name: str, root: bool, with_mean: bool) -> None:
+    @translates(name)
+    def translator(
+        g: Writer, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    ) -> Any:
+        dim, correction = _correction(dim, unbiased, correction)
+        variance, center = moments(g, input, dim, correction, keepdim)
+        made = g.Sqrt(variance) if root else variance
+        return (made, center) if with_mean else made
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    _spread(_name, _name.startswith("std"), _name.endswith("mean"))
+
+
+@translates("logsumexp")
+def logsumexp(g: Writer, input: Value, dim: Any, keepdim: bool = False) -> Value:
+    x, axes = floating(g, input), axes_of(input, dim)
+    high = g.reduce("ReduceMax", x, axes, True)
+    high = g.Where(g.IsInf(high), g.constant(0.0, x.dtype), high, dtype=x.dtype)
+    total = g.Log(g.reduce("ReduceSum", g.Exp(g.Sub(x, high)), axes, True))
+    made = g.Add(total, high)
+    if keepdim:
+        return made
+    return g.Squeeze(made, axes if axes is not None else list(range(x.rank))) if x.rank else made
+
+
+@translates("linalg.vector_norm")
+def vector_norm(
+    g: Writer, x: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:  # fmt: skip
+    return norm_of(g, g.cast(x, g.result.dtype), ord, axes_of(x, dim), keepdim)
+
+
+@translates("_vector_norm")
+def _vector_norm(g: Writer, input: Value, ord: Any, dim: Any, keepdim: bool) -> Value:
+    return norm_of(g, g.cast(input, g.result.dtype), ord, axes_of(input, dim), keepdim)
+
+
+def norm_of(g: Writer, x: Value, ord: Any, axes: Any, keepdim: bool) -> Value:
+    """The norm of order ``ord`` along ``axes``."""
+    if ord in (1, 2):
+        return g.reduce(f"ReduceL{int(ord)}", x, axes, keepdim)
+    if ord == 0:
+        return g.reduce("ReduceSum", g.cast(g.cast(x, taeda.bool), x.dtype), axes, keepdim)
+    if math.isinf(ord):
+        return g.reduce("ReduceMax" if ord > 0 else "ReduceMin", g.Abs(x), axes, keepdim)
+    total = g.reduce("ReduceSum", power(g, g.Abs(x), float(ord)), axes, keepdim)
+    return g.Pow(total, g.constant(1 / ord, x.dtype))
+
+
+# ---- running results -------------------------------------------------------------------------------------------------
+
+
+@translates("cumsum")
+def cumsum(g: Writer, input: Value, dim: int, *, dtype: Any = None) -> Value:
+    (x,) = wide(g, g.cast(input, g.result.dtype))
+    return g.CumSum(x, g.constant(dim)) if x.rank else x
+
+
+def running(g: Writer, x: Value, dim: int, start: list[Value], step: Callable) -> list[Value]:
+    """States along ``dim`` as a Scan: ``step(inner, states, row)`` gives the next states."""
+    dim = dim % x.rank
+    if is_static(x.shape) and 0 in tuple(map(int, x.shape)):
+        return [g.cast(x, s.dtype) for s in start]
+    inner = Writer(g.opset, g)
+    shape = [n for d, n in enumerate(x.shape) if d != dim]
+    states = [Value(g.name("state"), s.dtype, shape) for s in start]
+    row = Value(g.name("row"), x.dtype, shape)
+    made = step(inner, states, row)
+    body = inner.graph(g.name("step"), [*states, row], [*made, *made])
+    for value in body.output:
+        value.type.tensor_type.ClearField("shape")
+    results = g.Scan(
+        *start, x, body=body, num_scan_inputs=1, scan_input_axes=[dim], scan_output_axes=[dim] * len(start),
+        outputs=2 * len(start),
+    )  # fmt: skip
+    kept = list(results[len(start) :])
+    for value, state in zip(kept, start, strict=True):
+        value.dtype = state.dtype
+    return kept
+
+
+def _start(g: Writer, x: Value, dim: int, value: Any, dtype: Any) -> Value:
+    rows = g.reduce("ReduceMax", g.cast(x, taeda.float32), [dim % x.rank])
+    shape = g.sizes_of(rows, [n for d, n in enumerate(x.shape) if d != dim % x.rank])
+    return g.Expand(g.constant(value, dtype), shape)
+
+
+@translates("cumprod")
+def cumprod(g: Writer, input: Value, dim: int, *, dtype: Any = None) -> Value:
+    (x,) = wide(g, g.cast(input, g.result.dtype))
+    if not x.rank:
+        return x
+    return running(g, x, dim, [_start(g, x, dim, 1, x.dtype)], lambda h, s, row: [h.Mul(s[0], row)])[0]
+
+
+@translates("logcumsumexp _logcumsumexp")
+def logcumsumexp(g: Writer, input: Value, dim: int) -> Value:
+    if not input.rank:
+        return input
+    start = [_start(g, input, dim, -math.inf, input.dtype)]
+    return running(g, input, dim, start, lambda h, s, row: [logaddexp(h, s[0], row)])[0]
+
+
+def _running_extreme(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Value, dim: int) -> Any:
+        (x,) = wide(g, input)
+        if not x.rank:
+            return x, g.constant(0)
+        low = (-math.inf if kind == "Max" else math.inf) if x.dtype.is_floating_point else None
+        if low is None:
+            info = taeda.iinfo(x.dtype)
+            low = info.min if kind == "Max" else info.max
+
+        def step(h: Writer, states: list[Value], row: Value) -> list[Value]:
+            best, place, now = states
+            later = h.LessOrEqual(best, row) if kind == "Max" else h.GreaterOrEqual(best, row)
+            return [h.op(kind, best, row), h.Where(later, now, place, dtype=taeda.int64), h.Add(now, 1)]
+
+        start = [_start(g, x, dim, low, x.dtype), *(_start(g, x, dim, 0, taeda.int64) for _ in range(2))]
+        best, place, _ = running(g, x, dim, start, step)
+        return best, place
+
+
+_running_extreme("cummax", "Max")
+_running_extreme("cummin", "Min")
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def top(g: Writer, x: Value, k: Any, dim: int, largest: bool = True) -> tuple[Value, Value]:
+    """The first elements in order, and their places."""
+    (wider,) = wide(g, x)
+    values, places = g.TopK(wider, g.ints([k]), axis=dim, largest=int(largest), sorted=1, outputs=2)
+    places.dtype = taeda.int64
+    return values, places
+
+
+@translates("topk")
+def topk(g: Writer, input: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple:
+    return top(g, input, k, dim, largest) if input.rank else (input, g.constant(0))
+
+
+@translates("sort")
+def sort(g: Writer, input: Value, dim: int = -1, descending: bool = False, stable: Any = None) -> tuple:
+    return top(g, input, g.size(input, dim), dim, descending) if input.rank else (input, g.constant(0))
+
+
+@translates("kthvalue")
+def kthvalue(g: Writer, input: Value, k: int, dim: int = -1, keepdim: bool = False) -> tuple:
+    if not input.rank:
+        return input, g.constant(0)
+    return tuple(_last(g, x, dim, k - 1, keepdim) for x in top(g, input, k, dim, False))
+
+
+@translates("median_dim")
+def median_dim(g: Writer, input: Value, dim: int, keepdim: bool = False) -> tuple:
+    if not input.rank:
+        return input, g.constant(0)
+    return kthvalue(g, input, (static_size(input, dim, "median") + 1) // 2, dim, keepdim)
+
+
+@translates("median_all")
+def median_all(g: Writer, input: Value) -> Value:
+    line = g.Reshape(input, [-1], shape=(math.prod(input.shape),))
+    return median_dim(g, line, 0)[0]
+
+
+def _last(g: Writer, x: Value, dim: int, place: int, keepdim: bool) -> Value:
+    made = g.slice(x, [place], [place + 1], [dim])
+    return made if keepdim else g.Squeeze(made, [dim])
+
+
+@translates("searchsorted")
+def searchsorted(
+    g: Writer, sorted_sequence: Value, input: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
+    sorter: Any = None,
+) -> Value:  # fmt: skip
+    """How many elements are less: all are compared."""
+    if sorter is not None:
+        raise Unsupported("searchsorted with sorter; gather the sequence by it first")
+    a, x = g.promoted(sorted_sequence, input)
+    x.shape = input.shape if isinstance(input, Value) else ()
+    rows = g.unsqueeze(x, [-1])
+    line = sorted_sequence.rank == 1
+    (rows,) = wide(g, rows)
+    (a,) = wide(g, a)
+    a = a if line else g.Unsqueeze(a, [-2])
+    less = g.LessOrEqual(a, rows) if right or side == "right" else g.Less(a, rows)
+    return g.reduce("ReduceSum", g.Cast(less, to=CODES[taeda.int64], dtype=taeda.int64), [-1])
+
+
+@translates("bucketize")
+def bucketize(g: Writer, input: Any, boundaries: Value, *, out_int32: bool = False, right: bool = False) -> Value:
+    return searchsorted(g, boundaries, input, right=right)
+
+
+@translates("nanmedian_dim")
+def nanmedian_dim(g: Writer, input: Value, dim: int, keepdim: bool = False) -> tuple:
+    """In ascending order NaNs are last; the middle of the others is taken."""
+    if not input.rank:
+        return input, g.constant(0)
+    n = static_size(input, dim, "nanmedian")
+    known = g.cast(g.Not(g.IsNaN(input)), taeda.int64)
+    lifted = g.Where(g.IsNaN(input), g.constant(math.inf, input.dtype), input, dtype=input.dtype)
+    count = g.reduce("ReduceSum", known, [dim], True)
+    place = g.Max(g.Div(g.Sub(count, 1), 2), 0)
+    values, places = top(g, lifted, n, dim, False)
+    chosen, where = g.GatherElements(values, place, axis=dim), g.GatherElements(places, place, axis=dim)
+    chosen = g.Where(g.Equal(count, 0), g.constant(math.nan, input.dtype), chosen, dtype=input.dtype)
+    return (chosen, where) if keepdim else (g.Squeeze(chosen, [dim]), g.Squeeze(where, [dim]))
+
+
+@translates("nanmedian_all")
+def nanmedian_all(g: Writer, input: Value) -> Value:
+    return nanmedian_dim(g, g.Reshape(input, [-1], shape=(math.prod(input.shape),)), 0)[0]
+
+
+@translates("mode")
+def mode(g: Writer, input: Value, dim: int = -1, keepdim: bool = False) -> tuple:
+    """Each element is compared with each; of those found most often the smallest, and its last place."""
+    if not input.rank:
+        return input, g.constant(0)
+    order = [d for d in range(input.rank) if d != dim % input.rank]
+    (x,) = wide(g, g.transpose(input, [*order, dim % input.rank]))
+    counts = g.reduce("ReduceSum", g.cast(g.Equal(g.Unsqueeze(x, [-1]), g.Unsqueeze(x, [-2])), taeda.int64), [-1])
+    most = g.Equal(counts, g.reduce("ReduceMax", counts, [-1], True))
+    info = taeda.finfo(x.dtype) if x.dtype.is_floating_point else taeda.iinfo(x.dtype)
+    value = g.reduce("ReduceMin", g.Where(most, x, g.constant(info.max, x.dtype), dtype=x.dtype), [-1], True)
+    hit = g.cast(g.Equal(x, value), taeda.int32)
+    place = g.ArgMax(hit, axis=-1, keepdims=0, select_last_index=1)
+    value = g.Squeeze(value, [-1])
+    return (g.Unsqueeze(value, [dim]), g.Unsqueeze(place, [dim])) if keepdim else (value, place)
+
+
+@translates("quantile")
+def quantile(
+    g: Writer, input: Value, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Value:
+    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
+    if dim is not None and x.rank:
+        order = [d for d in range(x.rank) if d != dim % x.rank]
+        x = g.transpose(x, [*order, dim])
+    n = static_size(x, -1, "quantile") if x.rank else 1
+    x = x if x.rank else g.unsqueeze(x, [0])
+    ordered = top(g, x, n, -1, False)[0]
+    vector = isinstance(q, Value) and q.rank == 1
+    places = g.Mul(g.Reshape(g.cast(q, x.dtype), [-1]), float(n - 1))
+    rounded = {"nearest": g.Round, "higher": g.Ceil}.get(interpolation, g.Floor)(places)
+    low = g.Gather(ordered, g.cast(rounded, taeda.int64), axis=-1)
+    if interpolation in ("linear", "midpoint"):
+        high = g.Gather(ordered, g.cast(g.Ceil(places), taeda.int64), axis=-1)
+        part = g.Sub(places, rounded) if interpolation == "linear" else g.cast(g.Less(rounded, places), x.dtype)
+        part = part if interpolation == "linear" else g.Mul(part, 0.5)
+        low = g.Add(low, g.Mul(g.Sub(high, low), part))
+    nan = g.reduce("ReduceMax", g.cast(g.IsNaN(x), taeda.int32), [-1], True)
+    low = g.Where(g.Greater(nan, 0), g.constant(math.nan, x.dtype), low, dtype=x.dtype)
+    low.shape = (*x.shape[:-1], None)
+    made = g.transpose(low, [x.rank - 1, *range(x.rank - 1)])
+    if keepdim:
+        made = g.Unsqueeze(made, [1 + (dim % input.rank if input.rank else 0)] if dim is not None else
+                           list(range(1, input.rank + 1)))  # fmt: skip
+        if not input.rank:
+            made = g.Reshape(made, [-1])
+    return made if vector else g.Squeeze(made, [0])
+
+
+@translates("histc")
+def histc(g: Writer, input: Value, bins: int = 100, min: Any = 0, max: Any = 0) -> Value:
+    """How many elements are in each of the bins; without bounds, those of the elements."""
+    x = g.Reshape(input, [-1])
+    if min == max:
+        low, high = (g.reduce(kind, x) for kind in ("ReduceMin", "ReduceMax"))
+        same = g.Equal(low, high)
+        low, high = (
+            g.Where(same, g.Add(b, float(d)), b, dtype=x.dtype) for b, d in ((low, -1), (high, 1))
+        )  # fmt: skip
+    else:
+        low, high = g.constant(float(min), x.dtype), g.constant(float(max), x.dtype)
+    place = g.Floor(g.Div(g.Mul(g.Sub(x, low), float(bins)), g.Sub(high, low)))
+    place = g.Where(g.Equal(x, high), g.constant(float(bins - 1), x.dtype), place, dtype=x.dtype)
+    hits = g.Equal(g.Unsqueeze(place, [-1]), g.constant([float(b) for b in range(bins)], x.dtype))
+    return g.reduce("ReduceSum", g.cast(hits, x.dtype), [0])

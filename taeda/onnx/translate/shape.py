@@ -1,0 +1,326 @@
+"""Ops that change sizes, or the places of elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import taeda
+
+from ..writer import Unsupported, Value, Writer, is_static
+from .table import translates
+
+_FAR = 2**63 - 1  # as an end: to the end
+
+
+def flat(sizes: tuple) -> Sequence:
+    """Sizes that come one by one, or as one sequence."""
+    return sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+
+
+def channels_first(g: Writer, x: Value, rank: int) -> Value:
+    """A vector with a number for each channel, to be broadcast with tensors of ``rank`` dimensions."""
+    return g.reshape(x, [1, x.shape[0]] + [1] * (rank - 2)) if rank > 1 else x
+
+
+def static_size(x: Value, dim: int, what: str) -> int:
+    """A size that must be known.
+
+    Raises:
+        Unsupported: it is not.
+    """
+    if not is_static(x.shape[dim : dim + 1] if dim >= 0 else [x.shape[dim]]):
+        raise Unsupported(f"{what} needs size {dim} of its input to be fixed; leave it out of dynamic_shapes")
+    return int(x.shape[dim])
+
+
+@translates("reshape Tensor.view")
+def reshape(g: Writer, input: Value, *given: Any, shape: Any = None, size: Any = None, dtype: Any = None) -> Value:
+    if any(isinstance(n, taeda.dtype) for n in given) or dtype is not None:
+        raise Unsupported("view(dtype) reads memory as another dtype; use .to(dtype)")
+    sizes = flat(given) if given else size if shape is None else shape
+    return g.reshape(input, g.result.shape, sizes)
+
+
+@translates(
+    "view_alias clone identity Tensor.contiguous detach resolve_conj resolve_neg resolved real conj conj_physical "
+    "conjugated conjugated_view"
+)
+def same(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
+    if input.dtype.is_complex:
+        raise Unsupported("ONNX's ops have no complex numbers; keep real and imaginary parts in a last dimension")
+    return input
+
+
+@translates("copy")
+def copy(g: Writer, input: Value, src: Value, non_blocking: bool = False) -> Value:
+    return expand(g, g.cast(src, input.dtype), g.result.shape)
+
+
+@translates("to_dtype")
+def to_dtype(g: Writer, input: Value, dtype: Any) -> Value:
+    return g.cast(input, dtype)
+
+
+@translates("Tensor.to Tensor.type Tensor.type_as")
+def to(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
+    return g.cast(input, g.result.dtype)
+
+
+@translates("permute")
+def permute(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
+    return g.transpose(input, flat(given or (dims,)))
+
+
+@translates("transpose")
+def transpose(g: Writer, input: Value, dim0: int, dim1: int) -> Value:
+    order = list(range(input.rank))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return g.transpose(input, order)
+
+
+@translates("squeeze")
+def squeeze(g: Writer, input: Value, dim: Any = None) -> Value:
+    dims = range(input.rank) if dim is None else dim if isinstance(dim, (tuple, list)) else [dim]
+    axes = sorted({d % input.rank for d in dims if input.rank and str(input.shape[d]) == "1"})
+    return g.squeeze(input, axes)
+
+
+@translates("unsqueeze")
+def unsqueeze(g: Writer, input: Value, dim: int) -> Value:
+    return g.unsqueeze(input, [dim])
+
+
+@translates("expand")
+def expand(g: Writer, input: Value, *given: Any, size: Any = (), implicit: bool = False) -> Value:
+    return g.expand(input, g.result.shape, flat(given or (size,)))
+
+
+@translates("Tensor.expand_as")
+def expand_as(g: Writer, input: Value, other: Value) -> Value:
+    return g.Expand(input, g.sizes_of(other))
+
+
+@translates("repeat")
+def repeat(g: Writer, input: Value, *given: Any, repeats: Any = ()) -> Value:
+    times = flat(given or (repeats,))
+    return g.Tile(g.unsqueeze(input, list(range(len(times) - input.rank))), g.ints(times))
+
+
+@translates("cat")
+def cat(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
+    kept = [x for x in tensors if not (x.rank == 1 and is_static(x.shape) and x.shape[0] == 0)] or tensors[:1]
+    return g.Concat(*(g.cast(x, g.result.dtype) for x in kept), axis=dim)
+
+
+@translates("stack")
+def stack(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
+    return g.Concat(*(g.unsqueeze(g.cast(x, g.result.dtype), [dim]) for x in tensors), axis=dim)
+
+
+@translates("split_with_sizes")
+def split_with_sizes(g: Writer, input: Value, split_sizes: Sequence, dim: int = 0) -> tuple:
+    return g.split(input, split_sizes, dim)
+
+
+@translates("unbind")
+def unbind(g: Writer, input: Value, dim: int = 0) -> tuple:
+    count = len(g.result)
+    return tuple(g.squeeze(part, [dim]) for part in g.split(input, [1] * count, dim)) if count else ()
+
+
+@translates("select")
+def select(g: Writer, input: Value, dim: int, index: Any) -> Value:
+    return g.Gather(input, g.scalar(index) if isinstance(index, Value) else g.constant(int(index)), axis=dim)
+
+
+@translates("slice_view")
+def slice_view(g: Writer, input: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
+    start, end = (0 if start is None else start), (_FAR if end is None else end)
+    return g.slice(input, [start], [end], [dim], [step])
+
+
+@translates("narrow")
+def narrow(g: Writer, input: Value, dim: int, start: Any, length: Any) -> Value:
+    dim = dim % input.rank
+    if isinstance(start, int) and start < 0:
+        start += static_size(input, dim, "narrow from a negative place")
+    if isinstance(start, Value) or isinstance(length, Value):
+        end: Any = g.Add(g.ints([start]), g.ints([length]))
+        end.is_size = True
+    else:
+        end = start + length
+    return g.slice(input, [start], [end], [dim])
+
+
+@translates("diagonal")
+def diagonal(g: Writer, input: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    rows, columns = (static_size(input, d, "diagonal") for d in (dim1, dim2))
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    rest = [d for d in range(input.rank) if d not in (dim1 % input.rank, dim2 % input.rank)]
+    shape = [input.shape[d] for d in rest]
+    x = g.transpose(input, [*rest, dim1, dim2])
+    x = g.reshape(x, [*shape, rows * columns], [0] * len(rest) + [rows * columns])
+    places = (np.arange(count) + max(-offset, 0)) * columns + np.arange(count) + max(offset, 0)
+    return g.Gather(x, g.constant(places.astype(np.int64)), axis=len(rest))
+
+
+@translates("flip")
+def flip(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
+    dims = flat(given or (dims,))
+    if not dims or not input.rank:
+        return input
+    return g.slice(input, [-1] * len(dims), [-_FAR] * len(dims), dims, [-1] * len(dims))
+
+
+@translates("roll")
+def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
+    shifts = shifts if isinstance(shifts, (tuple, list)) else [shifts]
+    if dims is None or (isinstance(dims, (tuple, list)) and not dims):
+        line = roll(g, g.reshape(input, [math.prod(input.shape)]), shifts, 0)
+        return g.reshape(line, input.shape) if is_static(input.shape) else g.Reshape(line, g.Shape(input))
+    x = input
+    for shift, dim in zip(shifts, dims if isinstance(dims, (tuple, list)) else [dims], strict=True):
+        if isinstance(shift, Value):
+            raise Unsupported("roll by a number that follows from sizes that are not fixed")
+        if not x.rank or str(x.shape[dim]) == "0":
+            continue
+        if is_static([x.shape[dim]]):
+            shift = shift % int(x.shape[dim])
+        if shift:
+            parts = g.slice(x, [-shift], [_FAR], [dim]), g.slice(x, [0], [-shift], [dim])
+            x = g.Concat(*parts, axis=dim, shape=x.shape)
+    return x
+
+
+@translates("Tensor.unfold")
+def unfold(g: Writer, input: Value, dimension: int, size: int, step: int) -> Value:
+    x = input if input.rank else g.unsqueeze(input, [0])
+    dim = dimension % x.rank
+    count = (static_size(x, dim, "unfold") - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    made = g.Gather(x, g.constant(places.astype(np.int64)), axis=dim)
+    made.shape = [*x.shape[:dim], count, size, *x.shape[dim + 1 :]]
+    order = [*range(dim + 1), *range(dim + 2, made.rank), dim + 1]
+    made = g.transpose(made, order)
+    return made if input.rank else g.reshape(made, [size])
+
+
+@translates("as_strided")
+def as_strided(g: Writer, input: Value, size: Sequence, stride: Sequence, storage_offset: Any = None) -> Value:
+    """The elements are named one by one, as if ``input`` were dense."""
+    if not is_static((*size, *stride, *input.shape, storage_offset or 0)):
+        raise Unsupported("as_strided of sizes that are not fixed; use slices and unfold")
+    places = np.full(tuple(map(int, size)), int(storage_offset or 0), np.int64)
+    for dim, (n, step) in enumerate(zip(size, stride, strict=True)):
+        places += (np.arange(n) * step).reshape([-1] + [1] * (len(size) - dim - 1))
+    if places.size and places.max() >= math.prod(input.shape):
+        raise Unsupported("as_strided reads outside the tensor that it is given")
+    return g.Gather(g.reshape(input, [math.prod(input.shape)]), g.constant(places), axis=0)
+
+
+@translates("tril")
+def tril(g: Writer, input: Value, diagonal: int = 0) -> Value:
+    return _triangle(g, input, diagonal, 0)
+
+
+@translates("triu")
+def triu(g: Writer, input: Value, diagonal: int = 0) -> Value:
+    return _triangle(g, input, diagonal, 1)
+
+
+def _triangle(g: Writer, x: Value, diagonal: Any, upper: int) -> Value:
+    narrow = x.dtype in (taeda.bool, taeda.int8, taeda.uint8, taeda.int16)
+    k = g.scalar(diagonal) if isinstance(diagonal, Value) else g.constant(int(diagonal))
+    return g.Trilu(g.cast(x, taeda.int32) if narrow else x, k, upper=upper)
+
+
+@translates("constant_pad_nd")
+def constant_pad_nd(g: Writer, input: Value, pad: Sequence, value: Any = 0) -> Value:
+    return padded(g, input, pad, "constant", value)
+
+
+@translates("edge_pad")
+def edge_pad(g: Writer, input: Value, pad: Sequence, mode: str) -> Value:
+    return padded(g, input, pad, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+
+
+@translates("nn.functional.pad")
+def pad(g: Writer, input: Value, pad: Sequence, mode: str = "constant", value: Any = None) -> Value:
+    kind = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    return padded(g, input, pad, kind, value or 0)
+
+
+def padded(g: Writer, x: Value, pad: Sequence, mode: str = "constant", value: Any = 0) -> Value:
+    """``x`` with these numbers of elements before and after, the last dimension first."""
+    count = len(pad) // 2
+    before = [0] * (x.rank - count) + list(pad[0::2])[::-1]
+    after = [0] * (x.rank - count) + list(pad[1::2])[::-1]
+    if not any(isinstance(n, Value) or n for n in (*before, *after)):
+        return x
+    if mode != "constant" and any(n < 0 for n in (*before, *after)):
+        more, less = [max(n, 0) for n in pad], [min(n, 0) for n in pad]
+        if mode == "wrap":  # of what is left
+            return padded(g, padded(g, x, less), more, mode)
+        return padded(g, padded(g, x, more, mode), less)
+    if mode == "wrap":
+        return _wrapped(g, x, before, after)
+    given = g.cast(x, taeda.int32) if x.dtype in (taeda.int16, taeda.uint16) else x
+    shape: list[Any] = [None] * x.rank
+    if is_static((*x.shape, *before, *after)):
+        shape = [int(n) + b + a for n, b, a in zip(x.shape, before, after, strict=True)]
+    fill = g.cast(value, given.dtype) if mode == "constant" else None
+    return g.Pad(given, g.ints([*before, *after]), fill, mode=mode, shape=shape)
+
+
+def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
+    """What is added on one side comes from the other."""
+    for dim, (n, m) in enumerate(zip(before, after, strict=True)):
+        left = [g.slice(x, [-n], [_FAR], [dim])] if n else []
+        right = [g.slice(x, [0], [m], [dim])] if m else []
+        if left or right:
+            x = g.Concat(*left, x, *right, axis=dim, shape=[None] * x.rank)
+    return x
+
+
+@translates("pixel_shuffle")
+def pixel_shuffle(g: Writer, input: Value, upscale_factor: int) -> Value:
+    if input.rank == 4 and not is_static(input.shape):
+        return g.DepthToSpace(input, blocksize=upscale_factor, mode="CRD")
+    r, (c, h, w) = upscale_factor, _image_sizes(input)
+    return _blocks(g, input, [c // r**2, r, r, h, w], [0, 1, 4, 2, 5, 3], [c // r**2, h * r, w * r])
+
+
+@translates("pixel_unshuffle")
+def pixel_unshuffle(g: Writer, input: Value, downscale_factor: int) -> Value:
+    r, (c, h, w) = downscale_factor, _image_sizes(input)
+    return _blocks(g, input, [c, h // r, r, w // r, r], [0, 1, 3, 5, 2, 4], [c * r * r, h // r, w // r])
+
+
+def _image_sizes(x: Value) -> list[int]:
+    return [static_size(x, d, "pixel_shuffle") for d in (-3, -2, -1)]
+
+
+def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> Value:
+    """``x``, images of any batch, cut in blocks of five sizes, their dimensions in another order, joined again."""
+    first = math.prod(map(int, x.shape[:-3])) if is_static(x.shape) else -1
+    cut = g.Reshape(x, [first, *inner], allowzero=1)
+    made = g.Reshape(g.Transpose(cut, perm=order), [first, *outer], allowzero=1)
+    return g.reshape(made, g.result.shape, [0, *outer])
+
+
+@translates("repeat_interleave")
+def repeat_interleave(
+    g: Writer, input: Value, repeats: Any = None, dim: Any = None, *, output_size: Any = None
+) -> Value:
+    if isinstance(repeats, Value):
+        raise Unsupported("repeat_interleave by a tensor, whose result's size depends on values; repeat by a number")
+    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
+    place = 0 if dim is None else dim % x.rank
+    wide = g.unsqueeze(x, [place + 1])
+    many = g.Tile(wide, g.ints([repeats if d == place + 1 else 1 for d in range(wide.rank)]))
+    return g.Reshape(many, [*([0] * place), -1, *map(int, x.shape[place + 1 :])])

@@ -1,0 +1,140 @@
+"""Entries of the operator database written as ONNX, and run in onnxruntime.
+
+``python -m tests.conformance.opdb.written [expression] [samples] [opset] [dynamic]`` prints what cannot be written, what differs, and counts.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections import Counter
+
+import numpy as np
+import torch
+
+import taeda
+import taeda.export
+import taeda.onnx
+from taeda.export import Dim
+
+from .checks import UNSPECIFIED, entries, name_of, pick, tensors
+from .decomposed import _Call, translate_copy
+from .meta import is_plain
+from .translate import translate
+
+EXACT = 1e-4
+#: Entries of ops that ONNX has no form of: factors and inverses of matrices, special functions, what depends on values.
+LACKING = (
+    r"linalg\..*|cholesky.*|geqrf|lu|lu_\w+|ormqr|qr|triangular_solve|svd|svd_lowrank|pca_lowrank|pinverse|norm\.nuc|"
+    r"matrix_exp|igammac?|special\.(\w*bessel\w*|\w*polynomial\w*|zeta|airy_ai|erfcx|log_ndtr|polygamma.*)|polygamma.*|"
+    r"nextafter|frexp|multinomial|nanquantile|nonzero_static|hash_tensor|resize_as_|istft|nn\.functional\.ctc_loss|"
+    r"nn\.functional\.conv_transpose[23]d|nn\.functional\.(feature_)?alpha_dropout.*"
+)
+RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")
+
+
+def close(got, want):
+    """Whether results agree to 1e-4, of the largest number where numbers cancel."""
+    if want.is_complex():
+        return close(taeda.view_as_real(got), taeda.view_as_real(want.resolve_conj()))
+    a, b = got.double(), want.double()
+    finite = b.nan_to_num(0, 0, 0).abs()
+    scale = float(finite.max()) if b.numel() else 0.0
+    return taeda.allclose(a, b, EXACT, EXACT * min(scale, 1.0) + 1e-7, True)
+
+
+def sizes_of(tree):
+    """For tensors that all of their sizes may change, where the op allows it."""
+    return taeda.utils._pytree.tree_map(
+        lambda x: dict.fromkeys(range(x.dim()), Dim.AUTO) if isinstance(x, taeda.Tensor) else None, tree
+    )
+
+
+def attempt(function, args, kwargs, unspecified=False, opset=None, dynamic=False):
+    """What came of a call: ``agrees``, ``not recorded``, ``not in ONNX``, ``no tensor``, or what is wrong.
+
+    With ``dynamic`` all sizes may change that the op allows to. Where onnxruntime has no kernel for the types, the package onnx's reference implementation is asked.
+    """
+    want = tensors(function(*translate_copy(args), **kwargs))
+    if not want:
+        return "no tensor"
+    try:
+        shapes = {"args": sizes_of(translate_copy(args))} if dynamic else None
+        program = taeda.export.export(_Call(function, kwargs), translate_copy(args), dynamic_shapes=shapes)
+    except RuntimeError:
+        return "not recorded"
+    try:
+        made = taeda.onnx.export(program, opset_version=opset)
+    except taeda.onnx.errors.UnsupportedOperatorError as error:
+        return "not in ONNX: " + str(error).split("\n")[0].removeprefix("onnx.export: ")
+    except RuntimeError as error:
+        if "changes sizes in place" in str(error):
+            return "not recorded"
+        raise
+    random = any(n.op_type.startswith(RANDOM) for n in made.model_proto.graph.node)
+    given = translate_copy(args)
+    try:
+        got = made(*given)
+    except Exception as error:
+        if "NOT_IMPLEMENTED" not in str(error) and "NotImplemented" not in type(error).__name__:
+            raise
+        got = made.call_reference(*given)
+    if len(got) != len(want):
+        return f"{len(got)} results for {len(want)}"
+    for x, y in zip(got, want, strict=True):
+        if x.shape != y.shape or x.dtype is not y.dtype:
+            return f"{x.dtype}{list(x.shape)} for {y.dtype}{list(y.shape)}"
+        if not random and not unspecified and not close(x, y):
+            return f"values: {np.array2string(x.numpy().ravel()[:4])} for {np.array2string(y.numpy().ravel()[:4])}"
+    return "agrees"
+
+
+def check(op, limit=1, opset=None, dynamic=False):
+    """For each sample what :func:`attempt` says."""
+    supported = op.supported_dtypes("cpu")
+    if not supported:
+        return
+    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
+        function = translate(op.op)
+        for sample in pick(samples, limit):
+            args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
+            try:
+                function(*translate_copy(args), **kwargs)
+            except Exception:  # an error that the comparison of values is about
+                continue
+            yield attempt(function, args, kwargs, op.name in UNSPECIFIED, opset, dynamic)
+
+
+def main() -> None:
+    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    limit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    opset = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    dynamic = len(sys.argv) > 4
+    counts: Counter = Counter()
+    for op in entries().values():
+        name = name_of(op)
+        if not expression.search(name):
+            continue
+        found = set()
+        try:
+            found.update(check(op, limit or None, opset, dynamic))
+        except Exception as error:
+            found.add(f"FAILS {type(error).__name__}: {str(error)[:400]}")
+        worst = max(found or {"no sample"}, key=lambda text: (text != "agrees", text.startswith("FAILS"), text))
+        kind = worst.split(":")[0]
+        kind = kind if kind in ("agrees", "not recorded", "not in ONNX", "no tensor", "no sample") else "WRONG"
+        counts[kind] += 1
+        if kind in ("WRONG", "not in ONNX"):
+            print(name, "|", worst.replace("\n", " "), flush=True)
+        elif kind != "agrees":
+            print(name, "|", kind, flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    main()
