@@ -477,7 +477,7 @@ def irecv(
     out = _Written(value, result=[tensor])
     work = processes.engine.receive(out.flats[0], ranks, tag, _doing("message", value))
     if not value.is_contiguous():
-        work.get_future().add_done_callback(lambda _: out.finish())
+        work.when_done(out.finish)
     return work
 
 

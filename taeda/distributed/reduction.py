@@ -11,7 +11,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-_HALVES = (taeda.float16, taeda.bfloat16)
+HALVES = (taeda.float16, taeda.bfloat16)
 
 
 class ReduceOp(enum.Enum):
@@ -64,7 +64,7 @@ def check_op(name: str, op: Any, tensor: Tensor) -> ReduceOp:
 def combined(op: ReduceOp, parts: Sequence[Tensor]) -> Tensor:
     """The tensors ``parts`` of one form, combined in their order; half precision is added up in float32."""
     dtype = parts[0].dtype
-    if dtype in _HALVES and len(parts) > 1:
+    if dtype in HALVES and len(parts) > 1:
         return combined(op, [part.float() for part in parts]).to(dtype)
     result = fold(_COMBINE[op], parts)
     return result / len(parts) if op is ReduceOp.AVG and len(parts) > 1 else result
@@ -72,7 +72,7 @@ def combined(op: ReduceOp, parts: Sequence[Tensor]) -> Tensor:
 
 def combine_into(out: Tensor, op: ReduceOp, parts: Sequence[Tensor]) -> None:
     """Write :func:`combined` to ``out``, without memory of its own for two tensors that are added."""
-    if len(parts) == 2 and op is ReduceOp.SUM and out.dtype not in _HALVES:
+    if len(parts) == 2 and op is ReduceOp.SUM and out.dtype not in HALVES:
         taeda.add(parts[0], parts[1], out=out)
     else:
         out.copy_(combined(op, parts))

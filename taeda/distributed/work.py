@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from ..futures import Future
@@ -47,6 +48,10 @@ class Work:
     def get_future(self) -> Future:
         """Its result, as a Future."""
         return self._future
+
+    def when_done(self, call: Callable[[], object]) -> None:
+        """Call ``call()`` when it has ended."""
+        self._future.add_done_callback(lambda _: call())
 
     def synchronize(self, timeout: timedelta | None = None) -> bool:
         """:meth:`wait`."""
