@@ -66,7 +66,7 @@ class Links:
         token = secrets.token_bytes(_TOKEN)  # only who reads the store may connect
         host = socket.gethostname()
         with socket.create_server(("", 0), backlog=self.size + 16) as server:
-            where = f"{_own_address(store)} {server.getsockname()[1]} {token.hex()} {self.machine.hex()} {host}"
+            where = f"{own_address(store)} {server.getsockname()[1]} {token.hex()} {self.machine.hex()} {host}"
             store.set(f"address/{self.rank}", where)
             for other in range(self.rank):
                 address, port, word, machine, name = store.get(f"address/{other}").decode().split()
@@ -157,6 +157,7 @@ class Links:
             raise self._lost(rank, doing) from None
 
     def _lost(self, rank: int, doing: str) -> DistBackendError:
+        leave_word(rank)
         return DistBackendError(
             f"{doing}: Connection closed by peer: rank {rank} has ended, or has left the group. It ran on host "
             f"{self._peers[rank].host}: look at its output"
@@ -276,6 +277,14 @@ class Links:
             peer.connection.close()
 
 
+def leave_word(rank: int) -> None:
+    """Tell the launcher, where there is one, that this process fails because ``rank`` has ended."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if path:
+        with contextlib.suppress(OSError), open(path, "x") as file:
+            json.dump({"message": {"message": f"rank {rank} has ended"}, "follows": rank}, file)
+
+
 def this_machine() -> bytes:
     """16 bytes that are equal for processes that can share memory: of one boot, user and network namespace.
 
@@ -305,7 +314,7 @@ def _watch(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _own_address(store: Store) -> str:
+def own_address(store: Store) -> str:
     """The address by which others reach this process: that of its end of the way to the store's host."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
