@@ -35,6 +35,7 @@ _TOKEN = 16
 _HELLO = struct.Struct(f"<{_TOKEN}sI16s64s")  # the token, the rank, the machine, the host's name
 _GREETING = 5.0  # seconds for who connects to say so
 _LARGE = 1 << 16
+_MEMORY = 64  # collectives whose calls are remembered
 _TEXT = 1 << 12  # characters of what a process says that it does
 
 
@@ -51,15 +52,20 @@ class Links:
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
+        self._empty()
+        self._meet(store)
+
+    def _empty(self) -> None:
+        """Nothing has come yet, and nobody is known."""
         self.machine = this_machine()
         self._changed = threading.Condition()
         self._arrived: dict[tuple[int, Key], deque[tuple[dict, memoryview]]] = defaultdict(deque)
         self._awaited: dict[Key, dict[int, tuple[str, str]]] = defaultdict(dict)  # what others wait for, do, where
         self._failed: dict[str, str] = {}  # groups of which a process has failed, and how
+        self._begun: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)  # by group: the last collectives
         self._gone: set[int] = set()
         self._peers: dict[int, Peer] = {}
-        self._sending = {r: threading.Lock() for r in range(size)}
-        self._meet(store)
+        self._sending = {r: threading.Lock() for r in range(self.size)}
 
     def _meet(self, store: Store) -> None:
         """Connect to all ranks below this one, and take the connections of those above."""
@@ -138,11 +144,42 @@ class Links:
             key = (header["group"], header["message"])
             if header["kind"] == "data":
                 self._arrived[rank, key].append((header, payload))
+                self._look_back(header["group"])
             elif header["kind"] == "waiting":
                 self._awaited[key][rank] = header["doing"], header["site"]
             else:
                 self._failed.setdefault(header["group"], header["doing"])
             self._changed.notify_all()
+
+    def begin(self, group: str, number: int, doing: str, site: str) -> None:
+        """Say that this process does collective ``number`` of ``group``: those before are over.
+
+        Raises:
+            DistBackendError: something came for one of those, which this process did not take.
+        """
+        with self._changed:
+            begun = self._begun[group]
+            if number not in begun:
+                begun[number] = doing, site
+                begun.pop(number - _MEMORY, None)
+                self._look_back(group)
+        self.check(group)
+
+    def _look_back(self, group: str) -> None:
+        """Fail, if a message came for a collective that is over; called with the lock."""
+        begun = self._begun.get(group)
+        if not begun or group in self._failed:
+            return
+        for (rank, (of, message)), waiting in self._arrived.items():
+            if of == group and message.isdigit() and int(message) < max(begun):
+                doing, site = begun.get(int(message), ("something else", "a line before"))
+                header = waiting[0][0]
+                self._failed[group] = (
+                    f"mismatched collectives: rank {rank} does {header['doing']} at {header['site']}, rank {self.rank} "
+                    f"{doing} at {site}"
+                )
+                threading.Thread(target=self.tell, args=(group, self._failed[group]), daemon=True).start()
+                return
 
     def _post(self, rank: int, kind: str, key: Key, doing: str, payload: Any = b"", site: str = "") -> None:
         said = {"kind": kind, "group": key[0], "message": key[1], "doing": doing[:_TEXT], "site": site[-_TEXT:]}
@@ -160,7 +197,7 @@ class Links:
         leave_word(rank)
         return DistBackendError(
             f"{doing}: Connection closed by peer: rank {rank} has ended, or has left the group. It ran on host "
-            f"{self._peers[rank].host}: look at its output"
+            f"{self._peers[rank].host if rank in self._peers else 'unknown'}: look at its output"
         )
 
     def send(self, rank: int, key: Key, doing: str, payload: Any = b"", site: str = "") -> None:

@@ -249,9 +249,13 @@ _GREETING = 5.0  # seconds for the answer
 _FIELDS, _FIELD = 4096, 1 << 28  # how many, and bytes of each
 
 
-def _answer(challenge: bytes) -> bytes:
-    """What ``challenge`` gives with the secret of the run, which launchers put in ``TAEDA_DISTRIBUTED_SECRET``."""
-    return hmac.digest(os.environ.get("TAEDA_DISTRIBUTED_SECRET", "").encode(), _MAGIC + challenge, "sha256")
+def _secret() -> bytes:
+    """That of the run, which launchers put in the environment; nothing where nobody did."""
+    return os.environ.get("TAEDA_DISTRIBUTED_SECRET", "").encode()
+
+
+def _answer(challenge: bytes, secret: bytes) -> bytes:
+    return hmac.digest(secret, _MAGIC + challenge, "sha256")
 
 
 def _send(connection: socket.socket, fields: Sequence[bytes | None]) -> None:
@@ -295,6 +299,7 @@ class _Server:
 
     def __init__(self, port: int, listen_fd: int | None) -> None:
         self.table = _Table()
+        self.secret = _secret()
         self.socket = socket.socket(fileno=listen_fd) if listen_fd is not None else _listening(port)
         self.port = self.socket.getsockname()[1]
         threading.Thread(target=self._accept, name="taeda-store", daemon=True).start()
@@ -329,14 +334,13 @@ class _Server:
             except (OSError, ValueError, IndexError, MemoryError):  # gone, or not one of us
                 return
 
-    @staticmethod
-    def _greets(connection: socket.socket) -> bool:
+    def _greets(self, connection: socket.socket) -> bool:
         """Whether who connected knows the secret."""
         challenge = secrets.token_bytes(_CHALLENGE)
         connection.settimeout(_GREETING)
         connection.sendall(_MAGIC + challenge)
         answer = receive_exactly(connection, 32)
-        if not hmac.compare_digest(answer, _answer(challenge)):
+        if not hmac.compare_digest(answer, _answer(challenge, self.secret)):
             return False
         connection.sendall(b"!")
         connection.settimeout(None)
@@ -421,7 +425,7 @@ class TCPStore(Store):
             said = bytes(receive_exactly(connection, len(_MAGIC) + _CHALLENGE))
             if not said.startswith(_MAGIC):
                 raise ConnectionError("what answers there is no store")
-            connection.sendall(_answer(said[len(_MAGIC) :]))
+            connection.sendall(_answer(said[len(_MAGIC) :], _secret()))
             receive_exactly(connection, 1)
         except OSError as error:
             connection.close()

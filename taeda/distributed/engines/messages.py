@@ -48,11 +48,13 @@ class MessageEngine(BlockingEngine):
 
     def _post(self, call: Call, rank: int, payload: Any = b"") -> None:
         assert self.links is not None
+        self.links.begin(*call)
         key = (call.group, str(call.number))
         self.links.send(self.ranks[rank], key, call.doing, payload, call.site)
 
     def _take(self, call: Call, rank: int, timeout: timedelta | None = None) -> memoryview:
         assert self.links is not None
+        self.links.begin(*call)
         key = (call.group, str(call.number))
         return self.links.receive([self.ranks[rank]], key, call.doing, timeout or self.timeout, call.site)[2]
 

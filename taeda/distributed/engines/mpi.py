@@ -346,7 +346,9 @@ class MpiEngine(Engine):
         """See :meth:`Engine.reduce_scatter`."""
         self._agree(call)
         given, result = _Reduction(_joined(parts)[0], op, self.size), _Reduction(x, op, self.size)
-        request = self.comm.Ireduce_scatter_block(given.buffer, result.buffer, given.operation)
+        memory, _, kind = given.buffer
+        block = [memory, result.memory.numel(), kind]  # the count is that of a part
+        request = self.comm.Ireduce_scatter_block(block, result.buffer, given.operation)
         return _Pending(call, request, (given, result), result.finish)
 
     def all_to_all(self, call: Call, outs: Sequence[Tensor], parts: Sequence[Tensor]) -> Any:

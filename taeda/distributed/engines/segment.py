@@ -53,7 +53,7 @@ class SegmentEngine(MessageEngine):
 
     # ---- steps --------------------------------------------------------------------------------------------------------
 
-    def _shared(self, call: Call) -> bool:
+    def _shared(self, call: Call, timeout: timedelta | None = None) -> bool:
         """Whether the collective goes through shared memory, which the first one makes."""
         if not self._near:
             return False
@@ -64,7 +64,8 @@ class SegmentEngine(MessageEngine):
             self._notes = _LINE * self.size
             self._slots = self._notes + 2 * _NOTE * self.size
             nbytes = self._slots + 2 * _SLOT * self.size
-            self._segment = shared_segment(self.links, self.ranks, self.rank, call, self.timeout, nbytes)
+            wait = timeout or self.timeout
+            self._segment = shared_segment(self.links, self.ranks, self.rank, call, wait, nbytes)
             self._near = self._segment is not None
         return self._near
 
@@ -315,7 +316,7 @@ class SegmentEngine(MessageEngine):
 
     def barrier(self, call: Call, timeout: timedelta) -> None:
         """See :meth:`Engine.barrier`."""
-        if not self._shared(call):
+        if not self._shared(call, timeout):
             return super().barrier(call, timeout)
 
         def steps() -> None:
