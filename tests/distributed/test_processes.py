@@ -214,4 +214,4 @@ def test_the_launcher(tmp_path):
     subprocess.run([*run, str(tmp_path)], check=True)
     assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text() == "[3.0, 3.0]"
     done = subprocess.run([*run, str(tmp_path), "fail"], capture_output=True, text=True)
-    assert done.returncode == 3 and "process 1 ended with code 3" in done.stderr
+    assert done.returncode == 3 and "rank 1 (local rank 1)" in done.stderr and "exit code 3" in done.stderr
