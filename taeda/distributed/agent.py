@@ -162,7 +162,8 @@ class Agent:
             store.wait([f"{number}/open"])
             opened = json.loads(store.get(f"{number}/open"))
             if index < len(opened["counts"]):
-                return Round(number, index, opened["counts"], *opened["master"], opened["restarts"])
+                address, port, secret = opened["master"]
+                return Round(number, index, opened["counts"], address, port, secret, opened["restarts"])
             store.add(f"{number}/late", 1)  # the others see it, and make room
             number = self._after(number, opened["restarts"])
 
@@ -305,4 +306,3 @@ def _is_here(address: str) -> bool:
             return True
     except OSError:
         return False
-

@@ -134,7 +134,14 @@ class Links:
                 # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
                 place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy()) if size > _LARGE else None
                 self._lay_out(rank, header, receive_exactly(peer, size, place))
-        except (OSError, ValueError, KeyError, TypeError, MemoryError, RuntimeError):  # ended, or sends what is no message
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            MemoryError,
+            RuntimeError,
+        ):  # ended, or sends what is no message
             with self._changed:
                 self._gone.add(rank)
                 self._changed.notify_all()

@@ -115,7 +115,9 @@ def _logs(parser: argparse.ArgumentParser, options: argparse.Namespace, count: i
 def _command(parser: argparse.ArgumentParser, options: argparse.Namespace, count: int) -> list[str]:
     command = [options.program, *options.arguments]
     if not options.no_python:
-        command = [*_python(), *(["-m"] if options.module else []), *command]
+        # mpi4py.run ends the others when a process ends with an error or sys.exit
+        start = [sys.executable, "-u", *(["-m", "mpi4py.run"] if options.mpi else []), *_standin()]
+        command = [*start, *(["-m"] if options.module else []), *command]
     if options.mpi:
         mpiexec = shutil.which("mpiexec", path=f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH')}")
         if mpiexec is None:
@@ -124,10 +126,10 @@ def _command(parser: argparse.ArgumentParser, options: argparse.Namespace, count
     return command
 
 
-def _python() -> list[str]:
-    """Python, with the stand-in where this process has it."""
+def _standin() -> list[str]:
+    """The stand-in, where this process has it."""
     standin = sys.modules.get("taeda.standin")
-    return [sys.executable, "-u", *(["-m", "taeda.standin"] if standin is not None and standin.is_installed() else [])]
+    return ["-m", "taeda.standin"] if standin is not None and standin.is_installed() else []
 
 
 def main(args: list[str] | None = None) -> None:

@@ -112,7 +112,9 @@ class Logs:
 class Workers:
     """The processes of one attempt on this machine."""
 
-    def __init__(self, command: Sequence[str], environments: Sequence[dict[str, str]], logs: Logs, attempt: int) -> None:
+    def __init__(
+        self, command: Sequence[str], environments: Sequence[dict[str, str]], logs: Logs, attempt: int
+    ) -> None:
         self.processes: list[subprocess.Popen] = []
         self._copying: list[threading.Thread] = []
         self._words = tempfile.TemporaryDirectory(prefix="taeda_words_")

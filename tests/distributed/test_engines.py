@@ -1,6 +1,7 @@
 """Every engine: random collectives against NumPy, processes that do not agree, and processes that are killed."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,11 +19,12 @@ ENGINES = ["memory", "tcp", pytest.param("mpi", marks=mpi)]
 
 
 def environment(engine, **more):
-    path = os.pathsep.join(p for p in (str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")) if p)
-    root = {f"{who}_ALLOW_RUN_AS_ROOT{what}": "1" for who in ("OMPI", "PRTE") for what in ("", "_CONFIRM")}  # containers
+    root = {
+        f"{who}_ALLOW_RUN_AS_ROOT{what}": "1" for who in ("OMPI", "PRTE") for what in ("", "_CONFIRM")
+    }  # containers
     several = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # more processes than processors
     memory = {"TAEDA_DISTRIBUTED_SHARED_MEMORY": "0"} if engine == "tcp" else {}
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **root, **several, **memory, **more}
+    return {**os.environ, "OMP_NUM_THREADS": "1", **root, **several, **memory, **more}
 
 
 def run(engine, world, *command, timeout=100, **more):
@@ -31,7 +33,7 @@ def run(engine, world, *command, timeout=100, **more):
     begin = time.monotonic()
     done = subprocess.run(
         [*start, *(["--mpi"] if engine == "mpi" else []), *map(str, command)],
-        env=environment(engine, **more), capture_output=True, text=True, timeout=timeout, check=False,
+        env=environment(engine, **more), capture_output=True, text=True, timeout=timeout, cwd=HERE, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
 
@@ -41,7 +43,9 @@ def backend(engine):
 
 
 def agree(engine, world, count, seed, timeout=100):
-    code, out, err, _ = run(engine, world, HERE / "random_collectives.py", backend(engine), count, seed, timeout=timeout)
+    code, out, err, _ = run(
+        engine, world, HERE / "random_collectives.py", backend(engine), count, seed, timeout=timeout
+    )
     assert code == 0 and out.count(f"{count} agree") == world, err[-3000:]
 
 
@@ -105,8 +109,54 @@ def test_what_does_not_agree_names_both_call_sites(engine, program):
         assert len(lines) == 2 and all(name in line for name in names for line in lines), (i, out)
 
 
+BITS = """
+import hashlib
+taeda.manual_seed(rank)
+seen = hashlib.sha256()
+for n in (7, 5000, 300_001):
+    for dtype in (taeda.float32, taeda.float16, taeda.bfloat16, taeda.float64):
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.PRODUCT):
+            t = taeda.randn(n).to(dtype)
+            dist.all_reduce(t, op)
+            seen.update(t.view(taeda.uint8).numpy().tobytes())
+            part = taeda.empty(n // 3, dtype=dtype)
+            dist.reduce_scatter_tensor(part, t[: n // 3 * 3] * (rank + 0.1), op)
+            dist.broadcast(part, 1)
+            seen.update(part.view(taeda.uint8).numpy().tobytes())
+            if rank == 1: time.sleep(0.001 * (n % 3))
+print("bits", seen.hexdigest(), flush=True)
+"""
+
+
+def test_bits_do_not_depend_on_timing_nor_on_how_they_travel(program):
+    path = program("memory", BITS)
+    found = []
+    for engine in ("memory", "memory", "tcp"):
+        code, out, err, _ = run(engine, 3, path)
+        assert code == 0, err
+        found += [line for line in out.splitlines() if line.startswith("bits")]
+    assert len(found) == 9 and len(set(found)) == 1
+
+
+def test_half_precision_is_added_up_in_float32(program):
+    path = program(
+        "memory", "y = taeda.tensor([2048.0, 1.0, 1.0][rank]).half()\ndist.all_reduce(y)\nassert y.item() == 2050"
+    )
+    for engine in ("memory", "tcp"):
+        assert run(engine, 3, path)[0] == 0
+
+
+@pytest.mark.parametrize("engine", ["memory", pytest.param("mpi", marks=mpi)])
+def test_the_example(engine):
+    code, out, err, _ = run(engine, 2, HERE.parents[1] / "examples" / "ddp.py", "--epochs", "20")
+    assert code == 0 and f"2 processes by {backend(engine)}: the parameters are equal" in out, err
+    assert float(re.search(r"epoch 20, loss ([\d.]+)", out)[1]) < 1e-3
+
+
 def test_sizes_of_all_to_all_that_differ(program):
-    path = program("memory", "dist.all_to_all([taeda.ones(2)] * 2, [taeda.ones(2), taeda.ones(2 + rank)][::1 - 2 * rank])")
+    path = program(
+        "memory", "dist.all_to_all([taeda.ones(2)] * 2, [taeda.ones(2), taeda.ones(2 + rank)][::1 - 2 * rank])"
+    )
     code, _, err, _ = run("memory", 2, path)
     assert code and "expected 2 elements from rank 1, which sends 3" in err
 
@@ -153,7 +203,9 @@ def test_who_comes_too_late_is_named(engine, program):
     path = program(engine, "if rank: time.sleep(9)\ndist.barrier(timeout=timedelta(seconds=1))")
     code, _, err, _ = run(engine, 2, path, TAEDA_DISTRIBUTED_DEBUG="1")
     line = next(line for line in err.splitlines() if "timed out" in line)
-    assert code and "barrier()" in line and "rank 0 timed out after 0:00:01 waiting for rank" in line and "1" in line[-60:]
+    assert (
+        code and "barrier()" in line and "rank 0 timed out after 0:00:01 waiting for rank" in line and "1" in line[-60:]
+    )
 
 
 @mpi
@@ -170,11 +222,14 @@ def test_mpi_by_its_own_launcher(tmp_path):
     )
     assert MPIEXEC is not None
     command = [MPIEXEC, "-n", "2", sys.executable, "-u", str(path)]
-    done = subprocess.run(command, env=environment("mpi"), capture_output=True, text=True, timeout=60, check=False)
+    how = {"env": environment("mpi"), "cwd": HERE, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(command, **how)
     assert sorted(done.stdout.split("\n"))[-2:] == [f"{r} mpi [nan, 1.0, 3.0] 4.0 {r}" for r in (0, 1)], done.stderr
-    path.write_text("import taeda.distributed as dist\ndist.init_process_group()\nif dist.get_rank(): {}['a']\ndist.barrier()")
+    path.write_text(
+        "import taeda.distributed as dist\ndist.init_process_group()\nif dist.get_rank(): {}['a']\ndist.barrier()"
+    )
     begin = time.monotonic()
-    done = subprocess.run(command, env=environment("mpi"), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, **how)
     assert done.returncode and time.monotonic() - begin < 12
     assert "rank 1 on host" in done.stderr and "KeyError: 'a'" in done.stderr
 
@@ -193,8 +248,19 @@ def test_backends_that_are_not_there(monkeypatch):
 def test_variables_of_slurm(monkeypatch):
     from taeda.distributed import launched
 
-    assert list(launched.hosts("gpu[01-03,7],b,c2-[1-2]x")) == ["gpu01", "gpu02", "gpu03", "gpu7", "b", "c2-1x", "c2-2x"]
-    for name in [name for name in os.environ if name.startswith(("PMI", "OMPI", "MPI", "SLURM"))] + ["RANK", "LOCAL_RANK"]:
+    assert list(launched.hosts("gpu[01-03,7],b,c2-[1-2]x")) == [
+        "gpu01",
+        "gpu02",
+        "gpu03",
+        "gpu7",
+        "b",
+        "c2-1x",
+        "c2-2x",
+    ]
+    for name in [name for name in os.environ if name.startswith(("PMI", "OMPI", "MPI", "SLURM"))] + [
+        "RANK",
+        "LOCAL_RANK",
+    ]:
         monkeypatch.delenv(name, raising=False)
     given = {"PROCID": 3, "NTASKS": 8, "LOCALID": 1, "JOB_ID": 4711, "JOB_NODELIST": "n[09-10]", "STEP_ID": 2}
     for name, value in given.items():

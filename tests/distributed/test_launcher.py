@@ -34,7 +34,7 @@ def start(tmp_path):
         path.write_text(MEET + code)
         process = subprocess.Popen(
             [*RUN, *options, str(path)], env=environment("memory", **more), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
         )  # fmt: skip
         started.append(process)
         return process
@@ -77,7 +77,11 @@ def test_outputs_by_rank(start, tmp_path):
 
 
 def test_which_streams():
-    assert workers.streams("3", 2) == [3, 3] and workers.streams("0:1,2:2", 3) == [1, 0, 2] and workers.streams("", 1) == [0]
+    assert (
+        workers.streams("3", 2) == [3, 3]
+        and workers.streams("0:1,2:2", 3) == [1, 0, 2]
+        and workers.streams("", 1) == [0]
+    )
     for wrong in ("4", "x:1", "2:1"):
         with pytest.raises(ValueError, match="expected streams"):
             workers.streams(wrong, 2)
@@ -112,7 +116,9 @@ def test_two_machines_with_numbers(start):
     assert all("rank 2 (local rank 0) on host" in err and "exit code 5" in err for _, err in ends)
 
 
-STAY = "while True:\n    dist.all_reduce(x)\n    time.sleep(0.05)\n    if os.path.exists(os.environ['STOP']): os._exit(0)"
+STAY = (
+    "while True:\n    dist.all_reduce(x)\n    time.sleep(0.05)\n    if os.path.exists(os.environ['STOP']): os._exit(0)"
+)
 
 
 def test_machines_come_and_go(start, tmp_path):
@@ -123,7 +129,9 @@ def test_machines_come_and_go(start, tmp_path):
     assert first.stdout is not None and first.stdout.readline() == "rank 0 of 1, attempt 0\n"
     second = start(STAY, *options, "--max-restarts=3", STOP=str(stop))
     assert first.stdout.readline() == "rank 0 of 2, attempt 0\n"
-    children = subprocess.run(["pgrep", "-P", str(second.pid)], capture_output=True, text=True, check=True).stdout.split()
+    children = subprocess.run(
+        ["pgrep", "-P", str(second.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
     for pid in [second.pid, *map(int, children)]:
         os.kill(pid, signal.SIGKILL)
     begin = time.monotonic()

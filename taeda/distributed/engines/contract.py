@@ -121,6 +121,7 @@ class Engine(ABC):
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
         """Call ``begin``, which calls one of the collectives, and ``finish`` when that is over."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of what the group used."""
 

@@ -53,7 +53,8 @@ _OF_BOOL = {
     ReduceOp.SUM: MPI.BOR, ReduceOp.PRODUCT: MPI.BAND, ReduceOp.MIN: MPI.BAND, ReduceOp.MAX: MPI.BOR,
     ReduceOp.BAND: MPI.BAND, ReduceOp.BOR: MPI.BOR, ReduceOp.BXOR: MPI.BXOR,
 }  # fmt: skip
-_EAGER = 0.1  # seconds of testing without sleep: what is under way moves on while it is tested
+_EAGER = 1.0  # seconds of testing without sleep: what is under way moves on while it is tested
+_BURST = 64  # tests between sleeps after that
 _NOTE = 1024  # bytes of what a process says about its collective
 
 _own_ops: dict[tuple[Any, ReduceOp], Any] = {}
@@ -193,7 +194,7 @@ class MpiWork(Work):
             RuntimeError: it did not end in time.
         """
         timeout = timeout or self._engine.timeout
-        begin = time.monotonic()
+        begin, tests = time.monotonic(), 0
         while not self.is_completed():
             passed = time.monotonic() - begin
             if passed > timeout.total_seconds():
@@ -201,7 +202,11 @@ class MpiWork(Work):
                     f"{self._what}: rank {self._engine.rank} timed out after {timeout}: another process of the group is "
                     f"gone or does something else. TAEDA_DISTRIBUTED_DEBUG=1 tells which"
                 )
-            time.sleep(0 if passed < _EAGER else 0.0005)
+            tests += 1
+            if passed > _EAGER and tests % _BURST == 0:
+                time.sleep(0.0005)
+            else:
+                os.sched_yield()
         return super().wait()
 
     def get_future(self) -> Future:
@@ -285,7 +290,7 @@ class MpiEngine(Engine):
                     f"{call.doing} at {call.site}: rank {self.rank} timed out after {timeout} waiting for ranks "
                     f"{sorted(waiting)}, which may be gone or doing something else"
                 )
-            time.sleep(0)
+            os.sched_yield()
         for rank, note in notes.items():
             doing, site = note.decode(errors="replace").split("\0")[:2]
             if doing != call.doing[:_NOTE]:
@@ -428,7 +433,9 @@ def _abort(why: str) -> None:
     if MPI.Is_finalized():
         return
     rank, host = MPI.COMM_WORLD.Get_rank(), socket.gethostname()
-    print(f"taeda.distributed: rank {rank} on host {host} ends with exit code 1, and all others: {why}", file=sys.stderr)
+    print(
+        f"taeda.distributed: rank {rank} on host {host} ends with exit code 1, and all others: {why}", file=sys.stderr
+    )
     sys.stdout.flush()
     sys.stderr.flush()
     MPI.COMM_WORLD.Abort(1)
