@@ -185,10 +185,11 @@ cdef class Segment:
         if atomics.load(counter + 1):
             taeda_wake(counter)
 
-    def reached(self, int64_t at, int64_t value, int64_t spins, double seconds):
+    def reached(self, int64_t at, int64_t value, int64_t spins, int64_t yields, double seconds):
         """Whether the counter at byte ``at`` came to ``value`` (or more) within ``seconds``.
 
-        It is looked at ``spins`` times, then the thread sleeps until it changes. Other Python threads run meanwhile.
+        It is looked at ``spins`` times, then ``yields`` times with the rest of a time slice given up, then the thread sleeps
+        until it changes. Other Python threads run meanwhile.
         """
         cdef int64_t* counter = self._counter(at)
         cdef int64_t seen = atomics.load(counter)
@@ -196,8 +197,11 @@ cdef class Segment:
         if seen >= value:
             return True
         with nogil:
-            for i in range(spins):
-                atomics.pause()
+            for i in range(spins + yields):
+                if i < spins:
+                    atomics.pause()
+                else:
+                    atomics.yield_slice()
                 seen = atomics.load(counter)
                 if seen >= value:
                     break

@@ -115,8 +115,9 @@ def _logs(parser: argparse.ArgumentParser, options: argparse.Namespace, count: i
 def _command(parser: argparse.ArgumentParser, options: argparse.Namespace, count: int) -> list[str]:
     command = [options.program, *options.arguments]
     if not options.no_python:
-        # mpi4py.run ends the others when a process ends with an error or sys.exit
-        start = [sys.executable, "-u", *(["-m", "mpi4py.run"] if options.mpi else []), *_standin()]
+        # mpi4py.run ends the others when a process ends by sys.exit; of a safe path it would overwrite the first folder
+        guarded = options.mpi and not sys.flags.safe_path
+        start = [sys.executable, "-u", *(["-m", "mpi4py.run"] if guarded else []), *_standin()]
         command = [*start, *(["-m"] if options.module else []), *command]
     if options.mpi:
         mpiexec = shutil.which("mpiexec", path=f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH')}")
