@@ -18,6 +18,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from datetime import timedelta
@@ -39,6 +40,9 @@ _MEMORY = 64  # collectives whose calls are remembered
 _TEXT = 1 << 12  # characters of what a process says that it does
 
 
+_all_links: weakref.WeakSet[Links] = weakref.WeakSet()
+
+
 class Peer(NamedTuple):
     """The other end of a connection."""
 
@@ -52,6 +56,7 @@ class Links:
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
+        _all_links.add(self)
         self._empty()
         self._meet(store)
 
@@ -319,6 +324,17 @@ class Links:
             with contextlib.suppress(OSError):
                 peer.connection.shutdown(socket.SHUT_RDWR)
             peer.connection.close()
+
+
+def _after_fork() -> None:
+    """Close what a forked child (a worker of a DataLoader) holds: with it, nobody would see its parent end."""
+    for links in list(_all_links):
+        for peer in links._peers.values():
+            peer.connection.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def leave_word(rank: int) -> None:

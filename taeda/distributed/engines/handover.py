@@ -55,6 +55,7 @@ def shared_segment(
                 tell(other, b"yes" if agreed else b"no")
             if agreed:
                 _hand_over(server, word, segment.fd, len(others), timeout)
+                segment.close()
             return segment if agreed else None
     word = hear(0)
     connection = _reach(word)
@@ -101,8 +102,8 @@ def _hand_over(server: socket.socket, word: bytes, fd: int, count: int, timeout:
             with connection:
                 connection.settimeout(5)
                 if secrets.compare_digest(connection.recv(_SECRET, socket.MSG_WAITALL), word[-_SECRET:]):
+                    count -= 1  # also where it has ended meanwhile, which its connections will tell
                     socket.send_fds(connection, [b"!"], [fd])
-                    count -= 1
         except TimeoutError:
             if time.monotonic() >= end:
                 raise DistBackendError(f"shared memory: {count} processes did not take it within {timeout}") from None
@@ -115,4 +116,6 @@ def _taken(connection: socket.socket, nbytes: int, timeout: timedelta) -> Any:
     _, fds, _, _ = socket.recv_fds(connection, 1, 1)
     if not fds:
         raise DistBackendError("shared memory: the process that made it has ended")
-    return Segment(nbytes, fds[0])
+    segment = Segment(nbytes, fds[0])
+    segment.close()  # the memory stays
+    return segment

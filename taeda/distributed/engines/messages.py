@@ -37,12 +37,21 @@ class MessageEngine(BlockingEngine):
         super().__init__(group, rank, len(ranks), timeout)
         self.ranks = list(ranks)
         self.links = links
+        self._whole = True  # made for the world, whose links end with it
         self._pending: dict[Any, deque[_Receiving]] = defaultdict(deque)
 
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MessageEngine:
         """See :meth:`Engine.split`."""
         world = [self.ranks[rank] for rank in ranks]
-        return type(self)(group, list(ranks).index(self.rank), world, self.links, timeout)
+        made = type(self)(group, list(ranks).index(self.rank), world, self.links, timeout)
+        made._whole = False
+        return made
+
+    def close(self) -> None:
+        """See :meth:`Engine.close`."""
+        super().close()
+        if self._whole and self.links is not None:
+            self.links.close()
 
     # ---- messages -----------------------------------------------------------------------------------------------------
 

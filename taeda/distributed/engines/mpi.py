@@ -438,4 +438,5 @@ def _abort(why: str) -> None:
     )
     sys.stdout.flush()
     sys.stderr.flush()
+    time.sleep(0.3)  # launchers drop what they have not passed on
     MPI.COMM_WORLD.Abort(1)
