@@ -191,7 +191,9 @@ def test_a_process_that_is_killed_ends_the_others(engine, phase, victim, program
 
 
 def test_a_forked_child_does_not_hide_that_its_parent_is_gone(program):
-    code = "dist.barrier()\nif rank == 1:\n    if os.fork() == 0: time.sleep(12); os._exit(0)\n    kill()\ndist.barrier()"
+    code = (
+        "dist.barrier()\nif rank == 1:\n    if os.fork() == 0: time.sleep(12); os._exit(0)\n    kill()\ndist.barrier()"
+    )
     code = code.replace("time.sleep(12)", "os.close(1); os.close(2); time.sleep(12)")  # the test waits for its outputs
     ended, _, err, seconds = run("memory", 2, program("memory", code))
     assert ended == 137 and "rank 1 has ended" in err and seconds < 10

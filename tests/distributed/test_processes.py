@@ -98,7 +98,11 @@ def test_collectives():
         ("dist.broadcast(x, 1)", "dist.broadcast(x, 0)", ""),
         ("dist.recv(x, 1)", "sys.exit()", "rank 1 has ended"),
         ("dist.all_reduce(x)", "raise SystemError('mine')", "rank 1 has ended"),
-        ("dist.all_reduce(x)", "dist.destroy_process_group(); import time; time.sleep(9)", "rank 1 has ended, or has left"),
+        (
+            "dist.all_reduce(x)",
+            "dist.destroy_process_group(); import time; time.sleep(9)",
+            "rank 1 has ended, or has left",
+        ),
     ],
 )
 def test_what_does_not_agree_fails_at_once(ours, theirs, what):
