@@ -15,7 +15,7 @@ from timing import run_cases, table
 
 #: Highest geometric mean over everything, and highest ratio of a single op that needs no reason.
 MEAN_BAR, OP_BAR = 0.8, 2.0
-HEADINGS = ("## Workloads", "## Memory and start", "## Every op", "## Compiled steps")
+HEADINGS = ("## Workloads", "## Memory and start", "## Every op", "## Compiled steps", "## Collectives")
 HERE = Path(__file__).resolve().parent
 
 

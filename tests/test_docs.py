@@ -31,6 +31,7 @@ def _run(name: str, monkeypatch, *args: str) -> None:
         "docs/fx.md",
         "docs/compile.md",
         "docs/export.md",
+        "docs/distributed.md",
     ],
 )
 def test_code_in_pages(page):

@@ -24,9 +24,31 @@ cdef extern from *:
       #define taeda_close(fd) _close(fd)
       static void* taeda_map_shared(int fd, int64_t n) { (void)fd; (void)n; return NULL; }
       static void taeda_unmap_shared(void* p, int64_t n) { (void)p; (void)n; }
+      static void taeda_sleep_on(int64_t* p, int64_t seen, int64_t ns) { (void)p; (void)seen; Sleep(ns / 1000000); }
+      static void taeda_wake(int64_t* p) { (void)p; }
     #else
       #include <sys/mman.h>
+      #include <time.h>
       #include <unistd.h>
+      #ifdef __linux__
+        #include <limits.h>
+        #include <linux/futex.h>
+        #include <sys/syscall.h>
+        /* a futex is 32 bits: the low half of the counter */
+        #define TAEDA_LOW(p) ((int*)(p) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
+        static void taeda_sleep_on(int64_t* p, int64_t seen, int64_t ns) {
+          struct timespec t = {ns / 1000000000, ns % 1000000000};
+          syscall(SYS_futex, TAEDA_LOW(p), FUTEX_WAIT, (int)seen, &t, NULL, 0);
+        }
+        static void taeda_wake(int64_t* p) { syscall(SYS_futex, TAEDA_LOW(p), FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+      #else
+        static void taeda_sleep_on(int64_t* p, int64_t seen, int64_t ns) {
+          struct timespec t = {0, ns < 50000 ? ns : 50000};
+          (void)p; (void)seen;
+          nanosleep(&t, NULL);
+        }
+        static void taeda_wake(int64_t* p) { (void)p; }
+      #endif
       #define taeda_pid() getpid()
       #define taeda_close(fd) close(fd)
       static void* taeda_map_shared(int fd, int64_t n) {
@@ -38,6 +60,8 @@ cdef extern from *:
     """
     void* taeda_map_shared(int fd, int64_t nbytes) noexcept nogil
     void taeda_unmap_shared(void* p, int64_t nbytes) noexcept nogil
+    void taeda_sleep_on(int64_t* counter, int64_t seen, int64_t ns) noexcept nogil
+    void taeda_wake(int64_t* counter) noexcept nogil
     int taeda_pid() noexcept nogil
     int taeda_close(int fd) noexcept nogil
 
@@ -144,6 +168,51 @@ cdef class Segment:
     def take_back(self):
         """Mark it as free again."""
         atomics.store(<int64_t*>self.data, 0)
+
+
+    cdef int64_t* _counter(self, int64_t at) except NULL:
+        if at < 0 or at % 8 or at > self.nbytes - 16:
+            raise ValueError(f"Segment: expected a counter within {self.nbytes} bytes, at a multiple of 8, got {at}")
+        return <int64_t*>(self.data + at)
+
+    def post(self, int64_t at, int64_t value):
+        """Set the counter at byte ``at`` to ``value``, after all that was written before, and wake who waits for it.
+
+        A counter takes 16 bytes: its value, and how many sleep on it.
+        """
+        cdef int64_t* counter = self._counter(at)
+        atomics.store(counter, value)
+        if atomics.load(counter + 1):
+            taeda_wake(counter)
+
+    def reached(self, int64_t at, int64_t value, int64_t spins, int64_t yields, double seconds):
+        """Whether the counter at byte ``at`` came to ``value`` (or more) within ``seconds``.
+
+        It is looked at ``spins`` times, then ``yields`` times with the rest of a time slice given up, then the thread sleeps
+        until it changes. Other Python threads run meanwhile.
+        """
+        cdef int64_t* counter = self._counter(at)
+        cdef int64_t seen = atomics.load(counter)
+        cdef int64_t i
+        if seen >= value:
+            return True
+        with nogil:
+            for i in range(spins + yields):
+                if i < spins:
+                    atomics.pause()
+                else:
+                    atomics.yield_slice()
+                seen = atomics.load(counter)
+                if seen >= value:
+                    break
+            else:
+                atomics.add(counter + 1, 1)
+                seen = atomics.load(counter)
+                if seen < value:
+                    taeda_sleep_on(counter, seen, <int64_t>(seconds * 1e9))
+                    seen = atomics.load(counter)
+                atomics.sub(counter + 1, 1)
+        return seen >= value
 
 
 cdef class Loan:

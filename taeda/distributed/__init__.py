@@ -1,9 +1,9 @@
-"""``taeda.distributed``: several processes that work together, by TCP.
+"""``taeda.distributed``: several processes that work together.
 
 Collectives (``all_reduce``, ``broadcast``, ...) are functions that every process of a group calls; see
 :func:`init_process_group`. A process that is gone, calls something else, or does not come in time is an error at the
-others that names it. There is one backend, ``gloo``, which is Python's sockets here. One process alone is a group too:
-programs written for many run as they are.
+others that names it. Two backends move the memory: ``gloo``, which is TCP and shared memory here and needs nothing installed,
+and ``mpi``. One process alone is a group too: programs written for many run as they are.
 """
 
 # ruff: noqa: I001 - lists of names are paragraphs
@@ -18,7 +18,7 @@ from .collectives import (
 from .device_mesh import DeviceMesh, init_device_mesh
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .groups import (
-    Backend, GroupMember, ProcessGroup, ReduceOp, Work, default_pg_timeout, destroy_process_group, get_backend,
+    Backend, GroupMember, ProcessGroup, default_pg_timeout, destroy_process_group, get_backend,
     get_backend_config, get_default_backend_for_device, get_global_rank, get_group_rank, get_node_local_rank,
     get_pg_count, get_process_group_ranks, get_rank, get_world_size, group, init_process_group, is_available,
     is_backend_available, is_gloo_available, is_initialized, is_mpi_available, is_nccl_available,
@@ -28,8 +28,10 @@ from .groups import (
 from .objects import (
     all_gather_object, broadcast_object_list, gather_object, recv_object_list, scatter_object_list, send_object_list,
 )  # fmt: skip
+from .reduction import ReduceOp
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .work import Work
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
 reduce_op = ReduceOp

@@ -1,31 +1,22 @@
 """Collectives: what the processes of a group do together with tensors, each of them calling the same.
 
-Each is written for any number of processes, with messages to the *other* ones; in a group of one there are none, and what
-is left copies input to output. Values are combined in the order of ranks, by one process for each part of a tensor, so
-that the results are bitwise equal everywhere.
+Here arguments are checked, tensors laid out as flat memory, and results copied back where that memory is not their own. What
+moves the memory is the group's engine (``engines/contract.py``).
 """
 
 from __future__ import annotations
 
-import operator
-from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import reduce as fold
 from typing import Any
 
 import taeda
 from taeda import Tensor
 
-from ..futures import Future
-from .errors import DistBackendError
-from .groups import ProcessGroup, ReduceOp, Work, resolve, warn_not_in_group
-from .links import Key
-
-_COMBINE: dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
-    ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUCT: operator.mul, ReduceOp.MIN: taeda.minimum,
-    ReduceOp.MAX: taeda.maximum, ReduceOp.BAND: operator.and_, ReduceOp.BOR: operator.or_, ReduceOp.BXOR: operator.xor,
-}  # fmt: skip
+from .engines.contract import Call
+from .groups import ProcessGroup, resolve, warn_not_in_group
+from .reduction import ReduceOp, check_op
+from .work import Work
 
 
 def _tensor(value: Any, name: str) -> Tensor:
@@ -54,46 +45,25 @@ def _same_dtype(*tensors: Tensor) -> None:
             raise ValueError(f"Invalid usage of tensors with different dtypes. Found {tensors[0].dtype} and {t.dtype}")
 
 
-def _check_op(name: str, op: Any, tensor: Tensor) -> ReduceOp:
-    if not isinstance(op, ReduceOp):
-        raise TypeError(f"{name}: expected op to be a ReduceOp, got {op!r}")
-    if op is ReduceOp.PREMUL_SUM:
-        raise ValueError(f"{name}: ReduceOp.PREMUL_SUM is not supported; multiply the tensor first")
-    if tensor.is_complex() and op not in (ReduceOp.SUM, ReduceOp.AVG):
-        raise ValueError(f"{name} does not support {op!r} on complex tensors")
-    if op.name.startswith("B") and (tensor.is_floating_point() or tensor.is_complex()):
-        raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
-    if op is ReduceOp.AVG and not (tensor.is_floating_point() or tensor.is_complex()):
-        raise RuntimeError(
-            f"{name}: ReduceOp.AVG of {tensor.dtype}: the mean is not a whole number; use SUM and divide"
-        )
-    return op
+def _read(tensor: Tensor) -> Tensor:
+    """The elements as flat memory: the tensor's own where it is contiguous."""
+    return tensor.contiguous().reshape(-1)
 
 
-def _bytes(tensor: Tensor) -> Any:
-    flat = tensor.contiguous().reshape(-1)
-    return memoryview(flat.view(taeda.uint8).numpy()) if flat.numel() else b""
+class _Written:
+    """Flat memory for tensors that are written to: their own where they are contiguous."""
 
+    def __init__(self, *tensors: Tensor, result: list | None = None) -> None:
+        self.tensors = tensors
+        self.result = list(tensors) if result is None else result
+        self.flats = [_read(t) for t in tensors]
 
-def _values(payload: memoryview, like: Tensor, what: str) -> Tensor:
-    if len(payload) != like.numel() * like.element_size():
-        raise DistBackendError(
-            f"{what}: expected {like.numel()} elements of {like.dtype}, got {len(payload)} bytes: the sizes that the "
-            f"processes give do not agree"
-        )
-    if not payload:
-        return taeda.empty(like.shape, dtype=like.dtype)
-    return taeda.frombuffer(payload, dtype=taeda.uint8).view(like.dtype).reshape(like.shape)
-
-
-def _received(group: ProcessGroup, rank: int, key: Key, doing: str, like: Tensor) -> Tensor:
-    """The tensor that process ``rank`` sent, of the sizes and dtype of ``like``."""
-    return _values(group.receive([rank], key, doing)[2], like, doing)
-
-
-def _of_all(group: ProcessGroup, key: Key, doing: str, own: Tensor) -> list[Tensor]:
-    """What the processes have, in the order of ranks: ``own``, and what the others sent."""
-    return [own if rank == group.rank() else _received(group, rank, key, doing, own) for rank in range(group.size())]
+    def finish(self) -> list:
+        """Copy to the tensors what is not their own memory; gives what the collective's Work gives."""
+        for tensor, flat in zip(self.tensors, self.flats, strict=True):
+            if not tensor.is_contiguous():
+                tensor.copy_(flat.reshape(tensor.shape))
+        return self.result
 
 
 def _doing(name: str, tensor: Tensor | None = None, *more: str) -> str:
@@ -127,11 +97,6 @@ def _group_rank(group: ProcessGroup, world: int | None, inner: int | None, defau
     return group.ranks.index(world)
 
 
-def _combined(op: ReduceOp, parts: Sequence[Tensor]) -> Tensor:
-    result = fold(_COMBINE[op], parts)
-    return result / len(parts) if op is ReduceOp.AVG and len(parts) > 1 else result
-
-
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Combine the ``tensor`` of all processes, elementwise, into that of each.
 
@@ -147,31 +112,13 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     processes = _member("all_reduce", group)
     if processes is None:
         return None
-    op = _check_op("all_reduce", op, value)
-    doing = _doing("all_reduce", value, op.name)
+    op = check_op("all_reduce", op, value)
+    out = _Written(value, result=[tensor])
 
-    def body(key: Key) -> list[Tensor]:
-        if processes.others:
-            flat = value.reshape(-1)  # the same memory where it is contiguous
-            _reduce_everywhere(processes, key, doing, flat, op)
-            if not value.is_contiguous():
-                value.copy_(flat.reshape(value.shape))
-        return [tensor]
+    def begin(call: Call) -> Any:
+        return processes.engine.all_reduce(call, out.flats[0], op)
 
-    return processes.run(body, async_op)
-
-
-def _reduce_everywhere(group: ProcessGroup, key: Key, doing: str, flat: Tensor, op: ReduceOp) -> None:
-    """Combine ``flat`` in place: each process does one part of it, and sends that to the others."""
-    parts = list(flat.tensor_split(group.size()))
-    for rank in group.others:
-        group.send(rank, key, doing, _bytes(parts[rank]))
-    mine = parts[group.rank()]
-    mine.copy_(_combined(op, _of_all(group, key, doing, mine)))
-    for rank in group.others:
-        group.send(rank, key, doing, _bytes(mine))
-    for rank in group.others:
-        parts[rank].copy_(_received(group, rank, key, doing, parts[rank]))
+    return processes.run(_doing("all_reduce", value, op.name), begin, out.finish, async_op)
 
 
 def all_reduce_coalesced(
@@ -183,18 +130,18 @@ def all_reduce_coalesced(
     if processes is None or not values:
         return None
     _same_dtype(*values)
-    op = _check_op("all_reduce_coalesced", op, values[0])
+    op = check_op("all_reduce_coalesced", op, values[0])
     flat = taeda.cat([v.reshape(-1) for v in values])
-    doing = _doing("all_reduce_coalesced", flat, op.name)
 
-    def body(key: Key) -> list[Tensor]:
-        if processes.others:
-            _reduce_everywhere(processes, key, doing, flat, op)
-            for value, part in zip(values, flat.split([v.numel() for v in values]), strict=True):
-                value.copy_(part.reshape(value.shape))
+    def begin(call: Call) -> Any:
+        return processes.engine.all_reduce(call, flat, op)
+
+    def finish() -> list[Tensor]:
+        for value, part in zip(values, flat.split([v.numel() for v in values]), strict=True):
+            value.copy_(part.reshape(value.shape))
         return values
 
-    return processes.run(body, async_op)
+    return processes.run(_doing("all_reduce_coalesced", flat, op.name), begin, finish, async_op)
 
 
 def broadcast(
@@ -206,17 +153,13 @@ def broadcast(
     if processes is None:
         return None
     root = _group_rank(processes, src, group_src, None, "broadcast")
-    doing = _doing("broadcast", value, f"src={root}")
+    out = _Written(value, result=[tensor])
 
-    def body(key: Key) -> list[Tensor]:
-        if processes.rank() != root:
-            value.copy_(_received(processes, root, key, doing, value))
-        else:
-            for rank in processes.others:
-                processes.send(rank, key, doing, _bytes(value))
-        return [tensor]
+    def begin(call: Call) -> Any:
+        return processes.engine.broadcast(call, out.flats[0], root)
 
-    return processes.run(body, async_op)
+    finish = out.finish if processes.rank() != root else lambda: [tensor]  # what was not written is not copied
+    return processes.run(_doing("broadcast", value, f"src={root}"), begin, finish, async_op)
 
 
 def reduce(
@@ -229,17 +172,14 @@ def reduce(
     if processes is None:
         return None
     root = _group_rank(processes, dst, group_dst, None, "reduce")
-    op = _check_op("reduce", op, value)
-    doing = _doing("reduce", value, op.name, f"dst={root}")
+    op = check_op("reduce", op, value)
+    out = _Written(value, result=[tensor])
 
-    def body(key: Key) -> list[Tensor]:
-        if processes.rank() != root:
-            processes.send(root, key, doing, _bytes(value))
-        elif processes.others:
-            value.copy_(_combined(op, _of_all(processes, key, doing, value)))
-        return [tensor]
+    def begin(call: Call) -> Any:
+        return processes.engine.reduce(call, out.flats[0], op, root)
 
-    return processes.run(body, async_op)
+    finish = out.finish if processes.rank() == root else lambda: [tensor]
+    return processes.run(_doing("reduce", value, op.name, f"dst={root}"), begin, finish, async_op)
 
 
 def _check_list(name: str, group: ProcessGroup, tensors: list[Tensor], like: Tensor, which: str) -> None:
@@ -255,14 +195,6 @@ def _check_list(name: str, group: ProcessGroup, tensors: list[Tensor], like: Ten
             )
 
 
-def _gather_into(group: ProcessGroup, key: Key, doing: str, value: Tensor, slots: Sequence[Tensor]) -> None:
-    for rank in group.others:
-        group.send(rank, key, doing, _bytes(value))
-    slots[group.rank()].copy_(value)
-    for rank in group.others:
-        slots[rank].copy_(_received(group, rank, key, doing, slots[rank]))
-
-
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
     """Write the ``tensor`` of process ``i`` to ``tensor_list[i]``, at each process."""
     slots = _tensors(tensor_list, "tensor_list")
@@ -271,13 +203,12 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     if processes is None:
         return None
     _check_list("all_gather", processes, slots, value, "output")
-    doing = _doing("all_gather", value)
+    out, flat = _Written(*slots, result=tensor_list), _read(value)
 
-    def body(key: Key) -> list[Tensor]:
-        _gather_into(processes, key, doing, value, slots)
-        return tensor_list
+    def begin(call: Call) -> Any:
+        return processes.engine.all_gather(call, out.flats, flat)
 
-    return processes.run(body, async_op)
+    return processes.run(_doing("all_gather", value), begin, out.finish, async_op)
 
 
 def all_gather_coalesced(
@@ -304,15 +235,13 @@ def all_gather_into_tensor(
             f"all_gather_into_tensor: expected an output of {processes.size()} times the input's "
             f"{value.numel()} elements, got {output.numel()}"
         )
-    doing = _doing("all_gather_into_tensor", value)
+    out, flat = _Written(output, result=[output_tensor]), _read(value)
+    slots = list(out.flats[0].tensor_split(processes.size()))
 
-    def body(key: Key) -> list[Tensor]:
-        slots = [taeda.empty_like(value) for _ in range(processes.size())]
-        _gather_into(processes, key, doing, value, slots)
-        output.copy_(taeda.stack(slots).reshape(output.shape))
-        return [output_tensor]
+    def begin(call: Call) -> Any:
+        return processes.engine.all_gather(call, slots, flat)
 
-    return processes.run(body, async_op)
+    return processes.run(_doing("all_gather_into_tensor", value), begin, out.finish, async_op)
 
 
 def gather(
@@ -332,18 +261,12 @@ def gather(
         if not slots:
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
         _check_list("gather", processes, slots, value, "output")
-    doing = _doing("gather", value, f"dst={root}")
+    out, flat = _Written(*slots, result=gather_list or []), _read(value)
 
-    def body(key: Key) -> list[Tensor]:
-        if processes.rank() != root:
-            processes.send(root, key, doing, _bytes(value))
-            return []
-        slots[root].copy_(value)
-        for rank in processes.others:
-            slots[rank].copy_(_received(processes, rank, key, doing, value))
-        return gather_list or []
+    def begin(call: Call) -> Any:
+        return processes.engine.gather(call, out.flats, flat, root)
 
-    return processes.run(body, async_op)
+    return processes.run(_doing("gather", value, f"dst={root}"), begin, out.finish, async_op)
 
 
 def scatter(
@@ -363,33 +286,24 @@ def scatter(
         if not parts:
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         _check_list("scatter", processes, parts, value, "input")
-    doing = _doing("scatter", value, f"src={root}")
+    out, flats = _Written(value, result=[tensor]), [_read(part) for part in parts]
 
-    def body(key: Key) -> list[Tensor]:
-        if processes.rank() != root:
-            value.copy_(_received(processes, root, key, doing, value))
-        else:
-            for rank in processes.others:
-                processes.send(rank, key, doing, _bytes(parts[rank]))
-            value.copy_(parts[root])
-        return [tensor]
+    def begin(call: Call) -> Any:
+        return processes.engine.scatter(call, out.flats[0], flats, root)
 
-    return processes.run(body, async_op)
+    return processes.run(_doing("scatter", value, f"src={root}"), begin, out.finish, async_op)
 
 
 def _scatter_reduced(
     name: str, output: Tensor, parts: list[Tensor], op: Any, processes: ProcessGroup, async_op: bool
 ) -> Work | None:
-    op = _check_op(name, op, output)
-    doing = _doing(name, output, op.name)
+    op = check_op(name, op, output)
+    out, flats = _Written(output), [_read(part) for part in parts]
 
-    def body(key: Key) -> list[Tensor]:
-        for rank in processes.others:
-            processes.send(rank, key, doing, _bytes(parts[rank]))
-        output.copy_(_combined(op, _of_all(processes, key, doing, parts[processes.rank()])))
-        return [output]
+    def begin(call: Call) -> Any:
+        return processes.engine.reduce_scatter(call, out.flats[0], flats, op)
 
-    return processes.run(body, async_op)
+    return processes.run(_doing(name, output, op.name), begin, out.finish, async_op)
 
 
 def reduce_scatter(
@@ -418,7 +332,7 @@ def reduce_scatter_tensor(
             f"reduce_scatter_tensor: expected an input of {processes.size()} times the output's {made.numel()} "
             f"elements, got {value.numel()}"
         )
-    parts = [part.reshape(made.shape) for part in value.reshape(-1).tensor_split(processes.size())]
+    parts = list(_read(value).tensor_split(processes.size()))
     return _scatter_reduced("reduce_scatter_tensor", made, parts, op, processes, async_op)
 
 
@@ -439,29 +353,26 @@ def all_to_all(
                 f"all_to_all: {which} tensor list size {len(tensors)} does not match world size {processes.size()}"
             )
     _same_dtype(*inputs, *outputs)
-    return _exchange("all_to_all", outputs, inputs, processes, async_op)
+    return _exchange("all_to_all", _Written(*outputs), [_read(x) for x in inputs], processes, async_op)
 
 
 def _exchange(
-    name: str, outputs: list[Tensor], inputs: list[Tensor], processes: ProcessGroup, async_op: bool
-) -> Work | None:
-    doing = f"{name}({str(inputs[0].dtype).rpartition('.')[2]})"
+    name: str, out: _Written, parts: list[Tensor], processes: ProcessGroup, async_op: bool,
+    slots: Sequence[Tensor] | None = None,
+) -> Work | None:  # fmt: skip
+    slots = out.flats if slots is None else slots
     own = processes.rank()
-    if outputs[own].shape != inputs[own].shape:
+    if slots[own].numel() != parts[own].numel():
         raise RuntimeError(
-            f"{name}: expected an output of {tuple(inputs[own].shape)} for this process's own input, got "
-            f"{tuple(outputs[own].shape)}"
+            f"{name}: expected an output of {parts[own].numel()} elements for this process's own input, got "
+            f"{slots[own].numel()}"
         )
 
-    def body(key: Key) -> list[Tensor]:
-        for rank in processes.others:
-            processes.send(rank, key, doing, _bytes(inputs[rank]))
-        outputs[own].copy_(inputs[own])
-        for rank in processes.others:
-            outputs[rank].copy_(_received(processes, rank, key, doing, outputs[rank]))
-        return outputs
+    def begin(call: Call) -> Any:
+        return processes.engine.all_to_all(call, slots, parts)
 
-    return processes.run(body, async_op)
+    doing = f"{name}({str(parts[0].dtype).rpartition('.')[2]})"
+    return processes.run(doing, begin, out.finish, async_op)
 
 
 def all_to_all_single(
@@ -475,23 +386,25 @@ def all_to_all_single(
         return None
     _same_dtype(made, value)
 
-    def parts(tensor: Tensor, sizes: list[int] | None) -> list[Tensor]:
+    def parts(tensor: Tensor, flat: Tensor, sizes: list[int] | None) -> list[Tensor]:
+        rows = tensor.shape[0]
         if not sizes:
-            if tensor.shape[0] % processes.size():
+            if rows % processes.size():
                 raise RuntimeError(
-                    f"Tensor's dim 0 does not divide equally across group size: {tensor.shape[0]} rows, "
+                    f"Tensor's dim 0 does not divide equally across group size: {rows} rows, "
                     f"{processes.size()} processes"
                 )
-            return list(tensor.tensor_split(processes.size()))
-        if len(sizes) != processes.size() or sum(sizes) != tensor.shape[0]:
+            sizes = [rows // processes.size()] * processes.size()
+        if len(sizes) != processes.size() or sum(sizes) != rows:
             raise RuntimeError(
-                f"Split sizes doesn't match total dim 0 size: {list(sizes)}, {tensor.shape[0]} rows, "
-                f"{processes.size()} processes"
+                f"Split sizes doesn't match total dim 0 size: {list(sizes)}, {rows} rows, {processes.size()} processes"
             )
-        return list(tensor.split(list(sizes)))
+        row = flat.numel() // max(rows, 1)
+        return list(flat.split([size * row for size in sizes]))
 
-    outputs, inputs = parts(made, output_split_sizes), parts(value, input_split_sizes)
-    return _exchange("all_to_all_single", outputs, inputs, processes, async_op)
+    out = _Written(made)
+    slots, flats = parts(made, out.flats[0], output_split_sizes), parts(value, _read(value), input_split_sizes)
+    return _exchange("all_to_all_single", out, flats, processes, async_op, slots)
 
 
 def barrier(
@@ -502,14 +415,10 @@ def barrier(
     if processes is None:
         return None
 
-    def body(key: Key) -> list[Tensor]:
-        for rank in processes.others:
-            processes.send(rank, key, "barrier()")
-        for rank in processes.others:
-            processes.receive([rank], key, "barrier()", timeout)
-        return []
+    def begin(call: Call) -> Any:
+        return processes.engine.barrier(call, timeout or processes.timeout)
 
-    return processes.run(body, async_op)
+    return processes.run("barrier()", begin, list, async_op)
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
@@ -519,13 +428,15 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
 
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
     """Send ``tensor`` to process ``dst``, which has to :func:`recv` it under the same ``tag``."""
-    isend(tensor, dst, group, tag, group_dst)
+    work = isend(tensor, dst, group, tag, group_dst)
+    if work is not None:
+        work.wait()
 
 
 def isend(
     tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
-    """:func:`send`, which never waits for the receiver; the tensor may be written to at once."""
+    """:func:`send` that does not wait; the tensor must not be written to until ``wait()`` on what it returns."""
     value = _tensor(tensor, "tensor")
     processes = _member("send", group)
     if processes is None:
@@ -535,14 +446,7 @@ def isend(
         raise ValueError(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
-    processes.send(to, _tagged(processes, tag), _doing("message", value), _bytes(value))
-    future = Future()
-    future.set_result([tensor])
-    return Work(future)
-
-
-def _tagged(group: ProcessGroup, tag: int) -> Key:
-    return group.group_name, f"tag {int(tag)}"
+    return processes.engine.send(_read(value), to, tag, _doing("message", value))
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
@@ -551,49 +455,14 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
     if work is None:
         return -1
     work.wait()
-    return work.source
-
-
-class _Receiving(Work):
-    """A message to come. Those from one process under one tag are taken in the order in which they were asked for."""
-
-    def __init__(self, group: ProcessGroup, ranks: list[int], key: Key, tensor: Tensor) -> None:
-        super().__init__(Future())
-        self._group, self._ranks, self._key, self._tensor = group, ranks, key, tensor
-        self._line = _pending[group, tuple(ranks), key]
-        self._line.append(self)
-        self.source = -1
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until it is here; what went wrong is raised."""
-        while not self._future.done():
-            self._line.popleft()._take(timeout)
-        return super().wait()
-
-    def _take(self, timeout: timedelta | None) -> None:
-        try:
-            doing = _doing("message", self._tensor)
-            rank, _, payload = self._group.receive(self._ranks, self._key, doing, timeout)
-            with taeda.no_grad():
-                self._tensor.copy_(_values(payload, self._tensor, doing))
-            self.source = self._group.ranks[rank]
-            self._future.set_result([self._tensor])
-        except BaseException as error:
-            self._future.set_exception(error)
-
-    def is_completed(self) -> bool:
-        """Whether it is here."""
-        while self._line and not self._future.done() and self._group.has(self._ranks, self._key):
-            self._line.popleft()._take(None)
-        return self._future.done()
-
-
-_pending: dict[Any, deque[_Receiving]] = defaultdict(deque)
+    processes = resolve(group)
+    assert processes is not None
+    return processes.ranks[work.source]
 
 
 def irecv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
-) -> _Receiving | None:
+) -> Work | None:
     """:func:`recv` that does not wait until ``wait()`` is called on what it returns."""
     value = _tensor(tensor, "tensor")
     processes = _member("recv", group)
@@ -605,7 +474,11 @@ def irecv(
         ranks = [_group_rank(processes, src, group_src, None, "recv")]
     if ranks == [processes.rank()] or not ranks:
         raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
-    return _Receiving(processes, ranks, _tagged(processes, tag), value)
+    out = _Written(value, result=[tensor])
+    work = processes.engine.receive(out.flats[0], ranks, tag, _doing("message", value))
+    if not value.is_contiguous():
+        work.when_done(out.finish)
+    return work
 
 
 class P2POp:

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import enum
 import os
-import queue
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-import taeda
-
-from ..futures import Future
-from .links import Key, Links
+from . import launched
+from .engines.contract import Call, Engine
+from .engines.segment import SegmentEngine
+from .launched import mpi_is_installed
+from .links import Links
+from .reduction import ReduceOp as ReduceOp
 from .rendezvous import rendezvous
 from .stores import PrefixStore, Store
+from .work import Work
 
 default_pg_timeout = timedelta(minutes=30)
 _NOT_YET = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
-class ReduceOp(enum.Enum):
-    """How values of several processes become one."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-
-    def __repr__(self) -> str:
-        return f"<RedOpType.{self.name}: {self.value}>"
-
-    __str__ = __repr__
-
-
 class Backend(str):
-    """The name of a way to communicate, in lower case: ``gloo``, by TCP, is the one that there is."""
+    """The name of a way to communicate, in lower case: ``gloo`` (TCP and shared memory) or ``mpi``."""
 
     UNDEFINED = "undefined"
     GLOO = "gloo"
@@ -61,62 +42,17 @@ class Backend(str):
         return str.__new__(cls, name.lower())
 
 
-class Work:
-    """A collective under way."""
-
-    def __init__(self, future: Future) -> None:
-        self._future = future
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until it is done; what went wrong is raised.
-
-        Raises:
-            RuntimeError: it did not end in time.
-        """
-        try:
-            self._future.result(None if not timeout else timeout.total_seconds())
-        except TimeoutError:
-            raise RuntimeError(f"Work.wait: the collective did not end within {timeout}") from None
-        return True
-
-    def is_completed(self) -> bool:
-        """Whether it has ended."""
-        return self._future.done()
-
-    def is_success(self) -> bool:
-        """Whether it has ended well."""
-        return self._future.done() and self._future.exception() is None
-
-    def exception(self) -> BaseException | None:
-        """What went wrong."""
-        return self._future.exception() if self._future.done() else None
-
-    def result(self) -> list:
-        """The tensors it wrote."""
-        return self._future.result()
-
-    def get_future(self) -> Future:
-        """Its result, as a Future."""
-        return self._future
-
-    synchronize = wait
-
-
 class ProcessGroup:
     """Processes that work together; made by :func:`init_process_group` and :func:`new_group`."""
 
-    def __init__(
-        self, name: str, ranks: Sequence[int], rank: int, links: Links | None, timeout: timedelta, backend: str
-    ) -> None:
-        self.group_name = name
-        self.group_desc = name
+    def __init__(self, ranks: Sequence[int], engine: Engine, backend: str) -> None:
+        self.group_name = self.group_desc = engine.group
         self.ranks = list(ranks)  # in the world
-        self.timeout = timeout
-        self._rank = rank
-        self._links = links
+        self.engine = engine
+        self.timeout = engine.timeout
+        self._rank = engine.rank
         self._backend = backend
         self._count = 0
-        self._tasks: queue.SimpleQueue | None = None
 
     def rank(self) -> int:
         """The number of this process in the group."""
@@ -128,62 +64,20 @@ class ProcessGroup:
 
     def name(self) -> str:
         """The name of the way they communicate."""
-        return "gloo"
+        return self.engine.name
 
     @property
     def others(self) -> list[int]:
         """The ranks in the group other than this process's."""
-        return [rank for rank in range(self.size()) if rank != self._rank]
+        return self.engine.others
 
-    def send(self, rank: int, key: Key, doing: str, payload: Any = b"", **more: Any) -> None:
-        """:meth:`Links.send` by rank in the group."""
-        assert self._links is not None
-        self._links.send(self.ranks[rank], key, doing, payload, **more)
-
-    def receive(
-        self, ranks: Sequence[int], key: Key, doing: str, timeout: timedelta | None = None
-    ) -> tuple[int, dict, memoryview]:
-        """:meth:`Links.receive` by rank in the group."""
-        assert self._links is not None
-        found = self._links.receive(
-            [self.ranks[rank] for rank in ranks], key, doing, self.timeout if timeout is None else timeout
-        )
-        return self.ranks.index(found[0]), *found[1:]
-
-    def has(self, ranks: Sequence[int], key: Key) -> bool:
-        """Whether a message has come; see :meth:`Links.has`."""
-        return self._links is not None and self._links.has([self.ranks[rank] for rank in ranks], key)
-
-    def run(self, body: Callable[[Key], Any], async_op: bool = False) -> Work | None:
-        """Call ``body(key)``, where ``key`` marks the messages of this one collective; beside the program if ``async_op``."""
-        key = (self.group_name, str(self._count))
+    def run(
+        self, doing: str, begin: Callable[[Call], Any], finish: Callable[[], list], async_op: bool = False
+    ) -> Work | None:
+        """Begin a collective that is called ``doing``, which all processes do, and call ``finish`` when it is over."""
+        call = Call.here(self.group_name, self._count, doing)
         self._count += 1
-        if not async_op:
-            with taeda.no_grad():
-                body(key)
-            return None
-        future = Future()
-
-        def task() -> None:
-            try:
-                with taeda.no_grad():
-                    future.set_result(body(key))
-            except BaseException as error:  # whoever waits gets it
-                future.set_exception(error)
-
-        if self.size() == 1:
-            task()
-        else:
-            if self._tasks is None:
-                self._tasks = queue.SimpleQueue()
-                threading.Thread(target=_work, args=(self._tasks,), name="taeda-collectives", daemon=True).start()
-            self._tasks.put(task)
-        return Work(future)
-
-
-def _work(tasks: queue.SimpleQueue) -> None:
-    while (task := tasks.get()) is not None:
-        task()
+        return self.engine.run(lambda: begin(call), finish, async_op)
 
 
 class _World:
@@ -193,7 +87,7 @@ class _World:
         self.default: ProcessGroup | None = None
         self.groups: list[ProcessGroup] = []
         self.store: Store | None = None
-        self.links: Links | None = None
+        self.engine: Engine | None = None
         self.made = 0  # groups so far: equal on all processes, so it names them
 
 
@@ -236,16 +130,21 @@ def is_gloo_available() -> bool:
 
 
 def is_mpi_available() -> bool:
+    """Whether ``mpi4py`` and an MPI library are installed. Nothing is started."""
+    return mpi_is_installed()
+
+
+def is_nccl_available() -> bool:
     """False."""
     return False
 
 
-is_nccl_available = is_ucc_available = is_xccl_available = is_mpi_available
+is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_backend_available(backend: str) -> bool:
     """Whether there is such a backend."""
-    return backend.lower() == "gloo"
+    return backend.lower() == "gloo" or (backend.lower() == "mpi" and is_mpi_available())
 
 
 def get_default_backend_for_device(device: Any) -> str:
@@ -254,13 +153,14 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process on its machine, from the launcher's ``LOCAL_RANK``.
+    """The number of this process on its machine, from the launcher's ``LOCAL_RANK``, or from that of MPI or SLURM.
 
     Raises:
         RuntimeError: it is not set, and there is no ``fallback_rank``.
     """
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
+    found = launched.local_rank()
+    if found is not None:
+        return found
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError(
@@ -299,15 +199,25 @@ def resolve(group: Any) -> ProcessGroup | None:
     return group
 
 
-def _check_backend(backend: str | None) -> str:
-    name = Backend(backend or "undefined")
-    for part in name.split(","):
-        kind = part.rpartition(":")[2].strip()
-        if kind in ("nccl", "mpi", "ucc", "xccl"):
-            raise RuntimeError(f"Distributed package doesn't have {kind.upper()} built in; use the backend 'gloo'")
-        if kind not in ("gloo", "undefined"):
-            raise RuntimeError(f"Unknown c10d backend type {kind.upper()}; there is 'gloo'")
-    return name
+def _check_backend(backend: str | None) -> tuple[str, str]:
+    """The backend as it was asked for, and the engine that this means."""
+    name = Backend(backend or ("mpi" if launched.by_mpi() and is_mpi_available() else "undefined"))
+    kinds = {part.rpartition(":")[2].strip() for part in name.split(",")}
+    for kind in kinds:
+        if kind in ("nccl", "ucc", "xccl"):
+            raise RuntimeError(
+                f"Distributed package doesn't have {kind.upper()} built in; use the backend 'gloo' or 'mpi'"
+            )
+        if kind == "mpi" and not is_mpi_available():
+            raise RuntimeError(
+                "Distributed package doesn't have MPI built in: it stands on mpi4py and an MPI library. "
+                "Install both with: pip install 'taeda[distributed]' mpich"
+            )
+        if kind not in ("gloo", "mpi", "undefined"):
+            raise RuntimeError(f"Unknown c10d backend type {kind.upper()}; there are 'gloo' and 'mpi'")
+    if {"gloo", "mpi"} <= kinds:
+        raise RuntimeError(f"init_process_group: expected one backend for all devices, got {name!r}")
+    return name, "mpi" if "mpi" in kinds else "gloo"
 
 
 def init_process_group(
@@ -315,15 +225,16 @@ def init_process_group(
     rank: int = -1, store: Store | None = None, group_name: str = "", pg_options: Any = None, device_id: Any = None,
     _ranks: list[int] | None = None,
 ) -> None:  # fmt: skip
-    """Make this process one of a group of ``world_size``, which communicate by TCP.
+    """Make this process one of a group of ``world_size``.
 
     Args:
-        backend: ``"gloo"``, or None.
-        init_method: where they meet: ``"env://"`` (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; the default),
-            ``"tcp://host:port"``, at the process of rank 0, or ``"file:///path"``.
+        backend: ``"gloo"`` (TCP, and shared memory on one machine) or ``"mpi"``. None: ``"mpi"`` under an MPI launcher
+            where mpi4py is installed, else ``"gloo"``.
+        init_method: where they meet: ``"env://"`` (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or SLURM's variables;
+            the default), ``"tcp://host:port"``, at the process of rank 0, or ``"file:///path"``. MPI needs none.
         timeout: how long one waits for another, 30 minutes by default.
-        world_size: how many processes there are.
-        rank: the number of this one, from 0.
+        world_size: how many processes there are; MPI knows.
+        rank: the number of this one, from 0; MPI knows.
         store: where they meet, in place of ``init_method``.
         group_name, pg_options, device_id: accepted.
     Raises:
@@ -336,7 +247,23 @@ def init_process_group(
     if not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
-    backend = _check_backend(backend)
+    asked_by_name = backend is not None
+    backend, kind = _check_backend(backend)
+    if kind == "mpi" and not asked_by_name and (store is not None or init_method is not None):
+        backend, kind = "undefined", "gloo"  # where to meet is for gloo
+    if kind == "mpi":
+        engine, shared = _mpi_engine(timeout, rank, world_size), None
+    else:
+        engine, shared = _gloo_engine(timeout, init_method, rank, world_size, store)
+    _world.store, _world.engine = shared, engine
+    _world.made = 1
+    _world.default = ProcessGroup(range(engine.size), engine, backend)
+    _world.groups = [_world.default]
+
+
+def _gloo_engine(
+    timeout: timedelta, init_method: str | None, rank: int, world_size: int, store: Store | None
+) -> tuple[Engine, Store]:
     if store is not None:
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
@@ -345,27 +272,35 @@ def init_process_group(
         store.set_timeout(timeout)
     if not 0 <= rank < world_size:
         raise ValueError(f"init_process_group: expected a rank from 0 to {world_size - 1}, got {rank}")
-    _world.store = PrefixStore("default_pg", store)
-    _world.links = None if world_size == 1 else Links(_world.store, rank, world_size, timeout)
-    _world.made = 1
-    _world.default = ProcessGroup("0", range(world_size), rank, _world.links, timeout, backend)
-    _world.groups = [_world.default]
+    shared = PrefixStore("default_pg", store)
+    links = None if world_size == 1 else Links(shared, rank, world_size, timeout)
+    return SegmentEngine("0", rank, range(world_size), links, timeout), shared
+
+
+def _mpi_engine(timeout: timedelta, rank: int, world_size: int) -> Engine:
+    from .engines.mpi import world  # mpi4py starts MPI when it is imported
+
+    engine = world("0", timeout)
+    if rank not in (-1, engine.rank) or world_size not in (-1, engine.size):
+        raise ValueError(
+            f"init_process_group: MPI says that this is process {engine.rank} of {engine.size}; got rank {rank} and "
+            f"world_size {world_size}. Leave them out, and start the program with mpiexec"
+        )
+    return engine
 
 
 def destroy_process_group(group: Any = None) -> None:
     """Leave ``group``, or all groups."""
     assert _world.default is not None or group is not None, "Process group cannot be None"
     if group is None or group is _world.default:
-        for one in _world.groups:
-            if one._tasks is not None:
-                one._tasks.put(None)
-        if _world.links is not None:
-            _world.links.close()
+        for one in reversed(_world.groups):
+            one.engine.close()
         _world.__init__()  # type: ignore[misc]
     else:
         resolved = resolve(group)
         if resolved is not None:
             _world.groups.remove(resolved)
+            resolved.engine.close()
 
 
 def new_group(
@@ -403,12 +338,13 @@ def new_group(
         raise ValueError(f"new_group: expected each rank once, got {chosen}")
     if not chosen:
         raise TypeError("new_group: expected at least one rank, got none")
-    backend = _check_backend(backend) if backend is not None else world._backend
+    named, kind = _check_backend(backend) if backend is not None else (world._backend, world.name())
+    if kind != world.name() and backend != "undefined":
+        raise RuntimeError(f"new_group: the processes communicate by '{world.name()}'; a group cannot by '{backend}'")
     if world.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
-    made = ProcessGroup(
-        name, chosen, chosen.index(world.rank()), _world.links, world.timeout if timeout is None else timeout, backend
-    )
+    engine = world.engine.split(name, chosen, world.timeout if timeout is None else timeout)
+    made = ProcessGroup(chosen, engine, named)
     made.group_desc = group_desc or name
     _world.groups.append(made)
     return made
@@ -482,8 +418,8 @@ def get_backend(group: Any = None) -> Backend:
 
 def get_backend_config(group: Any = None) -> str:
     """The backend for each kind of device."""
-    _within(group)
-    return "cpu:gloo,cuda:gloo"
+    name = _within(group).name()
+    return f"cpu:{name},cuda:{name}"
 
 
 def get_process_group_ranks(group: Any = None) -> list[int]:

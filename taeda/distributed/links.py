@@ -3,21 +3,27 @@
 A thread for each connection reads whatever comes and lays it out by its key, so that sending never waits for the other
 side to ask. A message carries what its sender is doing; one that waits for something else, for a process that is gone, or
 longer than the timeout, fails and says so, and lets the others know.
+
+Only who has the token that a process left in the store may connect to it. What says anything else is dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import os
 import secrets
 import socket
 import struct
 import threading
 import time
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 import taeda
 
@@ -27,7 +33,22 @@ from .stores import Store, receive_exactly
 Key = tuple[str, str]  # the group's name, and which of its messages
 _HEAD = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
 _TOKEN = 16
+_HELLO = struct.Struct(f"<{_TOKEN}sI16s64s")  # the token, the rank, the machine, the host's name
+_GREETING = 5.0  # seconds for who connects to say so
 _LARGE = 1 << 16
+_MEMORY = 64  # collectives whose calls are remembered
+_TEXT = 1 << 12  # characters of what a process says that it does
+
+
+_all_links: weakref.WeakSet[Links] = weakref.WeakSet()
+
+
+class Peer(NamedTuple):
+    """The other end of a connection."""
+
+    connection: socket.socket
+    machine: bytes  # what tells one machine (or container) from another
+    host: str  # its name
 
 
 class Links:
@@ -35,94 +56,163 @@ class Links:
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
+        _all_links.add(self)
+        self._empty()
+        self._meet(store)
+
+    def _empty(self) -> None:
+        """Nothing has come yet, and nobody is known."""
+        self.machine = this_machine()
         self._changed = threading.Condition()
         self._arrived: dict[tuple[int, Key], deque[tuple[dict, memoryview]]] = defaultdict(deque)
-        self._awaited: dict[Key, dict[int, str]] = defaultdict(dict)  # what others wait for, and do, by rank
+        self._awaited: dict[Key, dict[int, tuple[str, str]]] = defaultdict(dict)  # what others wait for, do, where
         self._failed: dict[str, str] = {}  # groups of which a process has failed, and how
+        self._begun: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)  # by group: the last collectives
         self._gone: set[int] = set()
-        self._peers: dict[int, socket.socket] = {}
-        self._sending = {r: threading.Lock() for r in range(size)}
-        self._meet(store)
+        self._peers: dict[int, Peer] = {}
+        self._sending = {r: threading.Lock() for r in range(self.size)}
 
     def _meet(self, store: Store) -> None:
         """Connect to all ranks below this one, and take the connections of those above."""
         token = secrets.token_bytes(_TOKEN)  # only who reads the store may connect
-        server = socket.create_server(("", 0))
-        with server:
-            host = _own_address(store)
-            store.set(f"address/{self.rank}", f"{host} {server.getsockname()[1]} {token.hex()}")
+        host = socket.gethostname()
+        with socket.create_server(("", 0), backlog=self.size + 16) as server:
+            where = f"{own_address(store)} {server.getsockname()[1]} {token.hex()} {self.machine.hex()} {host}"
+            store.set(f"address/{self.rank}", where)
             for other in range(self.rank):
-                address, port, word = store.get(f"address/{other}").decode().split()
+                address, port, word, machine, name = store.get(f"address/{other}").decode().split()
                 try:
                     peer = socket.create_connection((address, int(port)), self.timeout.total_seconds())
-                    peer.sendall(bytes.fromhex(word) + struct.pack("<I", self.rank))
+                    peer.sendall(_hello(bytes.fromhex(word), self.rank, self.machine, host))
                 except OSError as error:
                     raise DistNetworkError(
                         f"rank {self.rank} cannot connect to rank {other} at {address}:{port}: {error}"
                     ) from None
-                self._add(other, peer)
-            server.settimeout(self.timeout.total_seconds())
-            while len(self._peers) < self.size - 1:
-                try:
-                    peer, _ = server.accept()
-                    peer.settimeout(self.timeout.total_seconds())
-                    hello = receive_exactly(peer, _TOKEN + 4)
-                except TimeoutError:
+                self._add(other, Peer(peer, bytes.fromhex(machine), name))
+            self._accept(server, token)
+
+    def _accept(self, server: socket.socket, token: bytes) -> None:
+        end = time.monotonic() + self.timeout.total_seconds()
+        while len(self._peers) < self.size - 1:
+            server.settimeout(min(max(end - time.monotonic(), 0.001), 1))
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                if time.monotonic() >= end:
                     lacking = sorted(set(range(self.size)) - {self.rank} - set(self._peers))
                     raise DistNetworkError(f"ranks {lacking} did not connect within {self.timeout}") from None
-                except OSError:
-                    continue
-                if secrets.compare_digest(bytes(hello[:_TOKEN]), token):
-                    self._add(struct.unpack("<I", hello[_TOKEN:])[0], peer)
-                else:
-                    peer.close()
+                continue
+            # a thread for each, so that a stranger who says nothing holds up nobody
+            threading.Thread(target=self._greet, args=(connection, token), daemon=True).start()
 
-    def _add(self, rank: int, peer: socket.socket) -> None:
-        peer.settimeout(None)
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def _greet(self, connection: socket.socket, token: bytes) -> None:
+        """Take ``connection``, if it begins with the token and a rank that is expected."""
+        connection.settimeout(_GREETING)
+        try:
+            said, rank, machine, host = _HELLO.unpack(receive_exactly(connection, _HELLO.size))
+            if secrets.compare_digest(said, token) and self.rank < rank < self.size and rank not in self._peers:
+                self._add(rank, Peer(connection, machine, host.rstrip(b"\0").decode(errors="replace")))
+                return
+        except OSError:
+            pass
+        connection.close()
+
+    def _add(self, rank: int, peer: Peer) -> None:
+        peer.connection.settimeout(None)
+        _watch(peer.connection)
         self._peers[rank] = peer
-        threading.Thread(target=self._read, args=(rank, peer), name=f"taeda-rank-{rank}", daemon=True).start()
+        threading.Thread(
+            target=self._read, args=(rank, peer.connection), name=f"taeda-rank-{rank}", daemon=True
+        ).start()
+
+    def on_one_machine(self, ranks: Iterable[int]) -> bool:
+        """Whether all ``ranks`` can share memory."""
+        return len({self.machine if rank == self.rank else self._peers[rank].machine for rank in ranks}) == 1
 
     def _read(self, rank: int, peer: socket.socket) -> None:
         try:
             while True:
                 header_size, size = _HEAD.unpack(receive_exactly(peer, _HEAD.size))
+                if header_size > _LARGE:
+                    raise ValueError("what came is not a message")
                 header = json.loads(bytes(receive_exactly(peer, header_size)))
                 # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
                 place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy()) if size > _LARGE else None
-                payload = receive_exactly(peer, size, place)
-                with self._changed:
-                    key = (header["group"], header["message"])
-                    if header["kind"] == "data":
-                        self._arrived[rank, key].append((header, payload))
-                    elif header["kind"] == "waiting":
-                        self._awaited[key][rank] = header["doing"]
-                    else:
-                        self._failed.setdefault(header["group"], header["doing"])
-                    self._changed.notify_all()
-        except (OSError, ValueError):
+                self._lay_out(rank, header, receive_exactly(peer, size, place))
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            MemoryError,
+            RuntimeError,
+        ):  # ended, or sends what is no message
             with self._changed:
                 self._gone.add(rank)
                 self._changed.notify_all()
 
-    def _post(self, rank: int, kind: str, key: Key, doing: str, payload: Any = b"", **more: Any) -> None:
-        header = json.dumps({"kind": kind, "group": key[0], "message": key[1], "doing": doing, **more}).encode()
+    def _lay_out(self, rank: int, header: dict, payload: memoryview) -> None:
+        with self._changed:
+            key = (header["group"], header["message"])
+            if header["kind"] == "data":
+                self._arrived[rank, key].append((header, payload))
+                self._look_back(header["group"])
+            elif header["kind"] == "waiting":
+                self._awaited[key][rank] = header["doing"], header["site"]
+            else:
+                self._failed.setdefault(header["group"], header["doing"])
+            self._changed.notify_all()
+
+    def begin(self, group: str, number: int, doing: str, site: str) -> None:
+        """Say that this process does collective ``number`` of ``group``: those before are over.
+
+        Raises:
+            DistBackendError: something came for one of those, which this process did not take.
+        """
+        with self._changed:
+            begun = self._begun[group]
+            if number not in begun:
+                begun[number] = doing, site
+                begun.pop(number - _MEMORY, None)
+                self._look_back(group)
+        self.check(group)
+
+    def _look_back(self, group: str) -> None:
+        """Fail, if a message came for a collective that is over; called with the lock."""
+        begun = self._begun.get(group)
+        if not begun or group in self._failed:
+            return
+        for (rank, (of, message)), waiting in self._arrived.items():
+            if of == group and message.isdigit() and int(message) < max(begun):
+                doing, site = begun.get(int(message), ("something else", "a line before"))
+                header = waiting[0][0]
+                self._failed[group] = (
+                    f"mismatched collectives: rank {rank} does {header['doing']} at {header['site']}, rank {self.rank} "
+                    f"{doing} at {site}"
+                )
+                threading.Thread(target=self.tell, args=(group, self._failed[group]), daemon=True).start()
+                return
+
+    def _post(self, rank: int, kind: str, key: Key, doing: str, payload: Any = b"", site: str = "") -> None:
+        said = {"kind": kind, "group": key[0], "message": key[1], "doing": doing[:_TEXT], "site": site[-_TEXT:]}
+        header = json.dumps(said).encode()
         size = memoryview(payload).nbytes
         try:
             with self._sending[rank]:
-                self._peers[rank].sendall(_HEAD.pack(len(header), size) + header)
+                self._peers[rank].connection.sendall(_HEAD.pack(len(header), size) + header)
                 if size:
-                    self._peers[rank].sendall(payload)
+                    self._peers[rank].connection.sendall(payload)
         except OSError:
             raise self._lost(rank, doing) from None
 
-    @staticmethod
-    def _lost(rank: int, doing: str) -> DistBackendError:
+    def _lost(self, rank: int, doing: str) -> DistBackendError:
+        leave_word(rank)
         return DistBackendError(
-            f"{doing}: Connection closed by peer: rank {rank} has ended, or has left the group. Look at its output"
+            f"{doing}: Connection closed by peer: rank {rank} has ended, or has left the group. It ran on host "
+            f"{self._peers[rank].host if rank in self._peers else 'unknown'}: look at its output"
         )
 
-    def send(self, rank: int, key: Key, doing: str, payload: Any = b"", **more: Any) -> None:
+    def send(self, rank: int, key: Key, doing: str, payload: Any = b"", site: str = "") -> None:
         """Send ``payload`` (bytes, or what lends its memory) to ``rank``.
 
         Args:
@@ -130,15 +220,15 @@ class Links:
             key: what the receiver waits for.
             doing: what this process is doing, in words that are equal where two agree.
             payload: the bytes.
-            **more: entries of the header.
+            site: file and line of the call.
         Raises:
             DistBackendError: that process is gone, or one of the group has failed.
         """
         self.check(key[0])
-        self._post(rank, "data", key, doing, payload, **more)
+        self._post(rank, "data", key, doing, payload, site)
 
     def receive(
-        self, ranks: Iterable[int], key: Key, doing: str, timeout: timedelta | None = None
+        self, ranks: Iterable[int], key: Key, doing: str, timeout: timedelta | None = None, site: str = ""
     ) -> tuple[int, dict, memoryview]:
         """What one of ``ranks`` sent: its rank, the header and the bytes.
 
@@ -149,28 +239,37 @@ class Links:
         timeout = self.timeout if timeout is None else timeout
         end = time.monotonic() + timeout.total_seconds()
         told = False
+        doing = doing[:_TEXT]
         while True:
             with self._changed:
                 found = self._look(ranks, key, doing)
                 if found is not None:
                     break
-                others = [(rank, what) for rank, what in self._awaited.get(key, {}).items() if what != doing]
+                others = [(rank, what) for rank, what in self._awaited.get(key, {}).items() if what[0] != doing]
                 if others:
                     break
                 if told or not key[1].isdigit():  # messages from one to one are not numbered
                     if not self._changed.wait(end - time.monotonic()) and time.monotonic() >= end:
                         raise DistBackendError(
-                            f"{doing}: rank {self.rank} timed out after {timeout} waiting for rank "
+                            f"{doing} at {site}: rank {self.rank} timed out after {timeout} waiting for rank "
                             f"{', '.join(map(str, ranks))}, which may be doing something else"
                         )
                     continue
             told = True
             for rank in ranks:
                 with contextlib.suppress(DistBackendError):
-                    self._post(rank, "waiting", key, doing)
-        rank, header, payload = (others[0][0], {"doing": others[0][1]}, memoryview(b"")) if found is None else found
+                    self._post(rank, "waiting", key, doing, site=site)
+        if found is None:
+            rank, (what, where) = others[0]
+            payload, header = memoryview(b""), {"doing": what, "site": where}
+        else:
+            rank, header, payload = found
         if header["doing"] != doing:
-            self.fail(key[0], f"mismatched collectives: rank {rank} does {header['doing']}, rank {self.rank} {doing}")
+            self.fail(
+                key[0],
+                f"mismatched collectives: rank {rank} does {header['doing']} at {header['site']}, rank {self.rank} "
+                f"{doing} at {site}",
+            )
         return rank, header, payload
 
     def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, dict, memoryview] | None:
@@ -200,23 +299,82 @@ class Links:
         if group in self._failed:
             raise DistBackendError(self._failed[group])
 
-    def fail(self, group: str, text: str) -> None:
-        """Raise ``text`` as an error here and at every process that waits for one of ``group``."""
-        self._failed[group] = text
+    def trouble(self, ranks: Iterable[int], group: str, doing: str) -> None:
+        """Raise, if a process of ``group`` has failed, or one of ``ranks`` is gone."""
+        self.check(group)
+        gone = self._gone.intersection(ranks)
+        if gone:
+            raise self._lost(min(gone), doing)
+
+    def tell(self, group: str, text: str) -> None:
+        """Let every process that waits for one of ``group`` fail with ``text``, here too."""
+        self._failed.setdefault(group, text)
         for rank in self._peers:
             with contextlib.suppress(DistBackendError):
                 self._post(rank, "failed", (group, ""), text)
+
+    def fail(self, group: str, text: str) -> NoReturn:
+        """Raise ``text`` as an error here and at every process that waits for one of ``group``."""
+        self.tell(group, text)
         raise DistBackendError(text)
 
     def close(self) -> None:
         """End the connections."""
         for peer in self._peers.values():
             with contextlib.suppress(OSError):
-                peer.shutdown(socket.SHUT_RDWR)
-            peer.close()
+                peer.connection.shutdown(socket.SHUT_RDWR)
+            peer.connection.close()
 
 
-def _own_address(store: Store) -> str:
+def _after_fork() -> None:
+    """Close what a forked child (a worker of a DataLoader) holds: with it, nobody would see its parent end."""
+    for links in list(_all_links):
+        for peer in links._peers.values():
+            peer.connection.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def leave_word(rank: int) -> None:
+    """Tell the launcher, where there is one, that this process fails because ``rank`` has ended."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if path:
+        with contextlib.suppress(OSError), open(path, "x") as file:
+            json.dump({"message": {"message": f"rank {rank} has ended"}, "follows": rank}, file)
+
+
+def this_machine() -> bytes:
+    """16 bytes that are equal for processes that can share memory: of one boot, user and network namespace.
+
+    With ``TAEDA_DISTRIBUTED_SHARED_MEMORY=0`` each process is a machine of its own.
+    """
+    if os.environ.get("TAEDA_DISTRIBUTED_SHARED_MEMORY") == "0":
+        return secrets.token_bytes(16)
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        network = os.stat("/proc/self/ns/net").st_ino
+    except OSError:
+        return secrets.token_bytes(16)
+    return hashlib.sha256(f"{boot} {network} {os.getuid()}".encode()).digest()[:16]
+
+
+def _hello(token: bytes, rank: int, machine: bytes, host: str) -> bytes:
+    return _HELLO.pack(token, rank, machine, host.encode()[:64])
+
+
+def _watch(connection: socket.socket) -> None:
+    """No delay for small messages; a machine that does not answer for 30 seconds is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # the last is in milliseconds; without it, nothing ends while what was sent is not acknowledged
+    for name, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000)):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def own_address(store: Store) -> str:
     """The address by which others reach this process: that of its end of the way to the store's host."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store

@@ -1,12 +1,46 @@
-"""Collectives of Python objects, which travel pickled: receive them from processes that you trust only."""
+"""Collectives of Python objects, which travel pickled: receive them from processes that you trust only.
+
+Pickles are read here and nowhere else. Each collective is one of numbers, the sizes, and one of bytes.
+"""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .collectives import _group_rank, _member, _tagged
-from .links import Key
+import taeda
+from taeda import Tensor
+
+from .collectives import _group_rank, _member
+from .engines.contract import Call
+from .groups import ProcessGroup
+
+
+def _packed(obj: Any) -> Tensor:
+    return taeda.frombuffer(bytearray(pickle.dumps(obj)), dtype=taeda.uint8)
+
+
+def _unpacked(data: Tensor) -> Any:
+    return pickle.loads(memoryview(data.numpy()))
+
+
+def _exchange(group: ProcessGroup, doing: str, payloads: Sequence[Tensor | None], expected: Sequence[int]) -> list:
+    """Send ``payloads[i]`` to process ``i``, where there is one; the objects from the processes ``expected``, by rank."""
+    parts = [taeda.empty(0, dtype=taeda.uint8) if p is None else p for p in payloads]
+    sizes = taeda.tensor([p.numel() for p in parts])
+    sent = taeda.zeros(group.size(), dtype=taeda.int64)
+    _run(group, f"{doing}, sizes", lambda call: group.engine.all_to_all(call, sent.split(1), sizes.split(1)))
+    counts = sent.tolist()
+    if [rank for rank, count in enumerate(counts) if count] != list(expected):
+        raise RuntimeError(f"{doing}: expected objects from ranks {list(expected)}, got sizes {counts}")
+    slots = [taeda.empty(count, dtype=taeda.uint8) for count in counts]
+    _run(group, doing, lambda call: group.engine.all_to_all(call, slots, parts))
+    return [_unpacked(slots[rank]) for rank in expected]
+
+
+def _run(group: ProcessGroup, doing: str, begin: Callable[[Call], Any]) -> None:
+    group.run(doing, begin, list)
 
 
 def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
@@ -14,17 +48,10 @@ def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
     processes = _member("all_gather_object", group)
     if processes is None:
         return
-    mine = pickle.dumps(obj)
-    _check_length("all_gather_object", object_list, processes.size())
-
-    def body(key: Key) -> None:
-        for rank in processes.others:
-            processes.send(rank, key, "all_gather_object()", mine)
-        object_list[processes.rank()] = pickle.loads(mine)
-        for rank in processes.others:
-            object_list[rank] = pickle.loads(processes.receive([rank], key, "all_gather_object()")[2])
-
-    processes.run(body)
+    mine = _packed(obj)
+    size = processes.size()
+    _check_length("all_gather_object", object_list, size)
+    object_list[:] = _exchange(processes, "all_gather_object()", [mine] * size, range(size))
 
 
 def gather_object(
@@ -42,18 +69,12 @@ def gather_object(
         if not object_gather_list:
             raise ValueError("Argument ``object_gather_list`` must be specified on destination rank.")
         _check_length("gather_object", object_gather_list, processes.size())
-    mine = pickle.dumps(obj)
-    doing = f"gather_object(dst={root})"
-
-    def body(key: Key) -> None:
-        if object_gather_list is None or processes.rank() != root:
-            processes.send(root, key, doing, mine)
-            return
-        object_gather_list[root] = pickle.loads(mine)
-        for rank in processes.others:
-            object_gather_list[rank] = pickle.loads(processes.receive([rank], key, doing)[2])
-
-    processes.run(body)
+    mine = _packed(obj)
+    to = [mine if rank == root else None for rank in range(processes.size())]
+    expected = range(processes.size() if processes.rank() == root else 0)
+    found = _exchange(processes, f"gather_object(dst={root})", to, expected)
+    if object_gather_list is not None and found:
+        object_gather_list[:] = found
 
 
 def broadcast_object_list(
@@ -65,16 +86,11 @@ def broadcast_object_list(
         return
     root = _group_rank(processes, src, group_src, 0, "broadcast_object_list")
     doing = f"broadcast_object_list({len(object_list)} objects, src={root})"
-
-    def body(key: Key) -> None:
-        if processes.rank() != root:
-            object_list[:] = pickle.loads(processes.receive([root], key, doing)[2])
-        elif processes.others:
-            payload = pickle.dumps(list(object_list))
-            for rank in processes.others:
-                processes.send(rank, key, doing, payload)
-
-    processes.run(body)
+    mine = _packed(list(object_list)) if processes.rank() == root else None
+    to = [mine if rank != root else None for rank in range(processes.size())]
+    found = _exchange(processes, doing, to, [root] if processes.rank() != root else [])
+    if found:
+        object_list[:] = found[0]
 
 
 def scatter_object_list(
@@ -88,21 +104,16 @@ def scatter_object_list(
     root = _group_rank(processes, src, group_src, 0, "scatter_object_list")
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
+    to: list[Tensor | None] = [None] * processes.size()
     if processes.rank() == root:
         if scatter_object_input_list is None:
             raise ValueError("source rank must provide non-None scatter_object_input_list")
         _check_length("scatter_object_list", scatter_object_input_list, processes.size())
-    doing = f"scatter_object_list(src={root})"
-
-    def body(key: Key) -> None:
-        if scatter_object_input_list is None or processes.rank() != root:
-            scatter_object_output_list[0] = pickle.loads(processes.receive([root], key, doing)[2])
-            return
-        for rank in processes.others:
-            processes.send(rank, key, doing, pickle.dumps(scatter_object_input_list[rank]))
+        to = [None if rank == root else _packed(obj) for rank, obj in enumerate(scatter_object_input_list)]
         scatter_object_output_list[0] = scatter_object_input_list[root]
-
-    processes.run(body)
+    found = _exchange(processes, f"scatter_object_list(src={root})", to, [root] if processes.rank() != root else [])
+    if found:
+        scatter_object_output_list[0] = found[0]
 
 
 def send_object_list(
@@ -118,8 +129,11 @@ def send_object_list(
         raise ValueError(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
+    payload = _packed(list(object_list))
     doing = f"message({len(object_list)} objects)"
-    processes.send(to, _tagged(processes, 0), doing, pickle.dumps(list(object_list)))
+    size = taeda.tensor([payload.numel()])
+    for work in [processes.engine.send(x, to, 0, doing) for x in (size, payload)]:
+        work.wait()
 
 
 def recv_object_list(
@@ -132,9 +146,14 @@ def recv_object_list(
         return -1
     anyone = src is None and group_src is None
     ranks = processes.others if anyone else [_group_rank(processes, src, group_src, 0, "recv_object_list")]
-    rank, _, payload = processes.receive(ranks, _tagged(processes, 0), f"message({len(object_list)} objects)")
-    object_list[:] = pickle.loads(payload)
-    return processes.ranks[rank]
+    doing = f"message({len(object_list)} objects)"
+    size = taeda.zeros(1, dtype=taeda.int64)
+    work = processes.engine.receive(size, ranks, 0, doing)
+    work.wait()
+    payload = taeda.empty(size.item(), dtype=taeda.uint8)
+    processes.engine.receive(payload, [work.source], 0, doing).wait()
+    object_list[:] = _unpacked(payload)
+    return processes.ranks[work.source]
 
 
 def _check_length(name: str, objects: list, size: int) -> None:

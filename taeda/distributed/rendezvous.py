@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
+from . import launched
 from .stores import DEFAULT_TIMEOUT, FileStore, Store, TCPStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -84,7 +85,7 @@ def _by_environment(
     url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = DEFAULT_TIMEOUT, **kwargs: Any
 ) -> Iterator[Meeting]:
     def variable(name: str) -> str:
-        value = os.environ.get(name)
+        value = launched.variable(name)
         if not value:
             raise _error("env", f"environment variable {name} expected, but not set")
         return value

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hmac
 import os
+import secrets
 import socket
 import struct
 import threading
@@ -238,7 +240,22 @@ def _unpack_record(log: bytes, at: int) -> tuple[str, bytes | None, int]:
     return log[at : at + n].decode(), value, at + n + max(m, 0)
 
 
-# Between a TCPStore and its server: a count of fields, then each with its length. A length of -1 stands for None.
+# Between a TCPStore and its server: first a challenge, which who knows the secret of the run can answer; then requests and
+# answers: a count of fields, then each with its length. A length of -1 stands for None.
+
+_MAGIC = b"taeda\0\1\0"  # and the version of what follows
+_CHALLENGE = 16
+_GREETING = 5.0  # seconds for the answer
+_FIELDS, _FIELD = 4096, 1 << 28  # how many, and bytes of each
+
+
+def _secret() -> bytes:
+    """That of the run, which launchers put in the environment; nothing where nobody did."""
+    return os.environ.get("TAEDA_DISTRIBUTED_SECRET", "").encode()
+
+
+def _answer(challenge: bytes, secret: bytes) -> bytes:
+    return hmac.digest(secret, _MAGIC + challenge, "sha256")
 
 
 def _send(connection: socket.socket, fields: Sequence[bytes | None]) -> None:
@@ -266,12 +283,12 @@ def receive_exactly(connection: socket.socket, count: int, into: memoryview | No
 
 def _receive(connection: socket.socket) -> list[bytes | None]:
     (count,) = struct.unpack("<I", receive_exactly(connection, 4))
-    if count > 4096:
+    if count > _FIELDS:
         raise ConnectionError("what came is not a request to a store")
     fields: list[bytes | None] = []
     for _ in range(count):
         (length,) = struct.unpack("<q", receive_exactly(connection, 8))
-        if length > 1 << 30:
+        if length > _FIELD:
             raise ConnectionError("what came is not a request to a store")
         fields.append(None if length < 0 else bytes(receive_exactly(connection, length)))
     return fields
@@ -282,6 +299,7 @@ class _Server:
 
     def __init__(self, port: int, listen_fd: int | None) -> None:
         self.table = _Table()
+        self.secret = _secret()
         self.socket = socket.socket(fileno=listen_fd) if listen_fd is not None else _listening(port)
         self.port = self.socket.getsockname()[1]
         threading.Thread(target=self._accept, name="taeda-store", daemon=True).start()
@@ -304,6 +322,8 @@ class _Server:
     def _serve(self, connection: socket.socket) -> None:
         with connection:
             try:
+                if not self._greets(connection):
+                    return
                 while True:
                     what, *rest = (field or b"" for field in _receive(connection))
                     if what == b"wait":
@@ -311,8 +331,20 @@ class _Server:
                         _send(connection, [b"1" if there else None])
                     else:
                         _send(connection, [self.table.do(what.decode(), rest[0].decode(), *rest[1:])])
-            except (OSError, ValueError, IndexError):  # gone, or not one of us
+            except (OSError, ValueError, IndexError, MemoryError):  # gone, or not one of us
                 return
+
+    def _greets(self, connection: socket.socket) -> bool:
+        """Whether who connected knows the secret."""
+        challenge = secrets.token_bytes(_CHALLENGE)
+        connection.settimeout(_GREETING)
+        connection.sendall(_MAGIC + challenge)
+        answer = receive_exactly(connection, 32)
+        if not hmac.compare_digest(answer, _answer(challenge, self.secret)):
+            return False
+        connection.sendall(b"!")
+        connection.settimeout(None)
+        return True
 
 
 def _listening(port: int) -> socket.socket:
@@ -381,9 +413,26 @@ class TCPStore(Store):
                     ) from None
                 time.sleep(0.05)
                 continue
+            self._introduce(connection)
             connection.settimeout(None)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return connection
+
+    def _introduce(self, connection: socket.socket) -> None:
+        """Show the server that this process knows the secret."""
+        try:
+            connection.settimeout(max(self._timeout.total_seconds(), _GREETING))
+            said = bytes(receive_exactly(connection, len(_MAGIC) + _CHALLENGE))
+            if not said.startswith(_MAGIC):
+                raise ConnectionError("what answers there is no store")
+            connection.sendall(_answer(said[len(_MAGIC) :], _secret()))
+            receive_exactly(connection, 1)
+        except OSError as error:
+            connection.close()
+            raise DistNetworkError(
+                f"TCPStore: {self.host}:{self.port} does not take this process for one of the run: {error}. The processes "
+                "need the same TAEDA_DISTRIBUTED_SECRET in their environment, or none"
+            ) from None
 
     def _ask(self, *fields: bytes) -> bytes | None:
         with self._lock:

@@ -98,7 +98,11 @@ def test_collectives():
         ("dist.broadcast(x, 1)", "dist.broadcast(x, 0)", ""),
         ("dist.recv(x, 1)", "sys.exit()", "rank 1 has ended"),
         ("dist.all_reduce(x)", "raise SystemError('mine')", "rank 1 has ended"),
-        ("dist.all_reduce(x)", "dist.destroy_process_group()", "rank 1 has ended, or has left"),
+        (
+            "dist.all_reduce(x)",
+            "dist.destroy_process_group(); import time; time.sleep(9)",
+            "rank 1 has ended, or has left",
+        ),
     ],
 )
 def test_what_does_not_agree_fails_at_once(ours, theirs, what):
@@ -214,4 +218,4 @@ def test_the_launcher(tmp_path):
     subprocess.run([*run, str(tmp_path)], check=True)
     assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text() == "[3.0, 3.0]"
     done = subprocess.run([*run, str(tmp_path), "fail"], capture_output=True, text=True)
-    assert done.returncode == 3 and "process 1 ended with code 3" in done.stderr
+    assert done.returncode == 3 and "rank 1 (local rank 1)" in done.stderr and "exit code 3" in done.stderr

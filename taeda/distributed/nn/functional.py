@@ -9,7 +9,8 @@ from taeda import Tensor
 from taeda.autograd import Function
 
 from .. import collectives
-from ..groups import ReduceOp, get_rank, get_world_size
+from ..groups import get_rank, get_world_size
+from ..reduction import ReduceOp
 
 __all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
 

@@ -1,0 +1,308 @@
+"""The agent of an elastic run on one machine: it meets those of other machines, starts processes, and starts them again.
+
+A run is a row of *rounds*. In a round the agents that have come agree on ranks; each starts its processes and looks at them.
+The round ends when all processes have ended, when one fails, when a machine falls silent, or when further machines wait and
+there is room; after that comes the next round, with new ranks. Agents of several machines agree by a store, which one of them
+keeps. A machine alone needs none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from .errors import DistError, DistNetworkError, DistStoreError
+from .links import own_address
+from .stores import PrefixStore, Store, TCPStore
+from .workers import Logs, Workers, exit_code, how_it_ended
+
+_SILENT = 8.0  # seconds without a beat after which a machine is taken for gone
+_BEAT = 1.0
+_LEAVE = 10.0  # seconds that the keeper of the store waits for the others to read the end
+
+
+@dataclass
+class Plan:
+    """What the command line asks for."""
+
+    nodes: tuple[int, int]
+    processes: int
+    node_rank: int
+    static: bool
+    address: str
+    port: int
+    run_id: str
+    max_restarts: int
+    interval: float
+    role: str
+    local_address: str
+    command: list[str]
+    logs: Logs
+    mpi: bool = False
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Round:
+    """What the agents of a round agreed on."""
+
+    number: int
+    index: int  # of this machine
+    counts: list[int]  # processes of each machine
+    address: str
+    port: int
+    secret: str
+    restarts: int
+
+
+@dataclass
+class Ended:
+    """How a round ended: well, with a failure, or because machines wait to join."""
+
+    code: int = 0
+    text: str = ""
+    joining: bool = False
+
+
+def _say(text: str) -> None:
+    print(f"taeda.distributed.run: {text}", file=sys.stderr, flush=True)
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.create_server(("", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+class Agent:
+    """Runs ``plan`` on the machine called ``host``."""
+
+    def __init__(self, plan: Plan, host: str) -> None:
+        self.plan, self.host = plan, host
+        self.alone = plan.nodes == (1, 1)
+        self.restarts = 0
+        self.keeper = False  # whether this one keeps the store
+        self.store: Any = None if self.alone else self._meet()
+        self._beats: dict[int, tuple[bytes, float]] = {}
+        self._beat = 0.0
+
+    def run(self) -> int:
+        """The exit code, once all rounds are over."""
+        number = 0
+        try:
+            while True:
+                current = self._agree(number)
+                self.restarts = current.restarts
+                ended = self._round(current)
+                if not ended.joining and not ended.code:
+                    return 0
+                if ended.joining:
+                    _say("machines have joined: all processes start again")
+                else:
+                    if ended.text:
+                        _say(ended.text)
+                    if self.restarts >= self.plan.max_restarts:
+                        return ended.code
+                    self.restarts += 1
+                    _say(f"restart {self.restarts} of {self.plan.max_restarts}")
+                number = current.number + 1
+        except DistError as error:
+            _say(f"on host {self.host}: {error}")
+            return 1
+        finally:
+            self._leave()
+
+    # ---- agreement ----------------------------------------------------------------------------------------------------
+
+    def _meet(self) -> Store:
+        """The store of all agents, which the first one at its address keeps."""
+        plan = self.plan
+        wait = timedelta(seconds=float(plan.conf.get("join_timeout", plan.conf.get("timeout", 600))))
+        keep = plan.conf.get("is_host", "").lower()
+        may = plan.node_rank == 0 if plan.static else keep in ("1", "true") or (not keep and _is_here(plan.address))
+        if may:
+            try:
+                store = TCPStore(plan.address, plan.port, is_master=True, timeout=wait, wait_for_workers=False)
+                self.keeper = True
+            except DistNetworkError:
+                if plan.static:
+                    raise
+                may = False  # another agent of this machine keeps it
+        if not may:
+            store = TCPStore(plan.address, plan.port, timeout=wait, wait_for_workers=False)
+        run = PrefixStore(f"run/{plan.run_id}", store)
+        run.set_timeout(wait)
+        run.add("came", 1)
+        return run
+
+    def _agree(self, number: int) -> Round:
+        """Take part in round ``number``, or in the first one that is open after it."""
+        plan = self.plan
+        if self.alone:
+            port = plan.port or free_port()
+            secret = os.environ.get("TAEDA_DISTRIBUTED_SECRET") or secrets.token_hex(16)
+            return Round(number, 0, [plan.processes], plan.address, port, secret, self.restarts)
+        store = self.store
+        number = max(number, int(store.add("round", 0)))
+        while True:
+            index = plan.node_rank if plan.static else store.add(f"{number}/joined", 1) - 1
+            address = plan.local_address or own_address(store)
+            store.set(f"{number}/node/{index}", json.dumps([plan.processes, address]))
+            if plan.static:
+                store.add(f"{number}/joined", 1)
+            if index == 0:
+                self._lead(number, address)
+            store.wait([f"{number}/open"])
+            opened = json.loads(store.get(f"{number}/open"))
+            if index < len(opened["counts"]):
+                address, port, secret = opened["master"]
+                return Round(number, index, opened["counts"], address, port, secret, opened["restarts"])
+            store.add(f"{number}/late", 1)  # the others see it, and make room
+            number = self._after(number, opened["restarts"])
+
+    def _lead(self, number: int, address: str) -> None:
+        """Wait for the machines of a round, and say who is in it and where rank 0 will be."""
+        plan, store = self.plan, self.store
+        fewest, most = plan.nodes
+        end = time.monotonic() + store.timeout.total_seconds()
+        call = time.monotonic() + float(plan.conf.get("last_call_timeout", 30 if number == 0 else 3))
+        while (there := int(store.add(f"{number}/joined", 0))) < most:
+            if there >= fewest and time.monotonic() > call:
+                break
+            if time.monotonic() > end:
+                raise DistNetworkError(f"{there} of {fewest} machines came within {store.timeout}")
+            time.sleep(0.05)
+        nodes = [json.loads(store.get(f"{number}/node/{i}")) for i in range(min(there, most))]
+        store.set("round", str(number))
+        master = [address, free_port(), secrets.token_hex(16)]
+        opened = {"counts": [count for count, _ in nodes], "master": master, "restarts": self.restarts}
+        store.set(f"{number}/open", json.dumps(opened))
+
+    def _after(self, number: int, restarts: int) -> int:
+        """The round after ``number``, which this machine came too late for, once that has ended.
+
+        Raises:
+            DistStoreError: it was the last one.
+        """
+        while not self.store.check([f"{number}/ended"]):
+            time.sleep(0.1)
+        ended = Ended(*json.loads(self.store.get(f"{number}/ended")))
+        if not ended.joining and (not ended.code or restarts >= self.plan.max_restarts):
+            raise DistStoreError(f"the run {self.plan.run_id!r} was over before this machine could join")
+        return number + 1
+
+    # ---- a round ------------------------------------------------------------------------------------------------------
+
+    def _environments(self, current: Round) -> list[dict[str, str]]:
+        plan, world = self.plan, sum(current.counts)
+        first = sum(current.counts[: current.index])
+        shared = {
+            "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": plan.processes, "GROUP_RANK": current.index,
+            "GROUP_WORLD_SIZE": len(current.counts), "ROLE_NAME": plan.role, "ROLE_WORLD_SIZE": world,
+            "MASTER_ADDR": current.address, "MASTER_PORT": current.port, "TORCHELASTIC_RUN_ID": plan.run_id,
+            "TORCHELASTIC_RESTART_COUNT": current.restarts, "TORCHELASTIC_MAX_RESTARTS": plan.max_restarts,
+            "TAEDA_DISTRIBUTED_SECRET": current.secret,
+        }  # fmt: skip
+        if plan.processes > 1 and "OMP_NUM_THREADS" not in os.environ:
+            shared["OMP_NUM_THREADS"] = 1
+        if plan.mpi:  # one process, mpiexec, that starts the others: MPI says who is who
+            kept = ("LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "OMP_NUM_THREADS")
+            return [{name: str(shared[name]) for name in kept if name in shared}]
+        made = []
+        for local in range(plan.processes):
+            own = {"RANK": first + local, "ROLE_RANK": first + local, "LOCAL_RANK": local}
+            made.append({name: str(value) for name, value in {**shared, **own}.items()})
+        return made
+
+    def _round(self, current: Round) -> Ended:
+        """Start the processes, and look at them until the round ends."""
+        workers = Workers(self.plan.command, self._environments(current), self.plan.logs, current.restarts)
+        self._beats, told = {}, False
+        try:
+            while True:
+                failed = workers.failed()
+                if failed is not None:
+                    workers.wait(1)  # the others notice by themselves, and say what they were doing
+                    return self._failure(current, *(workers.failed() or failed))
+                if not workers.running():
+                    if self.alone:
+                        return Ended()
+                    if not told:
+                        self.store.add(f"{current.number}/done", 1)
+                        told = True
+                if not self.alone:
+                    ended = self._listen(current)
+                    if ended is not None:
+                        return ended
+                time.sleep(self.plan.interval)
+        finally:
+            workers.stop()
+
+    def _failure(self, current: Round, local: int, code: int) -> Ended:
+        rank = sum(current.counts[: current.index]) + local
+        who = "mpiexec" if self.plan.mpi else f"rank {rank} (local rank {local})"
+        ended = Ended(exit_code(code), f"{who} on host {self.host} {how_it_ended(code)}")
+        return self._tell(current, ended)
+
+    def _tell(self, current: Round, ended: Ended) -> Ended:
+        """Say to all that the round ended so, unless another has said something before; gives what was said first."""
+        if self.alone:
+            return ended
+        said = json.dumps([ended.code, ended.text, ended.joining])
+        first = self.store.compare_set(f"{current.number}/ended", "", said)
+        return Ended(*json.loads(first))
+
+    def _listen(self, current: Round) -> Ended | None:
+        """How the round ended, by what the others say; None while it goes on."""
+        store, number, nodes = self.store, current.number, len(current.counts)
+        if store.check([f"{number}/ended"]):
+            return Ended(*json.loads(store.get(f"{number}/ended")))
+        if int(store.add(f"{number}/done", 0)) >= nodes:
+            return self._tell(current, Ended())
+        now = time.monotonic()
+        if now - self._beat >= _BEAT:
+            self._beat = now
+            store.add(f"{number}/beat/{current.index}", 1)
+            silent = [i for i in range(nodes) if i != current.index and self._is_silent(number, i, now)]
+            if silent:
+                return self._tell(current, Ended(1, f"machine {silent[0]} was not heard of for {_SILENT:.0f} seconds"))
+            if current.index == 0 and nodes < self.plan.nodes[1] and int(store.add(f"{number}/late", 0)):
+                return self._tell(current, Ended(joining=True))
+        return None
+
+    def _is_silent(self, number: int, index: int, now: float) -> bool:
+        beat = str(self.store.add(f"{number}/beat/{index}", 0)).encode()
+        before = self._beats.get(index)
+        if before is None or before[0] != beat:
+            self._beats[index] = (beat, now)
+            return False
+        return now - before[1] > _SILENT
+
+    def _leave(self) -> None:
+        """The keeper of the store ends last."""
+        if self.alone or self.store is None:
+            return
+        try:
+            self.store.add("left", 1)
+            joined = int(self.store.add("came", 0))
+            end = time.monotonic() + (_LEAVE if self.keeper else 0)
+            while time.monotonic() < end and int(self.store.add("left", 0)) < joined:
+                time.sleep(0.05)
+        except DistError:
+            pass
+
+
+def _is_here(address: str) -> bool:
+    """Whether ``address`` is one of this machine's."""
+    try:
+        with socket.create_server((socket.gethostbyname(address), 0)):
+            return True
+    except OSError:
+        return False

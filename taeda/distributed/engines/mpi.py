@@ -1,0 +1,442 @@
+"""Collectives by MPI, through mpi4py: buffers are the tensors' own memory, a group is a communicator.
+
+Every collective is a non-blocking one that is tested until it is over or its time is up, so that a process that does not
+come is an error here too. MPI itself sees neither who that is nor that processes disagree. ``TAEDA_DISTRIBUTED_DEBUG=1`` lets
+the processes compare their calls before each collective.
+
+float16 and bfloat16 are reduced in float32. Minima and maxima of floats are operations of our own: those of MPI lose NaN.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ...futures import Future
+from ..errors import DistBackendError
+from ..reduction import HALVES, ReduceOp
+from ..work import Work
+from .contract import Call, Engine, call_site
+from .messages import bytes_of
+
+try:
+    from mpi4py import MPI
+except (ImportError, RuntimeError) as problem:  # the second: no MPI library
+    raise RuntimeError(
+        f"the backend 'mpi' stands on mpi4py and an MPI library, and could not load them: {problem}. "
+        "Install both with: pip install mpi4py mpich"
+    ) from None
+
+_REDUCED = {
+    taeda.float32: MPI.FLOAT, taeda.float64: MPI.DOUBLE, taeda.int8: MPI.INT8_T, taeda.int16: MPI.INT16_T,
+    taeda.int32: MPI.INT32_T, taeda.int64: MPI.INT64_T, taeda.uint8: MPI.UINT8_T, taeda.uint16: MPI.UINT16_T,
+    taeda.uint32: MPI.UINT32_T, taeda.uint64: MPI.UINT64_T, taeda.complex64: MPI.C_FLOAT_COMPLEX,
+    taeda.complex128: MPI.C_DOUBLE_COMPLEX,
+}  # fmt: skip
+_MOVED = {1: MPI.BYTE, 2: MPI.INT16_T, 4: MPI.INT32_T, 8: MPI.INT64_T, 16: MPI.C_DOUBLE_COMPLEX}  # by bytes an element
+_OPS = {
+    ReduceOp.SUM: MPI.SUM, ReduceOp.AVG: MPI.SUM, ReduceOp.PRODUCT: MPI.PROD, ReduceOp.MIN: MPI.MIN,
+    ReduceOp.MAX: MPI.MAX, ReduceOp.BAND: MPI.BAND, ReduceOp.BOR: MPI.BOR, ReduceOp.BXOR: MPI.BXOR,
+}  # fmt: skip
+#: Those of bool, whose bytes are 0 and 1: a sum is "or", as it is between tensors.
+_OF_BOOL = {
+    ReduceOp.SUM: MPI.BOR, ReduceOp.PRODUCT: MPI.BAND, ReduceOp.MIN: MPI.BAND, ReduceOp.MAX: MPI.BOR,
+    ReduceOp.BAND: MPI.BAND, ReduceOp.BOR: MPI.BOR, ReduceOp.BXOR: MPI.BXOR,
+}  # fmt: skip
+_EAGER = 1.0  # seconds of testing without sleep: what is under way moves on while it is tested
+_BURST = 64  # tests between sleeps after that
+_NOTE = 1024  # bytes of what a process says about its collective
+
+_own_ops: dict[tuple[Any, ReduceOp], Any] = {}
+_failed: list[str] = []  # what went wrong since MPI is in an unknown state: the program ends with an abort
+
+
+def _own_op(dtype: Any, op: ReduceOp) -> Any:
+    """A minimum or maximum of floats, in which NaN wins."""
+    if (dtype, op) not in _own_ops:
+        import numpy as np
+
+        kind = np.float32 if dtype == taeda.float32 else np.float64
+        choose = np.minimum if op is ReduceOp.MIN else np.maximum
+
+        def combine(a: Any, b: Any, _: Any) -> None:
+            into = np.frombuffer(b, kind)
+            choose(np.frombuffer(a, kind), into, out=into)
+
+        _own_ops[dtype, op] = MPI.Op.Create(combine, commute=True)
+    return _own_ops[dtype, op]
+
+
+def _moved(x: Tensor) -> list:
+    """What MPI takes for the memory of ``x``, which it only moves."""
+    return [bytes_of(x) if x.numel() else None, x.numel(), _MOVED[x.element_size()]]
+
+
+class _Reduction:
+    """The memory in which ``x`` is reduced: its own, or floats for half precision."""
+
+    def __init__(self, x: Tensor, op: ReduceOp, size: int) -> None:
+        self.x, self.op, self.size = x, op, size
+        self.memory = x.float() if x.dtype in HALVES else x
+        if x.dtype == taeda.bool:
+            self.memory = x.view(taeda.uint8)
+        if self.memory.dtype not in _REDUCED:
+            raise RuntimeError(f"mpi: expected a dtype that MPI reduces, got {x.dtype}; convert the tensor first")
+
+    @property
+    def buffer(self) -> list:
+        """What MPI takes for it."""
+        memory = self.memory
+        return [bytes_of(memory) if memory.numel() else None, memory.numel(), _REDUCED[memory.dtype]]
+
+    @property
+    def operation(self) -> Any:
+        """MPI's."""
+        if self.x.dtype == taeda.bool:
+            return _OF_BOOL[self.op]
+        if self.memory.is_floating_point() and self.op in (ReduceOp.MIN, ReduceOp.MAX):
+            return _own_op(self.memory.dtype, self.op)
+        return _OPS[self.op]
+
+    def finish(self, out: Tensor | None = None) -> None:
+        """Write the result to ``x`` (or ``out``)."""
+        out = self.x if out is None else out
+        if self.op is ReduceOp.AVG:
+            self.memory.div_(self.size)
+        if self.x.dtype in HALVES:
+            out.copy_(self.memory)
+
+
+def _joined(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
+    """One flat tensor of ``parts``, and whether that is their own memory, one behind the other."""
+    if len(parts) == 1:
+        return parts[0], True
+    at = parts[0].data_ptr()
+    storage = parts[0].untyped_storage().data_ptr()
+    for part in parts:
+        if part.data_ptr() != at or part.untyped_storage().data_ptr() != storage:
+            return taeda.cat(list(parts)), False
+        at += part.numel() * part.element_size()
+    total = sum(part.numel() for part in parts)
+    return parts[0].as_strided((total,), (1,), parts[0].storage_offset()), True
+
+
+class _Pending:
+    """A request of MPI, the memory that it uses, and what is left to do when it is over."""
+
+    def __init__(
+        self, call: Call | None, request: Any, keep: Any = None, after: Callable[[], Any] | None = None,
+        timeout: timedelta | None = None,
+    ) -> None:  # fmt: skip
+        self.call, self.request, self.keep, self.after, self.timeout = call, request, keep, after, timeout
+
+
+class MpiWork(Work):
+    """A request under way. It moves on while it is tested or waited for."""
+
+    def __init__(
+        self, engine: MpiEngine, pending: _Pending, finish: Callable[[], list], what: str, message: bool = False
+    ) -> None:
+        super().__init__(Future())
+        self._engine, self._pending, self._finish, self._what = engine, pending, finish, what
+        self._message = message
+        self._testing = threading.RLock()
+        self._helper: threading.Thread | None = None
+
+    def is_completed(self) -> bool:
+        """Whether it has ended."""
+        with self._testing:
+            if not self._future.done():
+                self._test()
+        return self._future.done()
+
+    def _test(self) -> None:
+        status = MPI.Status()
+        try:
+            if not self._pending.request.Test(status):
+                return
+            with taeda.no_grad():
+                if self._pending.after is not None:
+                    self._pending.after()
+                result = self._finish()
+            if self._message:
+                self._check_message(status)
+        except BaseException as error:
+            if isinstance(error, MPI.Exception):
+                error = self._engine.failed(f"{self._what}: MPI: {error}")
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(result)
+
+    def _check_message(self, status: Any) -> None:
+        self.source = status.Get_source()
+        expected = self._pending.keep.numel() * self._pending.keep.element_size()
+        if status.Get_count(MPI.BYTE) != expected:
+            raise DistBackendError(
+                f"{self._what}: expected a message of {expected} bytes, got {status.Get_count(MPI.BYTE)} from rank "
+                f"{self.source}"
+            )
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done; what went wrong is raised.
+
+        Raises:
+            RuntimeError: it did not end in time.
+        """
+        timeout = timeout or self._engine.timeout
+        begin, tests = time.monotonic(), 0
+        while not self.is_completed():
+            passed = time.monotonic() - begin
+            if passed > timeout.total_seconds():
+                raise self._engine.failed(
+                    f"{self._what}: rank {self._engine.rank} timed out after {timeout}: another process of the group is "
+                    f"gone or does something else. TAEDA_DISTRIBUTED_DEBUG=1 tells which"
+                )
+            tests += 1
+            if passed > _EAGER and tests % _BURST == 0:
+                time.sleep(0.0005)
+            else:
+                os.sched_yield()
+        return super().wait()
+
+    def get_future(self) -> Future:
+        """Its result, as a Future; a thread waits for it."""
+        if self._helper is None and not self._future.done():
+            self._helper = threading.Thread(target=self._wait_quietly, name="taeda-mpi", daemon=True)
+            self._helper.start()
+        return self._future
+
+    def _wait_quietly(self) -> None:
+        try:
+            self.wait()
+        except BaseException as error:  # whoever waits gets it
+            if not self._future.done():
+                self._future.set_exception(error)
+
+
+class MpiEngine(Engine):
+    """The processes of the communicator ``comm``."""
+
+    name = "mpi"
+
+    def __init__(self, group: str, comm: Any, timeout: timedelta) -> None:
+        super().__init__(group, comm.Get_rank(), comm.Get_size(), timeout)
+        self.comm = comm
+        comm.Set_errhandler(MPI.ERRORS_RETURN)
+        self._debug = comm.Dup() if os.environ.get("TAEDA_DISTRIBUTED_DEBUG", "0") not in ("", "0") else None
+        self._trouble = ""
+
+    def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MpiEngine:
+        """See :meth:`Engine.split`."""
+        members = self.comm.Get_group().Incl(list(ranks))
+        return MpiEngine(group, self.comm.Create_group(members, int(group) % 32768), timeout)
+
+    def failed(self, text: str) -> DistBackendError:
+        """The error ``text``, with which the group ends: MPI cannot take a collective back."""
+        self._trouble = text
+        _failed.append(text)
+        return DistBackendError(text)
+
+    def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
+        """See :meth:`Engine.run`."""
+        if self._trouble:
+            raise DistBackendError(self._trouble)
+        with taeda.no_grad():
+            try:
+                pending = begin()
+            except MPI.Exception as error:
+                raise self.failed(f"MPI: {error}") from None
+        work = MpiWork(self, pending, finish, f"{pending.call.doing} at {pending.call.site}")
+        if async_op:
+            return work
+        work.wait(pending.timeout)
+        return None
+
+    def close(self) -> None:
+        """Free the communicators, unless something is under way in them."""
+        if not self._trouble and not MPI.Is_finalized():
+            for comm in (self._debug, self.comm):
+                if comm is not None:
+                    comm.Free()
+
+    # ---- agreement ----------------------------------------------------------------------------------------------------
+
+    def _agree(self, call: Call, timeout: timedelta | None = None) -> None:
+        """Compare calls, if asked to: each process sends its own to all others."""
+        if self._debug is None:
+            return
+        tag = call.number % 32768
+        mine = bytearray(f"{call.doing}\0{call.site}\0".encode()[:_NOTE].ljust(_NOTE, b"\0"))
+        notes = {rank: bytearray(_NOTE) for rank in self.others}
+        sent = [self._debug.Isend([mine, MPI.BYTE], rank, tag) for rank in self.others]
+        waiting = {rank: self._debug.Irecv([notes[rank], MPI.BYTE], rank, tag) for rank in self.others}
+        timeout = timeout or self.timeout
+        end = time.monotonic() + timeout.total_seconds()
+        while waiting or sent:
+            waiting = {rank: request for rank, request in waiting.items() if not request.Test()}
+            sent = [request for request in sent if not request.Test()]
+            if time.monotonic() > end:
+                raise self.failed(
+                    f"{call.doing} at {call.site}: rank {self.rank} timed out after {timeout} waiting for ranks "
+                    f"{sorted(waiting)}, which may be gone or doing something else"
+                )
+            os.sched_yield()
+        for rank, note in notes.items():
+            doing, site = note.decode(errors="replace").split("\0")[:2]
+            if doing != call.doing[:_NOTE]:
+                error = call.mismatch(self.rank, rank, doing, site)
+                self._trouble = str(error)
+                raise error
+
+    # ---- collectives --------------------------------------------------------------------------------------------------
+
+    def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> Any:
+        """See :meth:`Engine.all_reduce`."""
+        self._agree(call)
+        it = _Reduction(x, op, self.size)
+        return _Pending(call, self.comm.Iallreduce(MPI.IN_PLACE, it.buffer, it.operation), it, it.finish)
+
+    def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> Any:
+        """See :meth:`Engine.reduce`."""
+        self._agree(call)
+        it = _Reduction(x, op, self.size)
+        if self.rank == root:
+            return _Pending(call, self.comm.Ireduce(MPI.IN_PLACE, it.buffer, it.operation, root), it, it.finish)
+        return _Pending(call, self.comm.Ireduce(it.buffer, None, it.operation, root), it)
+
+    def broadcast(self, call: Call, x: Tensor, root: int) -> Any:
+        """See :meth:`Engine.broadcast`."""
+        self._agree(call)
+        return _Pending(call, self.comm.Ibcast(_moved(x), root), x)
+
+    def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> Any:
+        """See :meth:`Engine.all_gather`."""
+        self._agree(call)
+        whole, own = _joined(outs)
+        request = self.comm.Iallgather(_moved(x), self._each(whole))
+        return _Pending(call, request, (x, whole), None if own else lambda: _spread(whole, outs))
+
+    def _each(self, whole: Tensor) -> list:
+        """The buffer of as many elements from each process."""
+        return [bytes_of(whole) if whole.numel() else None, whole.numel() // self.size, _MOVED[whole.element_size()]]
+
+    def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> Any:
+        """See :meth:`Engine.gather`."""
+        self._agree(call)
+        if self.rank != root:
+            return _Pending(call, self.comm.Igather(_moved(x), None, root), x)
+        whole, own = _joined(outs)
+        request = self.comm.Igather(_moved(x), self._each(whole), root)
+        return _Pending(call, request, (x, whole), None if own else lambda: _spread(whole, outs))
+
+    def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> Any:
+        """See :meth:`Engine.scatter`."""
+        self._agree(call)
+        if self.rank != root:
+            return _Pending(call, self.comm.Iscatter(None, _moved(x), root), x)
+        whole, _ = _joined(parts)
+        return _Pending(call, self.comm.Iscatter(self._each(whole), _moved(x), root), (x, whole))
+
+    def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Any:
+        """See :meth:`Engine.reduce_scatter`."""
+        self._agree(call)
+        given, result = _Reduction(_joined(parts)[0], op, self.size), _Reduction(x, op, self.size)
+        memory, _, kind = given.buffer
+        block = [memory, result.memory.numel(), kind]  # the count is that of a part
+        request = self.comm.Ireduce_scatter_block(block, result.buffer, given.operation)
+        return _Pending(call, request, (given, result), result.finish)
+
+    def all_to_all(self, call: Call, outs: Sequence[Tensor], parts: Sequence[Tensor]) -> Any:
+        """See :meth:`Engine.all_to_all`. Sizes that differ from what is sent are an error of MPI's."""
+        self._agree(call)
+        (given, _), (whole, own) = _joined(parts), _joined(outs)
+        request = self.comm.Ialltoallv(_counted(given, parts), _counted(whole, outs))
+        return _Pending(call, request, (given, whole), None if own else lambda: _spread(whole, outs))
+
+    def barrier(self, call: Call, timeout: timedelta) -> Any:
+        """See :meth:`Engine.barrier`."""
+        self._agree(call, timeout)
+        return _Pending(call, self.comm.Ibarrier(), timeout=timeout)
+
+    # ---- from one to one ----------------------------------------------------------------------------------------------
+
+    def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
+        """See :meth:`Engine.send`."""
+        request = self.comm.Isend(_moved(x), to, tag)
+        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} to rank {to} at {call_site()}")
+
+    def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
+        """See :meth:`Engine.receive`."""
+        source = ranks[0] if len(ranks) == 1 else MPI.ANY_SOURCE
+        request = self.comm.Irecv(_moved(x), source, tag)
+        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} at {call_site()}", message=True)
+
+
+def _counted(whole: Tensor, parts: Sequence[Tensor]) -> list:
+    """The buffer ``whole``, which consists of ``parts``."""
+    counts = [part.numel() for part in parts]
+    starts = [sum(counts[:i]) for i in range(len(counts))]
+    return [bytes_of(whole) if whole.numel() else None, counts, starts, _MOVED[whole.element_size()]]
+
+
+def _spread(whole: Tensor, outs: Sequence[Tensor]) -> None:
+    for out, part in zip(outs, whole.split([out.numel() for out in outs]), strict=True):
+        out.copy_(part)
+
+
+# ---- the world --------------------------------------------------------------------------------------------------------------
+
+
+def world(group: str, timeout: timedelta) -> MpiEngine:
+    """The engine of all processes that the MPI launcher started.
+
+    Raises:
+        RuntimeError: another launcher started several, which MPI does not know of.
+    """
+    comm = MPI.COMM_WORLD
+    told = os.environ.get("WORLD_SIZE", "1")
+    if comm.Get_size() == 1 and told.isdigit() and int(told) > 1:
+        raise RuntimeError(
+            f"init_process_group: MPI knows of this process alone, the environment of {told}. Start the program with "
+            "mpiexec, srun or python -m taeda.distributed.run --mpi"
+        )
+    _end_together()
+    return MpiEngine(group, comm.Dup(), timeout)
+
+
+def _end_together() -> None:
+    """Let an error that ends this process end the others, which would wait for it in vain."""
+    if getattr(sys.excepthook, "__name__", "") == "_abort_with":
+        return
+    before = sys.excepthook
+
+    def _abort_with(kind: Any, error: Any, where: Any) -> None:
+        before(kind, error, where)
+        _abort(f"{kind.__name__}: {error}")
+
+    sys.excepthook = _abort_with
+    atexit.register(lambda: _abort(_failed[0]) if _failed else None)
+
+
+def _abort(why: str) -> None:
+    _failed.clear()  # said once
+    if MPI.Is_finalized():
+        return
+    rank, host = MPI.COMM_WORLD.Get_rank(), socket.gethostname()
+    print(
+        f"taeda.distributed: rank {rank} on host {host} ends with exit code 1, and all others: {why}", file=sys.stderr
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    time.sleep(0.3)  # launchers drop what they have not passed on
+    MPI.COMM_WORLD.Abort(1)

@@ -1,0 +1,65 @@
+"""Work: what an asynchronous collective gives to wait on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from ..futures import Future
+
+
+class Work:
+    """A collective under way."""
+
+    source = -1  # the rank in the group of who sent a message, once it is here
+
+    def __init__(self, future: Future) -> None:
+        self._future = future
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done; what went wrong is raised.
+
+        Raises:
+            RuntimeError: it did not end in time.
+        """
+        try:
+            self._future.result(None if not timeout else timeout.total_seconds())
+        except TimeoutError:
+            raise RuntimeError(f"Work.wait: the collective did not end within {timeout}") from None
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether it has ended."""
+        return self._future.done()
+
+    def is_success(self) -> bool:
+        """Whether it has ended well."""
+        return self.is_completed() and self._future.exception() is None
+
+    def exception(self) -> BaseException | None:
+        """What went wrong."""
+        return self._future.exception() if self.is_completed() else None
+
+    def result(self) -> list:
+        """The tensors it wrote."""
+        self.wait()
+        return self._future.result()
+
+    def get_future(self) -> Future:
+        """Its result, as a Future."""
+        return self._future
+
+    def when_done(self, call: Callable[[], object]) -> None:
+        """Call ``call()`` when it has ended."""
+        self._future.add_done_callback(lambda _: call())
+
+    def synchronize(self, timeout: timedelta | None = None) -> bool:
+        """:meth:`wait`."""
+        return self.wait(timeout)
+
+
+def done(result: list) -> Work:
+    """What has ended already, with ``result``."""
+    future = Future()
+    future.set_result(result)
+    return Work(future)

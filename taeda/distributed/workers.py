@@ -1,0 +1,175 @@
+"""The processes that a launcher starts on its machine: their outputs, how they ended, and how they are ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_STREAMS = (("stdout", 1), ("stderr", 2))
+_GRACE = 10.0  # seconds between asking a process to end and ending it
+
+
+def streams(text: str, count: int) -> list[int]:
+    """For each of ``count`` local ranks, which streams ``text`` names: 1 stdout, 2 stderr, 3 both. ``"3"``, ``"0:1,2:3"``.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = [0] * count
+    for item in text.split(",") if text else ():
+        rank, colon, which = item.rpartition(":")
+        if which not in ("0", "1", "2", "3") or (colon and not rank.isdigit()) or (colon and int(rank) >= count):
+            raise ValueError(f"expected streams as '3' or '0:1,1:2' for {count} processes, got {text!r}")
+        for i in [int(rank)] if colon else range(count):
+            found[i] = int(which)
+    return found
+
+
+def exit_code(code: int) -> int:
+    """The exit code of a shell for a process that ended with ``code``, negative for a signal."""
+    return 128 - code if code < 0 else code
+
+
+def how_it_ended(code: int) -> str:
+    """``code`` in words."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = str(-code)
+    return f"was ended by signal {name} (exit code {exit_code(code)})"
+
+
+class Logs:
+    """Where the outputs of processes go.
+
+    Args:
+        folder: where files are kept; a temporary one if None and a file is asked for.
+        run_id: the name of the run, for its folder.
+        role: the name of the processes, before each line that is shown.
+        redirects: for each local rank, the streams that go to files.
+        tee: those that go to files and are shown.
+        shown: the local ranks whose outputs are shown; None for all.
+    """
+
+    def __init__(
+        self, folder: str | None, run_id: str, role: str, redirects: list[int], tee: list[int], shown: list[int] | None
+    ) -> None:
+        self.role, self.redirects, self.tee, self.shown = role, redirects, tee, shown
+        self.any = any(redirects) or any(tee)
+        self._run_id = run_id
+        self._given = folder
+        self._made: Path | None = None
+
+    def folder(self, attempt: int, local: int) -> Path:
+        """The folder of a process, which is made."""
+        if self._made is None:
+            base = Path(self._given) if self._given else Path(tempfile.mkdtemp(prefix="taeda_run_"))
+            base.mkdir(parents=True, exist_ok=True)
+            self._made = Path(tempfile.mkdtemp(prefix=f"{self._run_id}_", dir=base))
+            print(f"taeda.distributed.run: outputs are kept in {self._made}", file=sys.stderr)
+        made = self._made / f"attempt_{attempt}" / str(local)
+        made.mkdir(parents=True, exist_ok=True)
+        return made
+
+    def open(self, attempt: int, local: int) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
+        """What ``Popen`` takes for the streams of a process, and those to copy: the stream's name and its file."""
+        given: dict[str, Any] = {}
+        copied = []
+        for name, bit in _STREAMS:
+            hidden = self.shown is not None and local not in self.shown
+            if self.tee[local] & bit and not hidden:
+                given[name] = subprocess.PIPE
+                copied.append((name, open(self.folder(attempt, local) / f"{name}.log", "ab")))  # noqa: SIM115
+            elif (self.redirects[local] | self.tee[local]) & bit:
+                given[name] = open(self.folder(attempt, local) / f"{name}.log", "ab")  # noqa: SIM115 (closed below)
+            elif hidden:
+                given[name] = subprocess.DEVNULL
+        return given, copied
+
+    def copy(self, source: Any, target: Any, name: str, local: int) -> None:
+        """Copy lines to a file, and show them after the role and local rank."""
+        console = getattr(sys, name).buffer if hasattr(getattr(sys, name), "buffer") else None
+        with source, target:
+            for line in source:
+                target.write(line)
+                target.flush()
+                if console is not None:
+                    console.write(f"[{self.role}{local}]:".encode() + line)
+                    console.flush()
+
+
+class Workers:
+    """The processes of one attempt on this machine."""
+
+    def __init__(
+        self, command: Sequence[str], environments: Sequence[dict[str, str]], logs: Logs, attempt: int
+    ) -> None:
+        self.processes: list[subprocess.Popen] = []
+        self._copying: list[threading.Thread] = []
+        self._words = tempfile.TemporaryDirectory(prefix="taeda_words_")
+        for local, environment in enumerate(environments):
+            given, copied = logs.open(attempt, local)
+            environment = {**environment, "TORCHELASTIC_ERROR_FILE": str(self._word(local))}
+            try:
+                self.processes.append(subprocess.Popen(command, env={**os.environ, **environment}, **given))
+            except OSError as error:
+                self.stop()
+                raise SystemExit(f"taeda.distributed.run: cannot start {command[0]}: {error}") from None
+            for stream in given.values():
+                if hasattr(stream, "close"):
+                    stream.close()  # the process has it
+            for name, target in copied:
+                arguments = (getattr(self.processes[-1], name), target, name, local)
+                self._copying.append(threading.Thread(target=logs.copy, args=arguments, daemon=True))
+                self._copying[-1].start()
+
+    def _word(self, local: int) -> Path:
+        """Where a process leaves word that it fails because another has ended."""
+        return Path(self._words.name) / f"{local}.json"
+
+    def failed(self) -> tuple[int, int] | None:
+        """The local rank and the code of one that has failed; rather one that did by itself than one that follows."""
+        codes = [(p.poll(), local) for local, p in enumerate(self.processes)]
+        wrong = sorted((self._word(local).exists(), code > 0, local, code) for code, local in codes if code)
+        return wrong[0][2:] if wrong else None
+
+    def running(self) -> bool:
+        """Whether one has not ended."""
+        return any(p.poll() is None for p in self.processes)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all have ended, but no longer than ``seconds``."""
+        end = time.monotonic() + seconds
+        while self.running() and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Ask all to end, and end those that do not."""
+        for p in self.processes:
+            if p.poll() is None:
+                p.terminate()
+        self.wait(_GRACE)
+        for p in self.processes:
+            if p.poll() is None:
+                p.kill()
+        for p in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                p.wait(5)
+        self.finish()
+
+    def finish(self) -> None:
+        """Wait until the outputs are copied."""
+        for thread in self._copying:
+            thread.join(2)
+        self._words.cleanup()

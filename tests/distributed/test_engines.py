@@ -1,0 +1,280 @@
+"""Every engine: random collectives against NumPy, processes that do not agree, and processes that are killed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from taeda.distributed.launched import mpi_is_installed
+
+HERE = Path(__file__).parent
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+mpi = pytest.mark.skipif(not mpi_is_installed() or MPIEXEC is None, reason="mpi4py or mpiexec is not installed")
+ENGINES = ["memory", "tcp", pytest.param("mpi", marks=mpi)]
+
+
+def environment(engine, **more):
+    root = {
+        f"{who}_ALLOW_RUN_AS_ROOT{what}": "1" for who in ("OMPI", "PRTE") for what in ("", "_CONFIRM")
+    }  # containers
+    several = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # more processes than processors
+    memory = {"TAEDA_DISTRIBUTED_SHARED_MEMORY": "0"} if engine == "tcp" else {}
+    return {**os.environ, "OMP_NUM_THREADS": "1", **root, **several, **memory, **more}
+
+
+def run(engine, world, *command, timeout=100, **more):
+    """A program in ``world`` processes, by the launcher: its exit code, its outputs, and the seconds it took."""
+    start = [sys.executable, "-m", "taeda.distributed.run", f"--nproc-per-node={world}"]
+    begin = time.monotonic()
+    done = subprocess.run(
+        [*start, *(["--mpi"] if engine == "mpi" else []), *map(str, command)],
+        env=environment(engine, **more), capture_output=True, text=True, timeout=timeout, cwd=HERE, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
+
+
+def backend(engine):
+    return "mpi" if engine == "mpi" else "gloo"
+
+
+def agree(engine, world, count, seed, timeout=100):
+    code, out, err, _ = run(
+        engine, world, HERE / "random_collectives.py", backend(engine), count, seed, timeout=timeout
+    )
+    assert code == 0 and out.count(f"{count} agree") == world, err[-3000:]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_collectives(engine):
+    agree(engine, 3, 200, 1)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("world", range(2, 9))
+def test_ten_thousand_collectives(engine, world):
+    for seed in range(10):
+        agree(engine, world, 1000, seed + 2, timeout=3600)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A file with code that begins with ``rank``, ``size`` and a group of the engine."""
+
+    def write(engine, code, timeout=60):
+        head = f"""
+import os, signal, sys, time
+from datetime import timedelta
+import taeda, taeda.distributed as dist
+x = taeda.ones(3)
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+dist.init_process_group("{backend(engine)}", timeout=timedelta(seconds={timeout}))
+rank, size = dist.get_rank(), dist.get_world_size()
+"""
+        path = tmp_path / "program.py"
+        path.write_text(head + code)
+        return path
+
+    return write
+
+
+DIFFER = [  # what rank 0 and rank 1 do, and what the error says of it
+    ("dist.all_reduce(x, group=g)", "dist.barrier(g)", ["all_reduce(float32[3], SUM)", "barrier()"]),
+    ("dist.all_reduce(x, group=g)", "dist.all_reduce(x[1:], group=g)", ["float32[3]", "float32[2]"]),
+    ("dist.broadcast(x, 0, g)", "dist.broadcast(x, 1, g); dist.barrier(g)", ["src=0", "src=1"]),
+    ("dist.all_gather([x, x], x, g, True).wait()", "dist.all_reduce(x.double(), group=g)", ["all_gather", "float64"]),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_does_not_agree_names_both_call_sites(engine, program):
+    code = ""
+    for one, other, _ in DIFFER:
+        code += f"g = dist.new_group()\ntry:\n    if rank == 0:\n        {one}\n    else:\n        {other}\n    dist.barrier(g)\n"
+        code += "except RuntimeError as error:\n    print(f'{error}\\n', end='')\ndist.barrier()\n"
+    path = program(engine, code, 20)
+    ended, out, err, seconds = run(engine, 2, path, TAEDA_DISTRIBUTED_DEBUG="1")
+    assert ended == 0 and seconds < 25, err
+    source = path.read_text().splitlines()
+    for i, (_, _, names) in enumerate(DIFFER):
+        first = [n for n, line in enumerate(source, 1) if line.startswith("    if rank == 0:")][i] + 1
+        lines = [line for line in out.splitlines() if f"{path}:{first}" in line and f"{path}:{first + 2}" in line]
+        assert len(lines) == 2 and all(name in line for name in names for line in lines), (i, out)
+
+
+BITS = """
+import hashlib
+taeda.manual_seed(rank)
+seen = hashlib.sha256()
+for n in (7, 5000, 200_001):
+    for dtype in (taeda.float32, taeda.float16, taeda.bfloat16, taeda.float64):
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.PRODUCT):
+            t = taeda.randn(n).to(dtype)
+            dist.all_reduce(t, op)
+            seen.update(t.view(taeda.uint8).numpy().tobytes())
+            part = taeda.empty(n // 3, dtype=dtype)
+            dist.reduce_scatter_tensor(part, t[: n // 3 * 3] * (rank + 0.1), op)
+            dist.broadcast(part, 1)
+            seen.update(part.view(taeda.uint8).numpy().tobytes())
+            if rank == 1: time.sleep(0.001 * (n % 3))
+print(f"bits {seen.hexdigest()}\\n", end="", flush=True)
+"""
+
+
+def test_bits_do_not_depend_on_timing_nor_on_how_they_travel(program):
+    path = program("memory", BITS)
+    found = []
+    for engine in ("memory", "memory", "tcp"):
+        code, out, err, _ = run(engine, 3, path)
+        assert code == 0, err
+        found += [line for line in out.splitlines() if line.startswith("bits")]
+    assert len(found) == 9 and len(set(found)) == 1
+
+
+def test_half_precision_is_added_up_in_float32(program):
+    path = program(
+        "memory", "y = taeda.tensor([2048.0, 1.0, 1.0][rank]).half()\ndist.all_reduce(y)\nassert y.item() == 2050"
+    )
+    for engine in ("memory", "tcp"):
+        assert run(engine, 3, path)[0] == 0
+
+
+@pytest.mark.parametrize("engine", ["memory", pytest.param("mpi", marks=mpi)])
+def test_the_example(engine):
+    code, out, err, _ = run(engine, 2, HERE.parents[1] / "examples" / "ddp.py", "--epochs", "20")
+    assert code == 0 and f"2 processes by {backend(engine)}: the parameters are equal" in out, err
+    assert float(re.search(r"epoch 20, loss ([\d.]+)", out)[1]) < 1e-3
+
+
+def test_sizes_of_all_to_all_that_differ(program):
+    path = program(
+        "memory", "dist.all_to_all([taeda.ones(2)] * 2, [taeda.ones(2), taeda.ones(2 + rank)][::1 - 2 * rank])"
+    )
+    code, _, err, _ = run("memory", 2, path)
+    assert code and "expected 2 elements from rank 1, which sends 3" in err
+
+
+PHASES = {
+    "first": "kill() if me else dist.all_reduce(x)",
+    "later": "dist.all_reduce(x)\nkill() if me else dist.barrier()",
+    "large": "y = taeda.ones(3_000_000)\nif me: signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+    "signal.signal(signal.SIGALRM, lambda *_: kill())\nwhile True: dist.all_reduce(y)",
+    "behind": "work = dist.all_reduce(x, async_op=True)\nif me: kill()\nwork.wait()\ndist.all_reduce(x)\ndist.barrier()",
+    "message": "kill() if me else dist.recv(x, VICTIM)",
+    "objects": "kill() if me else dist.all_gather_object([None] * size, {'a': rank})",
+    "group": "group = dist.new_group([0, 1, 2])\nkill() if me else dist.broadcast(x, VICTIM, group)",
+}
+
+
+@pytest.mark.parametrize(
+    "engine, phase, victim",
+    [
+        ("memory", "large", 1),
+        ("memory", "behind", 0),
+        ("tcp", "large", 2),
+        ("tcp", "message", 1),
+        pytest.param("mpi", "later", 1, marks=mpi),
+    ],
+)
+def test_a_process_that_is_killed_ends_the_others(engine, phase, victim, program):
+    path = program(engine, f"me = rank == {victim}\n" + PHASES[phase].replace("VICTIM", str(victim)))
+    code, _, err, seconds = run(engine, 3, path)
+    assert code and seconds < 10 + 5, (code, seconds)  # five to start
+    assert f"rank {victim}" in err and "was ended by signal SIGKILL (exit code 137)" in err and "on host" in err, err
+
+
+def test_a_forked_child_does_not_hide_that_its_parent_is_gone(program):
+    code = (
+        "dist.barrier()\nif rank == 1:\n    if os.fork() == 0: time.sleep(12); os._exit(0)\n    kill()\ndist.barrier()"
+    )
+    code = code.replace("time.sleep(12)", "os.close(1); os.close(2); time.sleep(12)")  # the test waits for its outputs
+    ended, _, err, seconds = run("memory", 2, program("memory", code))
+    assert ended == 137 and "rank 1 has ended" in err and seconds < 10
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("victim", range(3))
+def test_each_rank_killed_in_each_phase(engine, phase, victim, program):
+    test_a_process_that_is_killed_ends_the_others(engine, phase, victim, program)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_who_comes_too_late_is_named(engine, program):
+    path = program(engine, "if rank: time.sleep(9)\ndist.barrier(timeout=timedelta(seconds=1))")
+    code, _, err, _ = run(engine, 2, path, TAEDA_DISTRIBUTED_DEBUG="1")
+    line = next(line for line in err.splitlines() if "timed out" in line)
+    assert (
+        code and "barrier()" in line and "rank 0 timed out after 0:00:01 waiting for rank" in line and "1" in line[-60:]
+    )
+
+
+@mpi
+def test_mpi_by_its_own_launcher(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import taeda, taeda.distributed as dist\n"
+        "dist.init_process_group()\n"
+        "x = taeda.tensor([float('nan'), 1.0, 2.0 + dist.get_rank()])\n"
+        "dist.all_reduce(x, dist.ReduceOp.MAX)\n"
+        "work = dist.all_reduce(taeda.ones(2, dtype=taeda.bfloat16), async_op=True)\n"
+        "y = work.get_future().then(lambda f: f.value()[0].float().sum().item()).wait()\n"
+        "print(f'{dist.get_rank()} {dist.group.WORLD.name()} {x.tolist()} {y} {dist.get_node_local_rank()}\\n', end='')\n"
+    )
+    assert MPIEXEC is not None
+    command = [MPIEXEC, "-n", "2", sys.executable, "-u", str(path)]
+    how = {"env": environment("mpi"), "cwd": HERE, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(command, **how)
+    assert sorted(done.stdout.split("\n"))[-2:] == [f"{r} mpi [nan, 1.0, 3.0] 4.0 {r}" for r in (0, 1)], done.stderr
+    path.write_text(
+        "import taeda.distributed as dist\ndist.init_process_group()\nif dist.get_rank(): {}['a']\ndist.barrier()"
+    )
+    begin = time.monotonic()
+    done = subprocess.run(command, **how)
+    assert done.returncode and time.monotonic() - begin < 12
+    assert "rank 1 on host" in done.stderr and "KeyError: 'a'" in done.stderr
+
+
+def test_backends_that_are_not_there(monkeypatch):
+    import taeda.distributed as dist
+
+    monkeypatch.setattr("taeda.distributed.groups.mpi_is_installed", lambda: False)
+    assert not dist.is_mpi_available() and not dist.is_backend_available("mpi")
+    for name, what in (("nccl", "NCCL built in"), ("mpi", "mpi4py and an MPI library"), ("smoke", "SMOKE")):
+        with pytest.raises(RuntimeError, match=what):
+            dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
+    assert not dist.is_initialized()
+
+
+def test_variables_of_slurm(monkeypatch):
+    from taeda.distributed import launched
+
+    assert list(launched.hosts("gpu[01-03,7],b,c2-[1-2]x")) == [
+        "gpu01",
+        "gpu02",
+        "gpu03",
+        "gpu7",
+        "b",
+        "c2-1x",
+        "c2-2x",
+    ]
+    for name in [name for name in os.environ if name.startswith(("PMI", "OMPI", "MPI", "SLURM"))] + [
+        "RANK",
+        "LOCAL_RANK",
+    ]:
+        monkeypatch.delenv(name, raising=False)
+    given = {"PROCID": 3, "NTASKS": 8, "LOCALID": 1, "JOB_ID": 4711, "JOB_NODELIST": "n[09-10]", "STEP_ID": 2}
+    for name, value in given.items():
+        monkeypatch.setenv(f"SLURM_{name}", str(value))
+    assert [launched.variable(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR")] == ["3", "8", "n09"]
+    assert launched.local_rank() == 1 and 12_000 <= int(launched.variable("MASTER_PORT")) < 32_000
+    monkeypatch.setenv("MASTER_ADDR", "other")
+    assert launched.variable("MASTER_ADDR") == "other" and launched.by_slurm() and not launched.by_mpi()
