@@ -1,0 +1,212 @@
+"""Ops whose work on parts is not said by letters: indexing, dropout, a cut vocabulary, an optimiser's step, norms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import taeda
+from taeda import Tensor
+from taeda.ops.table import OPS
+from taeda.utils._pytree import tree_map
+
+from . import dispatch
+from .dispatch import COMPOSITES, OWN, _call, _refuse_copy, part_of
+from .dtensor import DTensor, wrap
+from .layout import Layout, chunk, replicated, without_partial
+from .moves import redistribute
+from .placement_types import Partial, Replicate
+
+
+def own(*names: str) -> Callable:
+    """Decorator: what the ops called ``names`` do."""
+    return lambda function: OWN.update(dict.fromkeys(names, function)) or function
+
+
+def composite(*names: str) -> Callable:
+    """Decorator: the same of composites and methods."""
+    return lambda function: COMPOSITES.update(dict.fromkeys(names, function)) or function
+
+
+# ---- indexing -----------------------------------------------------------------------------------------------------------
+
+
+def _is_basic(index: Any) -> bool:
+    items = index if isinstance(index, tuple) else (index,)
+    return all(x is None or x is ... or isinstance(x, slice) or type(x) is int for x in items)
+
+
+def _whole(x: Any) -> Any:
+    return x._as(replicated(x.device_mesh))._local if isinstance(x, DTensor) else x
+
+
+@composite("__getitem__")
+def _getitem(func: Any, input: Any, index: Any) -> Any:
+    if _is_basic(index) and isinstance(input, DTensor):
+        return OPS["basic_index"](input, index)
+    mesh = next(x.device_mesh for x in (input, *_flat(index)) if isinstance(x, DTensor))
+    made = _whole(input)[tree_map(_whole, index)]
+    return wrap(made, Layout(mesh, replicated(mesh), tuple(made.shape)))
+
+
+def _flat(index: Any) -> tuple:
+    return index if isinstance(index, tuple) else (index,)
+
+
+@composite("__setitem__")
+def _setitem(func: Any, input: Any, index: Any, value: Any) -> None:
+    if not isinstance(input, DTensor):
+        raise RuntimeError("a plain tensor cannot be changed in place to a DTensor; use full_tensor()")
+    if _is_basic(index):
+        view = OPS["basic_index"](input, index)
+        if not view._copied:
+            if isinstance(value, Tensor):
+                view.copy_(value)
+            else:
+                view.fill_(value)
+            return
+    _refuse_copy("__setitem__", input)
+    whole = _whole(input)
+    whole = whole if whole is input._local else whole.clone()
+    whole[tree_map(_whole, index)] = _whole(value)
+    if whole is not input._local:
+        mesh = input.device_mesh
+        layout = Layout(mesh, replicated(mesh), tuple(whole.shape))
+        input._local.copy_(redistribute(whole, layout, input.placements))
+
+
+@composite("T", "mT")
+def _transposed(func: Any, input: Any, *args: Any) -> Any:
+    return input.transpose(-2, -1) if input.dim() > 1 else input
+
+
+@composite("H", "mH", "real", "imag", "untyped_storage", "storage", "data_ptr")
+def _refused(func: Any, input: Any, *args: Any) -> Any:
+    name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
+    raise NotImplementedError(f"{name}: not of a DTensor; use to_local() or full_tensor()")
+
+
+@composite("equal")
+def _equal(func: Any, input: Any, other: Any) -> bool:
+    return taeda.equal(_whole(input), _whole(other))
+
+
+# ---- layers -------------------------------------------------------------------------------------------------------------
+
+
+@own("_dropout")
+def _dropout(op: Any, values: dict[str, Any]) -> Any:
+    """The mask of the whole is drawn at every process, of which each keeps its part."""
+    x = values["input"]
+    x = x._as(without_partial(x.placements))
+    kept = _call(op, {**values, "input": taeda.ones(tuple(x.shape), dtype=x.dtype)})[0]
+    whole = Layout(x.device_mesh, replicated(x.device_mesh), tuple(x.shape))
+    mask = redistribute(kept, whole, x.placements)
+    return x._with(x._local * mask), x._with(mask)
+
+
+@own("embedding")
+def _embedding(op: Any, values: dict[str, Any]) -> Any:
+    """Rows of a table that is cut along its rows: each process looks up those that it has, and the sum is partial."""
+    weight, indices = values["weight"], values["indices"]
+    if not isinstance(weight, DTensor) or not any(p.is_shard(0) for p in weight.placements):
+        return NotImplemented
+    mesh = weight.device_mesh
+    cuts = [j for j, p in enumerate(weight.placements) if p.is_shard(0)]
+    layout = dispatch.layout_of(indices, mesh)
+    free = layout.placements[cuts[0]].is_replicate() and all(p.is_replicate() for p in weight.placements[1:])
+    if mesh.ndim > 1 or len(cuts) > 1 or not free or values["scale_grad_by_freq"] or values["sparse"]:
+        return NotImplemented
+    start, length = chunk(weight.shape[0], mesh.size(), mesh.get_local_rank())
+    here = part_of(indices) - start
+    outside = (here < 0) | (here >= length)
+    if length:
+        padding = values["padding_idx"]
+        padding = -1 if padding is None or padding < 0 else padding - start  # a negative one is none
+        padding = padding if 0 <= padding < length else None
+        found = taeda.nn.functional.embedding(here.masked_fill(outside, 0), weight._local, padding)
+    else:
+        found = weight._local.new_zeros((*here.shape, weight.shape[1])) + weight._local.sum()
+    found = found.masked_fill(outside.unsqueeze(-1), 0.0)
+    return wrap(found, Layout(mesh, (Partial(),), (*indices.shape, weight.shape[1])))
+
+
+@composite("cross_entropy", "nll_loss")
+def _class_loss(
+    func: Any, input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+    reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """The mean of a batch that is cut: the sum over the number of targets that count."""
+    plain = weight is None and size_average is None and reduce is None and not label_smoothing
+    cut = isinstance(input, DTensor) and input.dim() > 1 and any(p.is_shard(0) for p in input.placements)
+    if not (plain and cut and reduction in ("mean", "sum")) or target.is_floating_point():
+        return NotImplemented
+    places = tuple(p if p.is_shard(0) else Replicate() for p in input.placements)
+    x = input._as(places)
+    layout = dispatch.layout_of(target, x.device_mesh)
+    classes = redistribute(part_of(target), layout, places)
+    total = taeda.nn.functional.nll_loss if func.__name__ == "nll_loss" else taeda.nn.functional.cross_entropy
+    part = total(x._local, classes, ignore_index=ignore_index, reduction="sum")
+    terms = tuple(Partial() if p.is_shard() else p for p in places)
+    result = wrap(part, Layout(x.device_mesh, terms, ()))
+    if reduction == "sum":
+        return result
+    counted = wrap((classes != ignore_index).sum(), Layout(x.device_mesh, terms, ()))
+    return result / counted.full_tensor()
+
+
+# ---- many tensors at once -----------------------------------------------------------------------------------------------
+
+
+@own("total_norm")
+def _total_norm(op: Any, values: dict[str, Any]) -> Any:
+    """The norm of all elements: powers of the parts are added up over the processes that have other parts."""
+    order, norms = float(values["order"]), []
+    mesh = next(x.device_mesh for x in values["tensors"] if isinstance(x, DTensor))
+    for x in values["tensors"]:
+        if not isinstance(x, DTensor):
+            norms.append(taeda.linalg.vector_norm(x, order))
+            continue
+        x = x._as(without_partial(x.placements))
+        norm = taeda.linalg.vector_norm(x._local, order) if x._local.numel() or abs(order) != math.inf else None
+        norms.append(_over_parts(norm if norm is not None else x._local.new_zeros(()), x, order))
+    total = taeda.linalg.vector_norm(taeda.stack([n.to(norms[0].dtype) for n in norms]), order)
+    return wrap(total, Layout(mesh, replicated(mesh), ()))
+
+
+def _over_parts(norm: Tensor, x: DTensor, order: float) -> Tensor:
+    infinite = abs(order) == math.inf
+    kind = ("max" if order > 0 else "min") if infinite else "sum"
+    terms = tuple(Partial(kind) if p.is_shard() else Replicate() for p in x.placements)
+    power = norm if infinite else (norm != 0).to(norm.dtype) if order == 0 else norm**order
+    whole = redistribute(power, Layout(x.device_mesh, terms, ()), replicated(x.device_mesh))
+    return whole if infinite or order == 0 else whole ** (1.0 / order)
+
+
+@own("change_all")
+def _change_all(op: Any, values: dict[str, Any]) -> None:
+    """Each element by itself: the parts."""
+    tensors, others, number = values["tensors"], values["others"], values["number"]
+    if others is not None:
+        others = [
+            part_of(o._as(t.placements) if isinstance(o, DTensor) else o)
+            for t, o in zip(tensors, others, strict=True)
+        ]  # fmt: skip
+    number = number.full_tensor() if isinstance(number, DTensor) else number
+    op([part_of(t) for t in tensors], values["how"], number, others)
+
+
+@own("update_all")
+def _update_all(op: Any, values: dict[str, Any]) -> None:
+    """A step of an optimiser whose rule is of each element by itself: of the parts."""
+
+    def alike(x: Any, p: Any) -> Any:
+        return part_of(x._as(p.placements) if isinstance(x, DTensor) else x)
+
+    params = values["params"]
+    grads = [alike(g, p) for g, p in zip(values["grads"], params, strict=True)]
+    states = [[alike(s, p) for s in own] for own, p in zip(values["states"], params, strict=True)]
+    op([part_of(p) for p in params], grads, states, values["scalars"], values["rule"])
+
+
