@@ -8,6 +8,7 @@ partial. An op without a rule runs on whole tensors.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -299,7 +300,15 @@ def _attention(call: Call) -> Any:
             i + offset if i + offset < q.dim() - 2 and n == q.shape[i + offset] else None
             for i, n in enumerate(mask.shape)
         )
-    return Dims(inputs, (*heads, ...))
+    return Dims(inputs, (*heads, ...), run=functools.partial(_attention_of_part, call.op))
+
+
+def _attention_of_part(op: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, causal: bool, scale: Any) -> Any:
+    if query.numel() and key.numel():
+        return op(query, key, value, mask, causal, scale)
+    attention = taeda.nn.functional.scaled_dot_product_attention  # a part may be empty, which the op does not take
+    made = attention(query, key, value, mask, is_causal=causal, scale=scale)
+    return made, made.new_empty(made.shape[:-1])
 
 
 @rule("_convolution", "conv1d", "conv2d", "conv3d")
