@@ -1,7 +1,7 @@
 """``taeda.distributed.tensor``: tensors of which each process has a part."""
 
 from ..device_mesh import DeviceMesh, init_device_mesh
-from . import dispatch, special
+from . import dispatch, losses, special
 from .creation import empty, full, ones, rand, randn, zeros
 from .dtensor import DTensor, distribute_module, distribute_tensor
 from .placement_types import Partial, Placement, Replicate, Shard

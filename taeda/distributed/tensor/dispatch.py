@@ -29,6 +29,8 @@ from .rules import Call, Dims, Key
 
 #: What an op does by name, in place of a rule: ``function(op, values)``.
 OWN: dict[str, Callable] = {}
+#: Of these, ops over many tensors, each by itself: plain ones may be among them.
+LISTS = frozenset(("change_all", "total_norm", "update_all"))
 #: The same of composites and methods: ``function(func, *args, **kwargs)``.
 COMPOSITES: dict[str, Callable] = {}
 
@@ -81,6 +83,8 @@ def _check_mixed(name: str, values: Any) -> None:
 def run_op(op: Op, args: tuple, kwargs: dict) -> Any:
     """An op of the table."""
     values = _bind(op, args, kwargs)
+    if op.name in LISTS:
+        return OWN[op.name](op, values)
     _check_mixed(op.name, list(values.values()))
     if op.name in OWN:
         made = OWN[op.name](op, values)

@@ -229,7 +229,9 @@ class DTensor(OfParts):
         places = check_placements(self.device_mesh, placements, self.dim())
         for old, new in zip(self.placements, places, strict=True):
             if isinstance(new, Partial) and old != new:
-                raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
+                raise RuntimeError(
+                    "Can not redistribute to Partial, redistributing to Partial is for internal use only!"
+                )
         return self._as(places)
 
     def _as(self, places: tuple[Placement, ...]) -> DTensor:
@@ -278,9 +280,7 @@ class DTensor(OfParts):
         return iter(self.unbind(0))
 
     def __repr__(self, **kwargs: Any) -> str:
-        return (
-            f"DTensor(local_tensor={self._local!r}, device_mesh={self.device_mesh!r}, placements={self.placements})"
-        )
+        return f"DTensor(local_tensor={self._local!r}, device_mesh={self.device_mesh!r}, placements={self.placements})"
 
     __str__ = __repr__
 
@@ -291,7 +291,9 @@ class DTensor(OfParts):
         if id(self) in memo:
             return memo[id(self)]
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user support the deepcopy protocol at the moment")
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
+            )
         made = self._with(self._local.detach().clone()).requires_grad_(self.requires_grad)
         if getattr(self, "_is_param", False):
             made._is_param = True

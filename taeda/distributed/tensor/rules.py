@@ -29,7 +29,9 @@ class Dims:
 
     inputs: dict[Key, Letters]
     output: Letters  #: of each result; one that ends with ... goes on with dimensions that are whole
-    terms: list[set[Key]] = field(default_factory=list)  #: sets of arguments: the op of sums of these is the sum of the ops
+    terms: list[set[Key]] = field(
+        default_factory=list
+    )  #: sets of arguments: the op of sums of these is the sum of the ops
     added: tuple[str, ...] = ()  #: parameters that are added to the result
     run: Callable | None = None  #: runs on the parts in the op's place, with the arguments by name
 
@@ -112,7 +114,7 @@ def _pointwise(call: Call) -> Dims:
         terms = [keys] if len(keys) == 2 or name == "copy" else []
     elif name in ("mul", "multiply", "true_divide", "mul_conj", "div_conj"):
         terms = [{("input", 0)}] + ([{("other", 0)}] if name in ("mul", "multiply") else [])
-    elif len(keys) == 1 and (call.op.traits.get("additive") or name == "to_dtype" and _stays_linear(call)):
+    elif len(keys) == 1 and (call.op.traits.get("additive") or (name == "to_dtype" and _stays_linear(call))):
         terms = [keys]
     return Dims(inputs, output, [t & keys for t in terms])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -132,56 +133,42 @@ def _embedding(op: Any, values: dict[str, Any]) -> Any:
     return wrap(found, Layout(mesh, (Partial(),), (*indices.shape, weight.shape[1])))
 
 
-@composite("cross_entropy", "nll_loss")
-def _class_loss(
-    func: Any, input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-    reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
-) -> Any:  # fmt: skip
-    """The mean of a batch that is cut: the sum over the number of targets that count."""
-    plain = weight is None and size_average is None and reduce is None and not label_smoothing
-    cut = isinstance(input, DTensor) and input.dim() > 1 and any(p.is_shard(0) for p in input.placements)
-    if not (plain and cut and reduction in ("mean", "sum")) or target.is_floating_point():
-        return NotImplemented
-    places = tuple(p if p.is_shard(0) else Replicate() for p in input.placements)
-    x = input._as(places)
-    layout = dispatch.layout_of(target, x.device_mesh)
-    classes = redistribute(part_of(target), layout, places)
-    total = taeda.nn.functional.nll_loss if func.__name__ == "nll_loss" else taeda.nn.functional.cross_entropy
-    part = total(x._local, classes, ignore_index=ignore_index, reduction="sum")
-    terms = tuple(Partial() if p.is_shard() else p for p in places)
-    result = wrap(part, Layout(x.device_mesh, terms, ()))
-    if reduction == "sum":
-        return result
-    counted = wrap((classes != ignore_index).sum(), Layout(x.device_mesh, terms, ()))
-    return result / counted.full_tensor()
-
-
 # ---- many tensors at once -----------------------------------------------------------------------------------------------
 
 
 @own("total_norm")
 def _total_norm(op: Any, values: dict[str, Any]) -> Any:
-    """The norm of all elements: powers of the parts are added up over the processes that have other parts."""
-    order, norms = float(values["order"]), []
+    """The norm of all elements: powers of the parts are added up over the processes that have other parts, those of tensors
+    that lie alike together."""
+    order = float(values["order"])
     mesh = next(x.device_mesh for x in values["tensors"] if isinstance(x, DTensor))
+    norms, alike = [], defaultdict(list)
     for x in values["tensors"]:
-        if not isinstance(x, DTensor):
+        if isinstance(x, DTensor):
+            x = x._as(without_partial(x.placements))
+            kinds = tuple(p.is_shard() for p in x.placements)
+            alike[x.device_mesh, kinds].append(_norm_of_part(x._local, order))
+        else:
             norms.append(taeda.linalg.vector_norm(x, order))
-            continue
-        x = x._as(without_partial(x.placements))
-        norm = taeda.linalg.vector_norm(x._local, order) if x._local.numel() or abs(order) != math.inf else None
-        norms.append(_over_parts(norm if norm is not None else x._local.new_zeros(()), x, order))
+    for (own_mesh, cut), parts in alike.items():
+        norms += _over_processes(taeda.stack([p.to(parts[0].dtype) for p in parts]), own_mesh, cut, order).unbind()
     total = taeda.linalg.vector_norm(taeda.stack([n.to(norms[0].dtype) for n in norms]), order)
     return wrap(total, Layout(mesh, replicated(mesh), ()))
 
 
-def _over_parts(norm: Tensor, x: DTensor, order: float) -> Tensor:
-    infinite = abs(order) == math.inf
-    kind = ("max" if order > 0 else "min") if infinite else "sum"
-    terms = tuple(Partial(kind) if p.is_shard() else Replicate() for p in x.placements)
-    power = norm if infinite else (norm != 0).to(norm.dtype) if order == 0 else norm**order
-    whole = redistribute(power, Layout(x.device_mesh, terms, ()), replicated(x.device_mesh))
-    return whole if infinite or order == 0 else whole ** (1.0 / order)
+def _norm_of_part(part: Tensor, order: float) -> Tensor:
+    if not part.numel() and math.isinf(order):
+        return part.new_full((), 0.0 if order > 0 else math.inf)
+    return taeda.linalg.vector_norm(part, order)
+
+
+def _over_processes(norms: Tensor, mesh: Any, cut: tuple[bool, ...], order: float) -> Tensor:
+    plain = math.isinf(order) or order == 0
+    kind = "sum" if not math.isinf(order) else "max" if order > 0 else "min"
+    terms = tuple(Partial(kind) if c else Replicate() for c in cut)
+    layout = Layout(mesh, terms, tuple(norms.shape))
+    whole = redistribute(norms if plain else norms**order, layout, replicated(mesh))
+    return whole if plain else whole ** (1.0 / order)
 
 
 @own("change_all")
@@ -208,5 +195,3 @@ def _update_all(op: Any, values: dict[str, Any]) -> None:
     grads = [alike(g, p) for g, p in zip(values["grads"], params, strict=True)]
     states = [[alike(s, p) for s in own] for own, p in zip(values["states"], params, strict=True)]
     op([part_of(p) for p in params], grads, states, values["scalars"], values["rule"])
-
-
