@@ -184,6 +184,7 @@ class ProcessGroup:
 def _work(tasks: queue.SimpleQueue) -> None:
     while (task := tasks.get()) is not None:
         task()
+        del task  # and what it holds
 
 
 class _World:
