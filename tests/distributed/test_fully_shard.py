@@ -151,3 +151,43 @@ def test_a_dropped_parameter_is_not_read():
     """
     done = launch(HEAD + code.replace("\n    ", "\n"), 2)
     assert all("True" in out for out, _, _ in done)
+
+
+def test_the_class():
+    code = """
+    import functools
+    from taeda.distributed.fsdp import FullStateDictConfig, FullyShardedDataParallel as FSDP, MixedPrecision, ShardingStrategy
+    from taeda.distributed.fsdp import StateDictType
+    from taeda.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
+    from tests.distributed.gpt import Block
+    by_size = functools.partial(size_based_auto_wrap_policy, min_num_params=20000)
+    for strategy, policy in ((None, ModuleWrapPolicy({Block})), (ShardingStrategy.SHARD_GRAD_OP, by_size),
+                             (ShardingStrategy.NO_SHARD, None)):
+        taeda.manual_seed(1 + rank)
+        model = FSDP(GPT(2), sharding_strategy=strategy, auto_wrap_policy=policy, sync_module_states=True)
+        close(expected, train(model, n, rank, rows=12, mean=mean))
+    taeda.manual_seed(1)
+    model = FSDP(GPT(2), auto_wrap_policy=ModuleWrapPolicy({Block}))
+    assert len(FSDP.fsdp_modules(model)) == 3 and isinstance(model.blocks[0], FSDP)
+    train(model, n, rank, rows=12)
+    state = model.state_dict()
+    assert list(state) == list(one.state_dict()) and not any(isinstance(v, DTensor) for v in state.values())
+    assert all(taeda.allclose(v, w, atol=1e-4) for (k, v), w in zip(state.items(), one.state_dict().values()) if "k.bias" not in k)
+    with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        assert all(isinstance(v, DTensor) for v in model.state_dict().values())
+    with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, FullStateDictConfig(rank0_only=True)):
+        assert len(model.state_dict()) == (0 if rank else len(state))
+    fresh = FSDP(GPT(2), auto_wrap_policy=ModuleWrapPolicy({Block}))
+    fresh.load_state_dict(state)
+    assert all(v.equal(w) for v, w in zip(fresh.state_dict().values(), state.values()))
+    with FSDP.summon_full_params(fresh):
+        fresh.module.head.weight.data.fill_(3.0)
+    assert fresh.state_dict()["head.weight"].eq(3).all()
+    batch = batches(1, 12)[0].chunk(n)[rank]
+    with model.no_sync():
+        loss_of(model, batch).backward()
+    assert model.module.head.weight.grad is None
+    loss_of(model, batch).backward()
+    assert model.clip_grad_norm_(0.5) > 0.5
+    """
+    outputs(HEAD + code.replace("\n    ", "\n"), 2)

@@ -31,10 +31,13 @@ class ShardedParameter:
         dtype: of the gathered whole, the parameter's by default.
     """
 
-    def __init__(self, parameter: Any, places: list[tuple[Module, str]], mesh: DeviceMesh, dim: int, dtype: Any) -> None:
+    def __init__(
+        self, parameter: Any, places: list[tuple[Module, str]], mesh: DeviceMesh, dim: int, dtype: Any
+    ) -> None:
         self.places = places
         self.dim = dim
         self.n = mesh.size(mesh.ndim - 1)
+        self.place = mesh.ndim - 1  # of the mesh dimension that cuts
         self.inner: Layout | None = parameter._layout if isinstance(parameter, DTensor) else None
         whole = (parameter._local if self.inner is not None else parameter).detach()
         self.shape = tuple(whole.shape)
@@ -98,6 +101,14 @@ class ShardedParameter:
             local.grad = part.clone()
         else:
             local.grad.add_(part)
+
+    def write_back(self) -> None:
+        """Let the part be what the whole is."""
+        rank = self.sharded._layout.mesh.get_coordinate()
+        assert rank is not None
+        start, length = chunk(self.shape[self.dim], self.n, rank[self.place])
+        with taeda.no_grad():
+            self.sharded._local.copy_(self.leaf.detach().narrow(self.dim, start, length))
 
     def show(self, whole: bool) -> None:
         """Let the modules hold the whole, or the part."""

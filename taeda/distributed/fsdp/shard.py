@@ -133,7 +133,9 @@ def fully_shard(
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give the mesh of data parallelism")
     if type(reshard_after_forward) is int:
-        raise NotImplementedError("fully_shard: reshard_after_forward as a number of processes is not there; give a bool")
+        raise NotImplementedError(
+            "fully_shard: reshard_after_forward as a number of processes is not there; give a bool"
+        )
     mesh = mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),))
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
@@ -164,7 +166,9 @@ def _dim(choose: Callable | None, p: Any) -> int:
     if not isinstance(place, Shard):
         raise ValueError(f"shard_placement_fn: expected a Shard or None, got {place!r}")
     if p.dim() == 0:
-        raise ValueError("fully_shard doesn't support scalar parameters. Change it to a 1D tensor with numel equal to 1.")
+        raise ValueError(
+            "fully_shard doesn't support scalar parameters. Change it to a 1D tensor with numel equal to 1."
+        )
     return place.dim % p.dim()
 
 

@@ -172,8 +172,8 @@ class _AtTheEnd(Function):
 
 def states_of(module: Module) -> list[State]:
     """The states of ``module`` and of what is in it."""
-    found = [getattr(m, "_fsdp_state", None) for m in module.modules()]
-    return [state for state in found if state is not None]
+    found = [vars(m).get("_fsdp_state") for m in module.modules()]
+    return list(dict.fromkeys(state for state in found if state is not None))
 
 
 def _cast(values: Any, dtype: Any) -> Any:
