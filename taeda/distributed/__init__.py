@@ -8,6 +8,7 @@ programs written for many run as they are.
 
 # ruff: noqa: I001 - lists of names are paragraphs
 
+import importlib
 from typing import Any
 
 from .collectives import (
@@ -36,9 +37,14 @@ reduce_op = ReduceOp
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 
-def __getattr__(name: str) -> Any:
-    if name != "DistributedDataParallel":
-        raise AttributeError(f"module 'taeda.distributed' has no attribute '{name}'", name=name)
-    from .data_parallel import DistributedDataParallel
+#: Where names are that load modules (layers, optimisers) which not every program with several processes needs.
+_LAZY = {"DistributedDataParallel": "data_parallel", "GradBucket": "data_parallel"}
+_PACKAGES = ("algorithms", "checkpoint", "fsdp", "nn", "optim", "tensor")
 
-    return DistributedDataParallel
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'taeda.distributed' has no attribute '{name}'", name=name)

@@ -184,6 +184,7 @@ def test_the_class():
         fresh.module.head.weight.data.fill_(3.0)
     assert fresh.state_dict()["head.weight"].eq(3).all()
     batch = batches(1, 12)[0].chunk(n)[rank]
+    model.zero_grad()
     with model.no_sync():
         loss_of(model, batch).backward()
     assert model.module.head.weight.grad is None
