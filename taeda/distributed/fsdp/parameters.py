@@ -53,8 +53,9 @@ class ShardedParameter:
             if not name.startswith("_"):
                 setattr(self.sharded, name, value)  # what a program has marked it with
         self.leaf = Parameter(_nothing(self.shape, self.dtype), requires_grad=self.trained)
-        self.whole: Any = self.leaf if self.inner is None else Parameter(wrap(self.leaf.detach(), self.inner))
+        self.whole: Any = self.leaf
         if self.inner is not None:
+            self.whole = Parameter(wrap(self.leaf.detach(), self.inner))
             self.whole._local = self.leaf
             self.whole.requires_grad_(self.trained)
 

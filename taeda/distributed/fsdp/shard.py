@@ -154,7 +154,7 @@ def fully_shard(
         p.show(False)
     unit = Unit(parameters, mesh, policy)
     for m in modules:
-        m._fsdp_state = State(m, unit, reshard_after_forward)
+        m._fsdp_state = State(m, unit, None if reshard_after_forward is None else bool(reshard_after_forward))
         m.__class__ = _class_for(type(m))
     return module
 

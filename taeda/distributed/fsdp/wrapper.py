@@ -91,7 +91,7 @@ class FullyShardedDataParallel(Module):
             return getattr(super().__getattr__("_fsdp_wrapped_module"), name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.module[key]  # type: ignore[index]
+        return self.module[key]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """``module(*args, **kwargs)``."""

@@ -127,20 +127,22 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` gave: of its state, that of this process's parameters."""
-        rank, inner = self.process_group.rank(), {"state": {}, "param_groups": []}
+        rank = self.process_group.rank()
+        state: dict[int, Any] = {}
+        groups: list[dict[str, Any]] = []
         numbers = self._numbers()
         owned = {p: i for i, p in enumerate(p for group in self.optim.param_groups for p in group["params"])}
         for p, i in owned.items():
             if numbers[p] in state_dict["state"]:
-                inner["state"][i] = state_dict["state"][numbers[p]]  # type: ignore[index,call-overload]
+                state[i] = state_dict["state"][numbers[p]]
         for outer, own, saved in zip(
             self.param_groups, self.optim.param_groups, state_dict["param_groups"], strict=True
         ):
             options = {k: v for k, v in saved.items() if k != "params"}
             outer.update(options)
-            inner["param_groups"].append({**options, "params": [owned[p] for p in own["params"]]})  # type: ignore[attr-defined]
+            groups.append({**options, "params": [owned[p] for p in own["params"]]})
         assert all(self._owners[p] == rank for p in owned)
-        self.optim.load_state_dict(inner)
+        self.optim.load_state_dict({"state": state, "param_groups": groups})
 
     # ---- joining
     def join_hook(self, **kwargs: Any) -> JoinHook:

@@ -342,7 +342,7 @@ def _copy_from_first(local: Tensor, mesh: DeviceMesh, places: Sequence[Placement
 def distribute_tensor(
     tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
     src_data_rank: int | None = 0,
-) -> DTensor:  # fmt: skip
+) -> Any:  # fmt: skip
     """A DTensor of the values of ``tensor``, as a leaf; they are those of the first process of each line of the mesh.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -22,12 +23,17 @@ from .placement_types import Partial, Replicate
 
 def own(*names: str) -> Callable:
     """Decorator: what the ops called ``names`` do."""
-    return lambda function: OWN.update(dict.fromkeys(names, function)) or function
+    return functools.partial(_declare, OWN, names)
 
 
 def composite(*names: str) -> Callable:
     """Decorator: the same of composites and methods."""
-    return lambda function: COMPOSITES.update(dict.fromkeys(names, function)) or function
+    return functools.partial(_declare, COMPOSITES, names)
+
+
+def _declare(table: dict[str, Callable], names: tuple[str, ...], function: Callable) -> Callable:
+    table.update(dict.fromkeys(names, function))
+    return function
 
 
 # ---- indexing -----------------------------------------------------------------------------------------------------------

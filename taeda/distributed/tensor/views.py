@@ -52,7 +52,8 @@ def rule(call: Call, repeat: Any) -> tuple[Dims, list[tuple[int, ...]]] | None:
 
 def _probe(x: Tensor, contiguous: bool) -> tuple[Tensor, list[int]]:
     """A tensor without values of the sizes of ``x``, and its strides, of which no two are alike."""
-    steps, step = [], 1
+    steps: list[int] = []
+    step = 1
     for n in reversed(x.shape):
         steps.insert(0, step)
         step *= max(n, 1) if contiguous else n + 2
@@ -66,7 +67,7 @@ def _resized(name: str, shape: tuple[int, ...], scales: dict[int, tuple[int, int
         sizes = list(shape)
         for j, (i, a, b) in scales.items():
             sizes[j] = input.shape[i] * a // b
-        return {"view_": Tensor.view, "reshape": Tensor.reshape, "expand": Tensor.expand}[name](input, sizes)
+        return getattr(input, name.rstrip("_"))(sizes)
 
     return run
 

@@ -78,7 +78,8 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
         error = state.error_dict.setdefault(index, taeda.zeros_like(buffer))
         buffer += error
         whole = buffer.clone()
-    matrices, rest = [], []
+    matrices: list[Tensor] = []
+    rest: list[Tensor] = []
     for g in bucket.gradients():
         matrix = g.reshape(g.shape[0], -1) if g.dim() > 1 else g
         fits = matrix.dim() == 2 and _shrinks(matrix, state)
