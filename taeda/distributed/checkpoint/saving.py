@@ -19,6 +19,7 @@ from ..tensor.layout import without_partial
 from .filesystem import FileSystemReader, FileSystemWriter, StorageReader, StorageWriter
 from .flatten import assign, flat_name, leaves
 from .metadata import CheckpointException, Chunk, Metadata, TensorStorageMetadata
+from .stateful import Stateful
 
 __all__ = ["async_save", "load", "load_state_dict", "save", "save_state_dict"]
 
@@ -57,11 +58,7 @@ class _Processes:
 
 def _plain_state(state: dict[str, Any]) -> dict[str, Any]:
     """Objects with a ``state_dict`` method are saved by it."""
-    return {k: v.state_dict() if _is_stateful(v) else v for k, v in state.items()}
-
-
-def _is_stateful(value: Any) -> bool:
-    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+    return {k: v.state_dict() if isinstance(v, Stateful) else v for k, v in state.items()}
 
 
 def _part(x: Tensor) -> tuple[tuple, tuple, tuple, Tensor]:
@@ -264,7 +261,7 @@ def load(
             else:
                 assign(plain, path, _whole(name, metadata, storage_reader))
     for key, value in state_dict.items():
-        if _is_stateful(value):
+        if isinstance(value, Stateful):
             value.load_state_dict(plain[key])
         else:
             state_dict[key] = plain[key]
