@@ -39,7 +39,7 @@ all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatte
 
 #: Where names are that load modules (layers, optimisers) which not every program with several processes needs.
 _LAZY = {"DistributedDataParallel": "data_parallel", "GradBucket": "data_parallel"}
-_PACKAGES = ("algorithms", "checkpoint", "fsdp", "nn", "optim", "tensor")
+_PACKAGES = ("algorithms", "checkpoint", "fsdp", "nn", "optim", "pipelining", "tensor")
 
 
 def __getattr__(name: str) -> Any:

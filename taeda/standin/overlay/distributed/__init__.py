@@ -49,7 +49,7 @@ _PARTS = {
     "launcher": "",
     "launcher.api": "LaunchConfig elastic_launch",
     "optim": "DistributedOptimizer PostLocalSGDOptimizer",
-    "pipelining": "PipelineStage ScheduleGPipe SplitPoint pipeline",
+    "pipelining": "ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble SplitPoint pipeline",
     "pipelining.microbatch": "TensorChunkSpec",
     "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
     "tensor.experimental": "context_parallel local_map",
