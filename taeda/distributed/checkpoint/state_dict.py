@@ -10,6 +10,7 @@ import taeda
 from taeda import Tensor
 from taeda.nn import Module
 from taeda.optim import Optimizer
+from taeda.utils._pytree import tree_map
 
 from ..collectives import broadcast
 from ..data_parallel import DistributedDataParallel
@@ -192,8 +193,6 @@ def _like(value: Any, own: Any) -> Any:
 
 def _from_rank0(state: dict[str, Any]) -> dict[str, Any]:
     """The state dict of rank 0, at all processes: its form as objects, its tensors as they are."""
-    from taeda.utils._pytree import tree_map
-
     tensors: list[Tensor] = []
 
     def note(x: Any) -> Any:

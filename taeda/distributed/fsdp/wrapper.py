@@ -13,7 +13,7 @@ from taeda.nn import Module
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..groups import get_rank, get_world_size
-from ..tensor.dtensor import DTensor
+from ..tensor.dtensor import DTensor, implicit_replication
 from .api import CPUOffload, MixedPrecision, ShardingStrategy, StateDictConfig, StateDictType
 from .policies import MixedPrecisionPolicy
 from .shard import FSDPModule, fully_shard
@@ -196,8 +196,6 @@ class FullyShardedDataParallel(Module):
         """
         if assign:
             raise NotImplementedError("FullyShardedDataParallel.load_state_dict: assign is not there")
-        from ..tensor.dtensor import implicit_replication
-
         own = Module.state_dict(self)
         state = {name: state_dict[bare] for name in own if (bare := name.replace(_PREFIX, "")) in state_dict}
         known = {name.replace(_PREFIX, "") for name in own}

@@ -12,6 +12,7 @@ from taeda import Tensor
 from taeda._core import strided_view
 from taeda.ops.parts import OfParts
 
+from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, current_mesh
 from .layout import Layout, check_placements, replicated, without_partial
 from .moves import redistribute
@@ -331,8 +332,6 @@ def wrap(local: Tensor, layout: Layout) -> DTensor:
 
 def _copy_from_first(local: Tensor, mesh: DeviceMesh, places: Sequence[Placement], src: int = 0) -> None:
     """What is replicated becomes what process ``src`` of each line of the mesh has."""
-    from ..collectives import broadcast
-
     for j, p in enumerate(places):
         if isinstance(p, Replicate) and mesh.size(j) > 1:
             data = local.detach()

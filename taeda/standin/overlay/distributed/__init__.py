@@ -52,7 +52,7 @@ _PARTS = {
     "pipelining": "ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble SplitPoint pipeline",
     "pipelining.microbatch": "TensorChunkSpec",
     "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
-    "tensor.experimental": "context_parallel local_map",
+    "tensor.experimental": "local_map",
     "tensor.experimental._attention": "set_rotate_method",
     "utils": "_sync_module_states",
 }
