@@ -9,6 +9,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 from taeda.nn import Module, Parameter
+from taeda.ops.parts import OfParts
 
 from ..futures import Future
 from .algorithms.join import Join, Joinable, JoinHook, _Config
@@ -128,7 +129,7 @@ class DistributedDataParallel(Module, Joinable):
         Module.__init__(self)
         self._join_config = _Config()
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        trained = [p for name, p in module.named_parameters() if name not in ignored and p.requires_grad]
+        trained = [_leaf(p) for name, p in module.named_parameters() if name not in ignored and p.requires_grad]
         group = resolve(device_mesh.get_group() if device_mesh is not None else process_group)
         if group is None:
             raise ValueError("DistributedDataParallel: this process is not in the given group")
@@ -229,7 +230,7 @@ class DistributedDataParallel(Module, Joinable):
             self._agree(training)
         if training:
             if self._begun and self._left:
-                names = [name for name, p in self.module.named_parameters() if p in self._left]
+                names = [name for name, p in self.module.named_parameters() if _leaf(p) in self._left]
                 raise RuntimeError(
                     "Expected to have finished reduction in the prior iteration before starting a new one. This error "
                     "indicates that your module has parameters that were not used in producing loss. You can enable "
@@ -252,7 +253,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _broadcast_buffers(self, active: bool) -> None:
         """Copy the buffers of one process, which has inputs, to the others."""
-        buffers = [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+        buffers = [_leaf(b) for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
         if not buffers:
             return
         root = 0
@@ -395,9 +396,14 @@ def _largest(mine: int, group: Any) -> int:
     return int(found.item())
 
 
+def _leaf(p: Any) -> Any:
+    """Of a parameter that tensor parallelism has cut, this process's part: other groups have other parts."""
+    return p._graph_parts()[0] if isinstance(p, OfParts) and p._same_elements else p
+
+
 def _state(module: Module) -> Iterator[tuple[str, Tensor]]:
-    yield from module.named_parameters()
-    yield from module.named_buffers()
+    for name, t in (*module.named_parameters(), *module.named_buffers()):
+        yield name, _leaf(t)
 
 
 def _buckets(parameters: list[Parameter], cap: int) -> list[_Bucket]:

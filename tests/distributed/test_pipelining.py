@@ -86,3 +86,29 @@ def test_with_data_parallel_stages():
             check(getattr(parts[0], "module", parts[0]), names[0])
     """
     outputs(CODE + code.replace("\n    ", "\n"), 4)
+
+
+def test_with_tensor_parallelism():
+    """Two stages, each cut over two processes; and the whole, cut over two, with DDP over the other two."""
+    code = """
+    from tests.distributed.gpt import train
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("other", "tp"))
+    def cut(part):
+        from taeda.distributed.tensor import Replicate
+        from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+        plan = {f"blocks.*.{name}": ColwiseParallel() for name in ("q", "k", "v", "up")}
+        plan.update({f"blocks.*.{name}": RowwiseParallel() for name in ("o", "down")})
+        return parallelize_module(part, mesh["tp"], plan)
+    made, losses, parts, names, _ = run(Schedule1F1B, 2, mesh.get_group("other"), 2, rank // 2, cut)
+    check(parts[0], names[0])
+    assert rank // 2 == 0 or taeda.allclose(made, scores, atol=1e-5)
+    def mean(loss):
+        t = loss.clone()
+        dist.all_reduce(t, dist.ReduceOp.AVG)
+        return t.item()
+    expected = train(seeded(), rows=8)
+    model = DDP(tensor_parallel(seeded(), mesh["tp"]), process_group=mesh.get_group("other"))
+    got = train(model, 2, rank // 2, rows=8, mean=mean)
+    assert all(abs(a - b) < 1e-5 for x, y in zip(expected, got) for a, b in zip(x, y)), (expected, got)
+    """
+    outputs(CODE + code.replace("\n    ", "\n"), 4)
