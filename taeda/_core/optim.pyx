@@ -15,7 +15,7 @@ from libc.string cimport memcmp, memcpy
 from .memory cimport is_planning, release_scratch, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend
-from .tensor cimport F32, F64, ITEMSIZE, KIND, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
+from .tensor cimport F32, F64, ITEMSIZE, KIND, NOTHING, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
 
 cdef enum:
     SUM, ROOT, LARGEST   # what a norm is of the numbers of its chunks: their sum, the root of that, the largest
@@ -336,7 +336,10 @@ def drop_grads(list params):
     """``p.grad = None`` for every parameter."""
     cdef Tensor p
     for p in params:
-        p.grad_ = None
+        if p.holds == NOTHING:
+            p.grad = None  # that of its parts
+        else:
+            p.grad_ = None
 
 
 cdef class _Chunks:

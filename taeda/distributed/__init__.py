@@ -8,6 +8,7 @@ and ``mpi``. One process alone is a group too: programs written for many run as 
 
 # ruff: noqa: I001 - lists of names are paragraphs
 
+import importlib
 from typing import Any
 
 from .collectives import (
@@ -38,9 +39,14 @@ reduce_op = ReduceOp
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 
-def __getattr__(name: str) -> Any:
-    if name != "DistributedDataParallel":
-        raise AttributeError(f"module 'taeda.distributed' has no attribute '{name}'", name=name)
-    from .data_parallel import DistributedDataParallel
+#: Where names are that load modules (layers, optimisers) which not every program with several processes needs.
+_LAZY = {"DistributedDataParallel": "data_parallel", "GradBucket": "data_parallel"}
+_PACKAGES = ("algorithms", "checkpoint", "fsdp", "nn", "optim", "pipelining", "tensor")
 
-    return DistributedDataParallel
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'taeda.distributed' has no attribute '{name}'", name=name)

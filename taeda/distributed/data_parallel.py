@@ -3,45 +3,91 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import taeda
 from taeda import Tensor
 from taeda.nn import Module, Parameter
+from taeda.ops.parts import OfParts
 
+from ..futures import Future
+from .algorithms.join import Join, Joinable, JoinHook, _Config
 from .collectives import all_reduce, broadcast
-from .groups import ProcessGroup, ReduceOp, Work, resolve
+from .groups import ProcessGroup, ReduceOp, resolve
 from .objects import all_gather_object
 
-__all__ = ["DistributedDataParallel"]
+__all__ = ["DistributedDataParallel", "GradBucket"]
 
 _FIRST_BUCKET = 1 << 20  # bytes; a small one first, so that communication begins early
 _MB = 1 << 20
 
 
+class GradBucket:
+    """Gradients that travel together, one after the other in ``buffer()``: what a communication hook gets."""
+
+    def __init__(self, index: int, last: bool, buffer: Tensor, parameters: list[Parameter]) -> None:
+        self._index, self._last, self._buffer, self._parameters = index, last, buffer, parameters
+
+    def index(self) -> int:
+        """The number of the bucket, from 0 in the order in which they are averaged."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """All gradients as a vector."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Put another vector in its place."""
+        self._buffer = buffer
+
+    def gradients(self) -> list[Tensor]:
+        """Views of the vector with the parameters' sizes."""
+        parts = self._buffer.split([p.numel() for p in self._parameters])
+        return [part.view(p.shape) for part, p in zip(parts, self._parameters, strict=True)]
+
+    def parameters(self) -> list[Parameter]:
+        """The parameters."""
+        return list(self._parameters)
+
+    def is_last(self) -> bool:
+        """Whether no bucket comes after it."""
+        return self._last
+
+
 class _Bucket:
     """Parameters of one dtype whose gradients travel together."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0) -> None:
+        self.index, self.last = index, False
         self.parameters: list[Parameter] = []
         self.left: set[Parameter] = set()
-        self.flat: Tensor | None = None
-        self.work: Work | None = None
+        self.result: Future | None = None
 
-    def launch(self, group: Any) -> None:
-        """Begin to average the gradients; what has none counts as zeros."""
-        grads = [taeda.zeros_like(p) if p.grad is None else p.grad.detach() for p in self.parameters]
+    def launch(self, ddp: DistributedDataParallel, zeros: bool = False) -> None:
+        """Begin to average the gradients; what has none counts as zeros, and so do all at a process without inputs."""
+        without = [zeros or p.grad is None for p in self.parameters]
         with taeda.no_grad():
-            self.flat = taeda.cat([g.reshape(-1) for g in grads])
-        self.work = all_reduce(self.flat, ReduceOp.AVG, group, async_op=True)
+            parts = [
+                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)  # type: ignore[union-attr]
+                for p, no in zip(self.parameters, without, strict=True)
+            ]
+            flat = taeda.cat(parts)
+            if ddp._hook is not None:
+                self.result = ddp._hook[1](ddp._hook[0], GradBucket(self.index, self.last, flat, self.parameters))
+                return
+            share = ddp._divide_by_active
+            work = all_reduce(flat, ReduceOp.SUM if share else ReduceOp.AVG, ddp.process_group, async_op=True)
+        assert work is not None
+        count = ddp._join_config.active if share else 1
+        self.result = work.get_future().then(lambda done: done.value()[0].div_(count))
 
     def finish(self, used: set[Parameter]) -> None:
         """Wait, and write the averages back; what no process used keeps what it had."""
-        assert self.flat is not None and self.work is not None
-        self.work.wait()
+        assert self.result is not None
         with taeda.no_grad():
-            parts = self.flat.split([p.numel() for p in self.parameters])
+            flat = self.result.wait()
+            parts = flat.split([p.numel() for p in self.parameters])
             for p, part in zip(self.parameters, parts, strict=True):
                 if p not in used:
                     continue
@@ -49,10 +95,10 @@ class _Bucket:
                     p.grad = part.reshape(p.shape).clone()
                 else:
                     p.grad.copy_(part.reshape(p.shape))
-        self.flat = self.work = None
+        self.result = None
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Wraps ``module``: its parameters begin equal at all processes, and ``backward`` leaves the averages of the gradients.
 
     Gradients are averaged in buckets while ``backward`` goes on. Each process gives its own optimiser the same gradients, so
@@ -60,7 +106,9 @@ class DistributedDataParallel(Module):
 
     Args:
         module: what to train; the same at each process.
-        device_ids, output_device, dim, check_reduction, gradient_as_bucket_view, static_graph, device_mesh: accepted.
+        device_ids, output_device, dim, check_reduction, gradient_as_bucket_view: accepted.
+        device_mesh: the processes, a line, in place of ``process_group``.
+        static_graph: the same parameters are used in every iteration; which these are is found in the first.
         broadcast_buffers: copy the buffers of rank 0 to the others before each forward pass.
         init_sync: make parameters and buffers equal now: those of rank 0.
         process_group: the processes, all by default.
@@ -78,9 +126,10 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: float | None = None, find_unused_parameters: bool = False, check_reduction: bool = False,
         gradient_as_bucket_view: bool = False, static_graph: bool = False, device_mesh: Any = None, **unused: Any,
     ) -> None:  # fmt: skip
-        super().__init__()
+        Module.__init__(self)
+        self._join_config = _Config()
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        trained = [p for name, p in module.named_parameters() if name not in ignored and p.requires_grad]
+        trained = [_leaf(p) for name, p in module.named_parameters() if name not in ignored and p.requires_grad]
         group = resolve(device_mesh.get_group() if device_mesh is not None else process_group)
         if group is None:
             raise ValueError("DistributedDataParallel: this process is not in the given group")
@@ -112,6 +161,9 @@ class DistributedDataParallel(Module):
         self._left: set[Parameter] = set()
         self._found_unused: set[Parameter] = set()
         self._begun = False
+        self._hook: tuple[Any, Callable] | None = None
+        self._divide_by_active = False
+        self._used: set[Parameter] | None = None  # of a static graph, by any process
         if init_sync and not self._alone:
             self._compare()
             self._broadcast([t for name, t in _state(module) if name not in ignored])
@@ -154,14 +206,14 @@ class DistributedDataParallel(Module):
                         f"{self.process_group.rank()} and {b} at rank {rank}."
                     )
 
-    def _broadcast(self, tensors: list[Tensor]) -> None:
-        """Copy the tensors of the group's rank 0 to the others, those of a dtype together."""
+    def _broadcast(self, tensors: list[Tensor], root: int = 0) -> None:
+        """Copy the tensors of process ``root`` of the group to the others, those of a dtype together."""
         with taeda.no_grad():
             for dtype in dict.fromkeys(t.dtype for t in tensors):
                 some = [t.detach() for t in tensors if t.dtype == dtype]
                 flat = taeda.cat([t.reshape(-1) for t in some])
-                broadcast(flat, group=self.process_group, group_src=0)
-                if self.process_group.rank() != 0:
+                broadcast(flat, group=self.process_group, group_src=root)
+                if self.process_group.rank() != root:
                     for t, part in zip(some, flat.split([t.numel() for t in some]), strict=True):
                         t.copy_(part.reshape(t.shape))
 
@@ -172,9 +224,13 @@ class DistributedDataParallel(Module):
             RuntimeError: the last ``backward`` did not reach all parameters.
         """
         training = taeda.is_grad_enabled() and self.require_backward_grad_sync
+        Join.notify_join_context(self)
+        joining = self._join_config.enable and not self._alone
+        if joining:
+            self._agree(training)
         if training:
             if self._begun and self._left:
-                names = [name for name, p in self.module.named_parameters() if p in self._left]
+                names = [name for name, p in self.module.named_parameters() if _leaf(p) in self._left]
                 raise RuntimeError(
                     "Expected to have finished reduction in the prior iteration before starting a new one. This error "
                     "indicates that your module has parameters that were not used in producing loss. You can enable "
@@ -184,18 +240,32 @@ class DistributedDataParallel(Module):
                 )
             self._begin()
         if self.broadcast_buffers and not self._alone and self.require_forward_param_sync:
-            buffers = [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
-            if buffers:
-                self._broadcast(buffers)
+            self._broadcast_buffers(True)
         outputs = self.module(*inputs, **kwargs)
-        if training and self.find_unused_parameters:
-            self._found_unused = set(self._trained) - _reached(outputs)
+        if training and (self.find_unused_parameters or self.static_graph):
+            if not self.static_graph or self._used is None:
+                self._found_unused = set(self._trained) - _reached(outputs)
         return outputs
+
+    def _agree(self, mine: bool) -> bool:
+        """Whether a process will average gradients in this iteration: who has no inputs has to know."""
+        return _largest(int(mine), self.process_group) > 0
+
+    def _broadcast_buffers(self, active: bool) -> None:
+        """Copy the buffers of one process, which has inputs, to the others."""
+        buffers = [_leaf(b) for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+        if not buffers:
+            return
+        root = 0
+        if self._join_config.enable:
+            root = _largest(self.process_group.rank() if active else -1, self.process_group)
+        self._broadcast(buffers, root)
 
     def _begin(self) -> None:
         self._begun = False
         self._left = set(self._trained)
-        self._found_unused = set()
+        if not self.static_graph:
+            self._found_unused = set()
         self._launched = 0
         for bucket in self._buckets:
             bucket.left = set(bucket.parameters)
@@ -214,19 +284,24 @@ class DistributedDataParallel(Module):
         if self._alone:
             return
         while self._launched < len(self._buckets) and not self._buckets[self._launched].left:
-            self._buckets[self._launched].launch(self.process_group)  # in one order everywhere
+            self._buckets[self._launched].launch(self)  # in one order everywhere
             self._launched += 1
         if not self._left:
             used = self._used_anywhere()
             for bucket in self._buckets:
                 bucket.finish(used)
 
-    def _used_anywhere(self) -> set[Parameter]:
-        if not self.find_unused_parameters:
+    def _used_anywhere(self, active: bool = True) -> set[Parameter]:
+        if not (self.find_unused_parameters or self.static_graph):
             return set(self._trained)
-        counts = taeda.tensor([p not in self._found_unused for p in self._trained], dtype=taeda.int32)
+        if self._used is not None:
+            return self._used
+        counts = taeda.tensor([active and p not in self._found_unused for p in self._trained], dtype=taeda.int32)
         all_reduce(counts, ReduceOp.SUM, self.process_group)
-        return {p for p, count in zip(self._trained, counts.tolist(), strict=True) if count}
+        used = {p for p, count in zip(self._trained, counts.tolist(), strict=True) if count}
+        if self.static_graph:
+            self._used = used
+        return used
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -237,32 +312,98 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    @contextlib.contextmanager
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **kwargs: Any) -> Iterator[None]:
-        """For processes with batches of different number, which only one process alone may have here.
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """A context manager for processes with batches of different number: who has none left counts as zeros.
 
-        Raises:
-            RuntimeError: there are several.
+        Args:
+            divide_by_initial_world_size: divide the sum of gradients by the number of processes, or else by that of those that
+                have batches left.
+            enable: whether to do anything.
+            throw_on_early_termination: raise at all processes when the first has none left.
         """
-        if enable and not self._alone:
-            raise RuntimeError("DistributedDataParallel.join: give every process the same number of batches")
-        yield
+        options = {"divide_by_initial_world_size": divide_by_initial_world_size}
+        return Join([self], enable and not self._alone, throw_on_early_termination, **options)
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a process without batches does."""
+        self._divide_by_active = not kwargs.get("divide_by_initial_world_size", True)
+        if self._divide_by_active and self._hook is not None:
+            raise RuntimeError("join: divide_by_initial_world_size=False is not for a communication hook")
+        return _Shadow(self)
+
+    @property
+    def join_device(self) -> Any:
+        """Where the parameters are."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The processes."""
+        return self.process_group
 
     def _set_static_graph(self) -> None:
         self.static_graph = True
 
-    def register_comm_hook(self, state: Any, hook: Any) -> None:
-        """Refused.
+    def register_comm_hook(self, state: Any, hook: Callable) -> None:
+        """Average gradients by ``hook(state, bucket)``, which gives a Future of the vector for :class:`GradBucket`.
 
         Raises:
-            RuntimeError: always.
+            TypeError: it is no function.
+            RuntimeError: there is one already.
         """
-        raise RuntimeError("DistributedDataParallel.register_comm_hook: gradients are averaged as they are")
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self._hook = state, hook
+
+
+class _Shadow(JoinHook):
+    """The collectives of an iteration of DistributedDataParallel, of a process without a batch."""
+
+    def __init__(self, ddp: DistributedDataParallel) -> None:
+        self.ddp = ddp
+
+    def main_hook(self) -> None:
+        """Zeros for gradients; buffers are taken from the others."""
+        ddp = self.ddp
+        synchronises = ddp._agree(False)
+        if ddp.broadcast_buffers and ddp.require_forward_param_sync:
+            ddp._broadcast_buffers(False)
+        if not synchronises:
+            return
+        for bucket in ddp._buckets:
+            bucket.launch(ddp, zeros=True)
+        for bucket in ddp._buckets:
+            assert bucket.result is not None
+            bucket.result.wait()
+        ddp._used_anywhere(active=False)
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """The model of one of those that came last, for all."""
+        group = self.ddp.process_group
+        root = _largest(group.rank() if is_last_joiner else -1, group)
+        ignored = self.ddp.parameters_to_ignore
+        self.ddp._broadcast([t for name, t in _state(self.ddp.module) if name not in ignored], root)
+        self.ddp._divide_by_active = False
+
+
+def _largest(mine: int, group: Any) -> int:
+    found = taeda.tensor(mine, dtype=taeda.int64)
+    all_reduce(found, ReduceOp.MAX, group)
+    return int(found.item())
+
+
+def _leaf(p: Any) -> Any:
+    """Of a parameter that tensor parallelism has cut, this process's part: other groups have other parts."""
+    return p._graph_parts()[0] if isinstance(p, OfParts) and p._same_elements else p
 
 
 def _state(module: Module) -> Iterator[tuple[str, Tensor]]:
-    yield from module.named_parameters()
-    yield from module.named_buffers()
+    for name, t in (*module.named_parameters(), *module.named_buffers()):
+        yield name, _leaf(t)
 
 
 def _buckets(parameters: list[Parameter], cap: int) -> list[_Bucket]:
@@ -272,10 +413,11 @@ def _buckets(parameters: list[Parameter], cap: int) -> list[_Bucket]:
     for p in reversed(parameters):
         bucket, size = open_ones.get(p.dtype, (None, 0))
         if bucket is None or size >= (_FIRST_BUCKET if bucket is made[0] else cap):
-            bucket, size = _Bucket(), 0
+            bucket, size = _Bucket(len(made)), 0
             made.append(bucket)
         bucket.parameters.append(p)
         open_ones[p.dtype] = bucket, size + p.numel() * p.element_size()
+    made[-1].last = True
     return made
 
 

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import taeda
 from taeda import Tensor
 
-from .groups import get_rank, get_world_size, new_group
+from .groups import get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, new_group
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 class DeviceMesh:
-    """The grid ``mesh`` of ranks; ``mesh_dim_names`` name its dimensions."""
+    """The grid ``mesh`` of ranks; ``mesh_dim_names`` name its dimensions.
 
-    def __init__(self, device_type: str, mesh: Any, *, mesh_dim_names: tuple[str, ...] | None = None) -> None:
+    ``mesh["name"]`` is the line of the grid along that dimension on which this process is, ``mesh["a", "b"]`` the plane.
+    """
+
+    def __init__(
+        self, device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None, _groups: Any = None
+    ) -> None:
         self.device_type = device_type
         self.mesh: Tensor = mesh if isinstance(mesh, Tensor) else taeda.tensor(mesh, dtype=taeda.int32)
-        self.mesh_dim_names = mesh_dim_names
-        self._groups: list[Any] = []
-        for dim in range(self.mesh.dim()):
-            lines = self.mesh.transpose(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist()
-            made = [new_group(line) for line in lines]  # every process makes all of them
-            own = [one for one, line in zip(made, lines, strict=True) if get_rank() in line]
-            self._groups.append(own[0] if own else None)
+        self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
+        self._root: DeviceMesh = self
+        self._flattened: dict[str, DeviceMesh] = {}
+        self._key = (device_type, tuple(self.mesh.shape), tuple(self.mesh.reshape(-1).tolist()), self.mesh_dim_names)
+        found = (self.mesh == get_rank()).nonzero().tolist()
+        self._coordinate: list[int] | None = found[0] if found else None
+        self._groups: list[Any] = list(_groups) if _groups is not None else [
+            _group_along(self.mesh, dim) for dim in range(self.mesh.dim())
+        ]  # fmt: skip
+
+    @staticmethod
+    def from_group(
+        group: Any, device_type: str, mesh: Any = None, *, mesh_dim_names: Sequence[str] | None = None
+    ) -> DeviceMesh:
+        """The mesh of a group that there is, or of one for each dimension of ``mesh``."""
+        if not isinstance(group, (list, tuple)):
+            group, mesh = [group], get_process_group_ranks(group) if mesh is None else mesh
+        if mesh is None:
+            raise ValueError("DeviceMesh.from_group: mesh must be given with several groups")
+        return DeviceMesh(device_type, mesh, mesh_dim_names=mesh_dim_names, _groups=group)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceMesh) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def _dim(self, which: int | str | None) -> int:
         if which is None:
@@ -68,23 +94,76 @@ class DeviceMesh:
 
     def get_coordinate(self) -> list[int] | None:
         """Where this process is in the grid; None outside it."""
-        found = (self.mesh == get_rank()).nonzero().tolist()
-        return found[0] if found else None
+        return None if self._coordinate is None else list(self._coordinate)
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """Where this process is along a dimension."""
-        return (self.get_coordinate() or [-1] * self.ndim)[self._dim(mesh_dim)]
+        return (self._coordinate or [-1] * self.ndim)[self._dim(mesh_dim)]
 
-    def __getitem__(self, name: str) -> DeviceMesh:
-        dim = self._dim(name)
-        made = DeviceMesh.__new__(DeviceMesh)
-        made.device_type, made.mesh_dim_names, made._groups = self.device_type, (name,), [self._groups[dim]]
-        at = list(self.get_coordinate() or [0] * self.ndim)
-        made.mesh = self.mesh[tuple(slice(None) if i == dim else at[i] for i in range(self.ndim))]
+    def __getitem__(self, names: str | tuple[str, ...]) -> DeviceMesh:
+        if self.mesh_dim_names is None:
+            raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
+        names = (names,) if isinstance(names, str) else tuple(names)
+        if names == self.mesh_dim_names:
+            return self
+        if len(names) == 1 and names[0] in self._root._flattened:
+            return self._root._flattened[names[0]]
+        dims = [self._dim(name) for name in names]
+        if sorted(dims) != dims:
+            raise KeyError(f"DeviceMesh: expected dimensions in their order in {self.mesh_dim_names}, got {names}")
+        at = list(self._coordinate or [0] * self.ndim)
+        mesh = self.mesh[tuple(slice(None) if i in dims else at[i] for i in range(self.ndim))]
+        made = DeviceMesh(self.device_type, mesh, mesh_dim_names=names, _groups=[self._groups[d] for d in dims])
+        made._root = self._root
         return made
 
+    def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
+        """One dimension in place of all: every process of the root mesh has to call it."""
+        name = mesh_dim_name or "_".join(self.mesh_dim_names or ())
+        if name not in self._root._flattened:
+            root, dims = self._root, [self._root._dim(n) for n in self.mesh_dim_names or ()] or [*range(self.ndim)]
+            rest = [d for d in range(root.ndim) if d not in dims]
+            lines = root.mesh.permute(*rest, *dims).reshape(-1, math.prod(root.mesh.shape[d] for d in dims)).tolist()
+            made = [new_group(line) for line in lines]
+            own, group = next(
+                ((line, g) for line, g in zip(lines, made, strict=True) if get_rank() in line), (lines[0], None)
+            )
+            flat = DeviceMesh(self.device_type, own, mesh_dim_names=(name,), _groups=[group])
+            flat._root = root
+            root._flattened[name] = flat
+        return self._root._flattened[name]
+
+    def __enter__(self) -> DeviceMesh:
+        _current.append(self)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        _current.pop()
+
     def __repr__(self) -> str:
-        return f"DeviceMesh({self.shape}, {self.device_type!r}, stride={tuple(self.mesh.stride())})"
+        names = "" if self.mesh_dim_names is None else f", mesh_dim_names={self.mesh_dim_names}"
+        return f"DeviceMesh({self.shape}, {self.device_type!r}, stride={tuple(self.mesh.stride())}{names})"
+
+
+_current: list[DeviceMesh] = []
+
+
+def current_mesh() -> DeviceMesh:
+    """The innermost mesh whose ``with`` block this is.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    if not _current:
+        raise RuntimeError("No device mesh is currently active! Give device_mesh, or use `with mesh:`.")
+    return _current[-1]
+
+
+def _group_along(mesh: Tensor, dim: int) -> Any:
+    """The group of this process along ``dim``; every process makes all of them."""
+    lines = mesh.transpose(dim, -1).reshape(-1, mesh.shape[dim]).tolist()
+    made = [new_group(line) for line in lines]
+    return next((one for one, line in zip(made, lines, strict=True) if get_rank() in line), None)
 
 
 def init_device_mesh(
@@ -101,13 +180,14 @@ def init_device_mesh(
             f"mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): {len(mesh_dim_names)} "
             f"and len(mesh_shape):{len(mesh_shape)}."
         )
+    if mesh_dim_names is not None and len(set(mesh_dim_names)) != len(mesh_dim_names):
+        raise RuntimeError(f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in {mesh_dim_names}")
+    if not is_initialized():
+        init_process_group()
     world = get_world_size()
-    grid = taeda.arange(world, dtype=taeda.int32)
-    count = 1
-    for size in mesh_shape:
-        count *= size
-    if count != world:
+    if math.prod(mesh_shape) != world:
         raise RuntimeError(
             f"Mesh should not be bigger than default world size {world}, and not smaller: got {mesh_shape}"
         )
-    return DeviceMesh(device_type, grid.reshape(mesh_shape), mesh_dim_names=mesh_dim_names)
+    grid = taeda.arange(world, dtype=taeda.int32).reshape(mesh_shape)
+    return DeviceMesh(device_type, grid, mesh_dim_names=mesh_dim_names)

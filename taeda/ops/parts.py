@@ -17,6 +17,8 @@ from .table import check_out, write_out
 class OfParts(Tensor):
     """A tensor that keeps its values in its parts."""
 
+    _same_elements = False  #: whether what is done with each element by itself can be done with the parts instead
+
     def _graph_parts(self) -> tuple[Tensor, ...]:
         """The tensors of which the values are made."""
         raise NotImplementedError

@@ -14,6 +14,7 @@ import taeda
 from taeda import Tensor
 from taeda._core import current_mode, is_dense_tensor
 from taeda._core.optim import Plan, covered
+from taeda.ops.parts import OfParts
 from taeda.ops.updates import update_all
 
 from ..kernels import optim as kernels
@@ -156,6 +157,7 @@ class ElementwiseOptimizer(Optimizer):
         differentiable = group.get("differentiable", False)
         with taeda.set_grad_enabled(bool(differentiable)):
             buckets: dict[tuple, list] = {}
+            in_parts: dict[tuple, list] = {}  # whose class runs the op on their parts
             watched = current_mode() is not None
             stable = not differentiable and not watched
             for p in group["params"]:
@@ -170,11 +172,16 @@ class ElementwiseOptimizer(Optimizer):
                     stable = stable and own == flags
                     for name in self._states(own):
                         state.setdefault(name, taeda.zeros_like(p, memory_format=taeda.preserve_format))
-                if not differentiable and not p.grad.is_sparse and (watched or self._fits(p, state, own)):
+                if not differentiable and isinstance(p, OfParts) and p._same_elements:
+                    stable = False
+                    in_parts.setdefault((p.dtype.name, own), []).append(p)
+                elif not differentiable and not p.grad.is_sparse and (watched or self._fits(p, state, own)):
                     buckets.setdefault((p.dtype.name, own), []).append(p)
                 else:
                     stable = False
                     self._one(group, own, p, state)
+            for (_, own), params in in_parts.items():
+                self._as_op(group, own, params)
             if watched:
                 for (_, own), params in buckets.items():
                     self._as_op(group, own, params)

@@ -132,6 +132,9 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
                 return importlib.import_module(full)
             if name == "torch":  # PyTorch's modules import it
                 return sys.modules["torch"]
+            beside = sys.modules.get(f"{_OVERLAY}.{public.removeprefix('torch.')}")  # of a module that lacks the name
+            if beside is not None and beside is not module and name in vars(beside):
+                return vars(beside)[name]
             try:
                 return internals.find(public.removeprefix("torch."), name)
             except AttributeError:

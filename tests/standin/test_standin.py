@@ -144,11 +144,18 @@ def test_parts_of_distributed_that_packages_name():
         assert A is B and C is D and E is F is torch.nn.parallel.DistributedDataParallel
         assert not isinstance(torch.ones(2), DTensor) and Shard(0) == Shard(0) != Shard(1)
         assert ShardingStrategy.FULL_SHARD.name == "FULL_SHARD" and record(run := lambda: 3) is run
-        for refuse in (lambda: C(torch.nn.Linear(2, 2)), lambda: dist.checkpoint.save({})):
+        from torch.distributed._composable.fsdp import fully_shard as G
+        from torch.distributed._tensor import DTensor as H
+        from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+        from torch.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
+        from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+        import torch.distributed.fsdp, taeda.distributed.fsdp
+        assert G is torch.distributed.fsdp.fully_shard is taeda.distributed.fsdp.fully_shard and H is DTensor
+        for refuse in (DefaultLoadPlanner, PostLocalSGDOptimizer, PeriodicModelAverager):
             try:
                 refuse()
             except NotImplementedError as error:
-                assert "not split over processes" in str(error)
+                assert "no such part" in str(error)
             else:
                 raise AssertionError
         """

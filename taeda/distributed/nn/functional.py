@@ -12,7 +12,7 @@ from .. import collectives
 from ..groups import get_rank, get_world_size
 from ..reduction import ReduceOp
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
+__all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter", "sync_batch_norm"]
 
 
 class _AllReduce(Function):
@@ -91,3 +91,39 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
 def reduce_scatter(output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """This process's part of the combined lists, of the form of ``output``."""
     return _ReduceScatter.apply(op, group, output, *input_list)
+
+
+def sync_batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None, bias: Tensor | None,
+    momentum: float, eps: float, group: Any = None,
+) -> Tensor:  # fmt: skip
+    """Batch normalisation by the mean and variance of the batches of all processes, which may differ in size.
+
+    Args:
+        input: ``(batch, channels, *)``.
+        running_mean, running_var: ``(channels,)``, moved towards the batch's by ``momentum``; or None.
+        weight, bias: ``(channels,)`` or None.
+        eps: added to the variance.
+        group: the processes, all by default.
+    """
+    dims = [d for d in range(input.dim()) if d != 1]
+    shape = [-1 if d == 1 else 1 for d in range(input.dim())]
+    x = input.float() if input.element_size() < 4 else input
+    count = taeda.tensor(float(input.numel() // input.shape[1]), dtype=taeda.float64)
+    collectives.all_reduce(count, group=group)
+    n = count.item()
+    if n <= 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
+    mean = all_reduce(x.sum(dims), group=group) / n
+    centred = x - mean.reshape(shape)
+    var = all_reduce(centred.square().sum(dims), group=group) / n
+    with taeda.no_grad():
+        for running, value in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
+            if running is not None:
+                running.lerp_(value.to(running.dtype), momentum)
+    made = centred * (var + eps).rsqrt().reshape(shape)
+    if weight is not None:
+        made = made * weight.reshape(shape)
+    if bias is not None:
+        made = made + bias.reshape(shape)
+    return made.to(input.dtype)

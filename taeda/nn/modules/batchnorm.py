@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 import taeda
@@ -85,14 +87,19 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
+    def _count(self) -> float:
+        """Count a batch in training; how far the running statistics move."""
         factor = 0.0 if self.momentum is None else self.momentum
         training, tracking = self.training, self.track_running_stats
         if training and tracking and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # a cumulative mean rather than an exponential one
                 factor = 1.0 / float(self.num_batches_tracked)
+        return factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        factor, training, tracking = self._count(), self.training, self.track_running_stats
         mean, var = self.running_mean, self.running_var
         from_batch = training or (mean is None and var is None)
         if training and not tracking:
@@ -210,6 +217,20 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise; in training, or without statistics, by those of the batches of all processes."""
+        dist = sys.modules.get("taeda.distributed")  # if nobody has imported it there is one process
+        of_batch = self.training or (self.running_mean is None and self.running_var is None)
+        if not of_batch or dist is None or not dist.is_initialized() or dist.get_world_size(self.process_group) == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        factor = self._count()
+        moved = self.training and self.track_running_stats
+        running = (self.running_mean, self.running_var) if moved else (None, None)
+        functional = importlib.import_module("taeda.distributed.nn.functional")
+        weight, bias, group = self.weight, self.bias, self.process_group
+        return functional.sync_batch_norm(input, *running, weight, bias, factor, self.eps, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -1,0 +1,26 @@
+"""``taeda.distributed.fsdp``: models whose parameters, gradients and optimiser state are cut over processes."""
+
+from .api import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictType,
+)  # fmt: skip
+from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
+from .shard import FSDPModule, UnshardHandle, fully_shard, register_fsdp_forward_method
+from .wrapper import FullyShardedDataParallel
+
+__all__ = [
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig", "FullStateDictConfig",
+    "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy",
+    "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
+    "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
+]  # fmt: skip

@@ -1,0 +1,100 @@
+"""Options of ``FullyShardedDataParallel``."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "LocalStateDictConfig",
+    "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy",
+    "StateDictConfig", "StateDictType",
+]  # fmt: skip
+
+
+class ShardingStrategy(enum.Enum):
+    """What is cut: parameters, gradients and state; all but whole parameters between forward and backward; nothing."""
+
+    FULL_SHARD = 1
+    SHARD_GRAD_OP = 2
+    NO_SHARD = 3
+    HYBRID_SHARD = 4
+    _HYBRID_SHARD_ZERO2 = 5
+
+
+class BackwardPrefetch(enum.Enum):
+    """When the next unit's parameters are gathered in a backward pass."""
+
+    BACKWARD_PRE = 1
+    BACKWARD_POST = 2
+
+
+class StateDictType(enum.Enum):
+    """What ``state_dict`` gives: whole tensors, or parts as DTensors."""
+
+    FULL_STATE_DICT = 1
+    LOCAL_STATE_DICT = 2
+    SHARDED_STATE_DICT = 3
+
+
+@dataclass(frozen=True)
+class MixedPrecision:
+    """The dtypes of computation, reduction and buffers."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
+    keep_low_precision_grads: bool = False
+    cast_forward_inputs: bool = False
+    cast_root_forward_inputs: bool = True
+
+
+@dataclass
+class CPUOffload:
+    """Whether parts are on the CPU, where everything is here."""
+
+    offload_params: bool = False
+
+
+@dataclass
+class StateDictConfig:
+    """How a state dict is made; everything is on the CPU here."""
+
+    offload_to_cpu: bool = False
+
+
+@dataclass
+class FullStateDictConfig(StateDictConfig):
+    """``rank0_only``: the other processes get empty dicts."""
+
+    rank0_only: bool = False
+
+
+@dataclass
+class LocalStateDictConfig(StateDictConfig):
+    """Not taken: there are no flat parameters here."""
+
+
+@dataclass
+class ShardedStateDictConfig(StateDictConfig):
+    """Parts as DTensors."""
+
+
+@dataclass
+class OptimStateDictConfig:
+    """How an optimiser's state dict is made."""
+
+    offload_to_cpu: bool = True
+
+
+@dataclass
+class FullOptimStateDictConfig(OptimStateDictConfig):
+    """``rank0_only``: the other processes get empty dicts."""
+
+    rank0_only: bool = False
+
+
+@dataclass
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
+    """Parts as DTensors."""

@@ -1,0 +1,204 @@
+"""``fully_shard``: parameters, gradients and the optimiser's state cut over processes (Rajbhandari et al. 2020)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import taeda
+from taeda.nn import Module
+
+from ..device_mesh import DeviceMesh, init_device_mesh
+from ..groups import get_world_size
+from ..tensor.placement_types import Shard
+from .parameters import ShardedParameter
+from .policies import MixedPrecisionPolicy, OffloadPolicy
+from .state import State, states_of
+from .unit import Unit
+
+__all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
+
+
+class UnshardHandle:
+    """What ``unshard(async_op=True)`` gives."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def wait(self) -> None:
+        """Until the parameters are whole."""
+        self._unit.unshard()
+
+
+class FSDPModule(Module):
+    """What :func:`fully_shard` makes of a module's class."""
+
+    _fsdp_state: State
+
+    def _states(self, recurse: bool) -> list[State]:
+        return states_of(self) if recurse else [self._fsdp_state]
+
+    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
+        """Gather the parameters of this unit now."""
+        unit = self._fsdp_state.unit
+        if not async_op:
+            unit.unshard()
+            return None
+        unit.begin_unshard(async_op=True)
+        return UnshardHandle(unit)
+
+    def reshard(self) -> None:
+        """Drop the memory of this unit's whole parameters."""
+        self._fsdp_state.unit.reshard()
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
+        """Whether ``backward`` reduces gradients; without, whole ones are added up at each process."""
+        for state in self._states(recurse):
+            state.syncs = requires_gradient_sync
+
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
+        """Whether reduced gradients are averaged over the copies of a 2-D mesh."""
+        for state in self._states(recurse):
+            state.unit.all_reduces = requires_all_reduce
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Whether whole parameters are dropped between forward and backward."""
+        for state in self._states(recurse):
+            state.reshard_after_forward = state.asked = reshard_after_forward
+
+    def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
+        """Whether whole parameters are dropped after backward."""
+        for state in self._states(recurse):
+            state.reshard_after_backward = reshard_after_backward
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Accepted: each backward pass waits for its reductions."""
+
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Whether the backward pass gathers this unit's parameters; without, they have to be whole when it needs them."""
+        self._fsdp_state.unshards_in_backward = unshard_in_backward
+
+    def set_gradient_divide_factor(self, factor: float) -> None:
+        """Divide the sum of the gradients by ``factor`` instead of by the number of processes."""
+        unit = self._fsdp_state.unit
+        unit.divide_by = factor
+
+    set_reduce_scatter_divide_factor = set_gradient_divide_factor
+
+    def set_modules_to_forward_prefetch(self, modules: Sequence[FSDPModule]) -> None:
+        """Gather the parameters of ``modules`` while this one's forward pass runs."""
+        self._fsdp_state.forward_prefetch = [m._fsdp_state for m in modules]
+
+    def set_modules_to_backward_prefetch(self, modules: Sequence[FSDPModule]) -> None:
+        """Gather the parameters of ``modules`` while this one's backward pass runs; that of the module before, by default."""
+        self._fsdp_state.backward_prefetch = [m._fsdp_state for m in modules]
+
+
+_classes: dict[type, type] = {}
+
+
+def _class_for(cls: type) -> type:
+    if cls not in _classes:
+        _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__module__": cls.__module__})
+    return _classes[cls]
+
+
+def fully_shard(
+    module: Any, *, mesh: DeviceMesh | None = None, reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Callable | None = None, mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None, ignored_params: set | None = None, dp_mesh_dims: Any = None,
+) -> Any:  # fmt: skip
+    """Cut the parameters of ``module`` that no inner call has cut: one unit, gathered for forward and backward.
+
+    Apply it to inner modules (the blocks of a transformer) first, and to the model last. Parameters become DTensors, and so
+    do gradients and what optimisers keep. All processes need the same parameters to begin with.
+
+    Args:
+        module: changed in place; or a list of modules, which are one unit.
+        mesh: the processes; one dimension, or two: copies, and parts of each. All by default.
+        reshard_after_forward: drop whole parameters after forward and gather them again for backward. Default: True, but
+            for the root.
+        shard_placement_fn: ``(parameter) -> Shard(dim)`` or None for dimension 0.
+        mp_policy: dtypes.
+        offload_policy: parts are on the CPU in any case.
+        ignored_params: parameters to leave as they are.
+        dp_mesh_dims: not taken.
+    Returns:
+        ``module``, of a class that has the methods of :class:`FSDPModule`.
+    Raises:
+        ValueError: the mesh has more dimensions, or a module was sharded before.
+        NotImplementedError: ``reshard_after_forward`` is a number of processes.
+    """
+    if dp_mesh_dims is not None:
+        raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give the mesh of data parallelism")
+    if type(reshard_after_forward) is int:
+        raise NotImplementedError(
+            "fully_shard: reshard_after_forward as a number of processes is not there; give a bool"
+        )
+    mesh = mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),))
+    if mesh.ndim not in (1, 2):
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    modules = list(module) if isinstance(module, (list, tuple)) else [module]
+    for m in modules:
+        if not isinstance(m, Module) or isinstance(m, FSDPModule):
+            raise ValueError(f"fully_shard: expected a module that was not sharded before, got {type(m).__name__}")
+        if isinstance(m, (taeda.nn.ModuleList, taeda.nn.ModuleDict)):
+            raise ValueError(f"fully_shard does not support containers that do not implement forward: {m}")
+    policy = mp_policy or MixedPrecisionPolicy()
+    parameters = [
+        ShardedParameter(p, places, mesh, _dim(shard_placement_fn, p), policy.param_dtype)
+        for p, places in _own_parameters(modules, ignored_params or set())
+    ]
+    for p in parameters:
+        p.show(False)
+    unit = Unit(parameters, mesh, policy)
+    for m in modules:
+        m._fsdp_state = State(m, unit, None if reshard_after_forward is None else bool(reshard_after_forward))
+        m.__class__ = _class_for(type(m))
+    return module
+
+
+def _dim(choose: Callable | None, p: Any) -> int:
+    place = choose(p) if choose is not None else None
+    if place is None:
+        place = Shard(0)
+    if not isinstance(place, Shard):
+        raise ValueError(f"shard_placement_fn: expected a Shard or None, got {place!r}")
+    if p.dim() == 0:
+        raise ValueError(
+            "fully_shard doesn't support scalar parameters. Change it to a 1D tensor with numel equal to 1."
+        )
+    return place.dim % p.dim()
+
+
+def _own_parameters(modules: list[Module], ignored: set) -> list[tuple[Any, list[tuple[Module, str]]]]:
+    """Parameters of ``modules`` that belong to no inner unit, each with all places that hold it."""
+    taken = {id(p.sharded) for m in modules for state in states_of(m) for p in state.unit.parameters}
+    taken |= {id(p) for p in ignored}
+    found: dict[int, tuple[Any, list[tuple[Module, str]]]] = {}
+    seen = set()
+    for top in modules:
+        for module in top.modules():
+            if id(module) in seen or isinstance(module, FSDPModule):
+                continue
+            seen.add(id(module))
+            for name, p in module._parameters.items():
+                if p is not None and id(p) not in taken:
+                    found.setdefault(id(p), (p, []))[1].append((module, name))
+    return list(found.values())
+
+
+def register_fsdp_forward_method(module: Module, method_name: str) -> None:
+    """Let ``module.method_name(...)`` gather parameters as ``forward`` does."""
+    if not isinstance(module, FSDPModule):
+        return
+    method = getattr(module, method_name)
+    state = module._fsdp_state
+
+    @functools.wraps(method)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = state.before_forward(module, args, kwargs)
+        return state.after_forward(module, args, method(*args, **kwargs))
+
+    setattr(module, method_name, wrapped)

@@ -1,0 +1,125 @@
+"""A unit of :func:`fully_shard`: parameters that are gathered together, and whose gradients are reduced together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ..collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from ..device_mesh import DeviceMesh
+from ..groups import ReduceOp, Work
+from .parameters import ShardedParameter
+from .policies import MixedPrecisionPolicy
+
+
+class Unit:
+    """Sharded parameters, gathered and reduced in one message for each dtype.
+
+    Args:
+        parameters: of one ``fully_shard`` call.
+        mesh: the data-parallel processes; the last dimension is that over which parameters are cut.
+        policy: dtypes.
+    """
+
+    def __init__(self, parameters: list[ShardedParameter], mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> None:
+        self.parameters, self.mesh, self.policy = parameters, mesh, policy
+        self.group = mesh.get_group(mesh.ndim - 1)
+        self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
+        self.whole = False
+        self.divide_by: float | None = None
+        self.all_reduces = True
+        self._gathering: list[tuple[list[ShardedParameter], Tensor, Work | None]] = []
+        self._reducing: list[tuple[list[ShardedParameter], Tensor, Work | None]] = []
+        self._kept: dict[int, Tensor] = {}  # reduced over the part's processes, not yet over the copies
+
+    # ---- parameters
+    def begin_unshard(self, async_op: bool) -> None:
+        """Start to gather the wholes."""
+        if self.whole or self._gathering:
+            return
+        with taeda.no_grad():
+            for some in _by_dtype(self.parameters, lambda p: p.dtype):
+                vector = taeda.cat([p.to_send() for p in some])
+                made = taeda.empty(self.group.size() * vector.numel(), dtype=vector.dtype)
+                self._gathering.append((some, made, all_gather_into_tensor(made, vector, self.group, async_op)))
+
+    def unshard(self) -> None:
+        """Let the modules hold the wholes."""
+        if self.whole:
+            return
+        self.begin_unshard(async_op=False)
+        with taeda.no_grad():
+            for some, made, work in self._gathering:
+                if work is not None:
+                    work.wait()
+                rows = made.reshape(self.group.size(), -1).unbind(0)
+                at = 0
+                for p in some:
+                    p.gather([row[at : at + p.padded] for row in rows])
+                    at += p.padded
+                    p.show(True)
+        self._gathering = []
+        self.whole = True
+
+    def reshard(self) -> None:
+        """Let the modules hold the parts, and drop the memory of the wholes."""
+        if self._gathering:
+            self.unshard()
+        if self.whole:
+            for p in self.parameters:
+                p.release()
+            self.whole = False
+
+    # ---- gradients
+    def begin_reduce(self) -> None:
+        """Start to average the gradients that have come."""
+        come = [p for p in self.parameters if p.trained and p.leaf.grad is not None]
+        with taeda.no_grad():
+            for some in _by_dtype(come, lambda p: self.policy.reduce_dtype or p.dtype):
+                dtype = self.policy.reduce_dtype or some[0].dtype
+                columns = [p.cut(_gradient(p).to(dtype)) for p in some]
+                vector = taeda.cat([part for row in zip(*columns, strict=True) for part in row])
+                for p in some:
+                    p.leaf.grad = None
+                if self.divide_by is not None:
+                    vector /= self.divide_by
+                made = vector.new_empty(vector.numel() // self.group.size())
+                op = ReduceOp.AVG if self.divide_by is None else ReduceOp.SUM
+                self._reducing.append((some, made, reduce_scatter_tensor(made, vector, op, self.group, async_op=True)))
+
+    def finish_reduce(self) -> None:
+        """Wait for the averages, and add them to the gradients of the parts."""
+        with taeda.no_grad():
+            for some, made, work in self._reducing:
+                if work is not None:
+                    work.wait()
+                if self.copies is not None and not self._average_copies(some, made):
+                    continue
+                for p, vector in zip(some, made.split([p.padded for p in some]), strict=True):
+                    p.add_gradient(vector)
+        self._reducing = []
+
+    def _average_copies(self, some: list[ShardedParameter], made: Tensor) -> bool:
+        """Average over the processes that have the same parts; False where that is put off."""
+        key = id(some[0])
+        if key in self._kept:
+            made += self._kept.pop(key)
+        if not self.all_reduces:
+            self._kept[key] = made
+            return False
+        all_reduce(made, ReduceOp.AVG if self.divide_by is None else ReduceOp.SUM, self.copies)
+        return True
+
+
+def _gradient(p: ShardedParameter) -> Tensor:
+    g: Any = p.leaf.grad
+    return g.to_dense() if g.layout is not taeda.strided else g
+
+
+def _by_dtype(parameters: list[ShardedParameter], dtype: Any) -> list[list[ShardedParameter]]:
+    found: dict[Any, list[ShardedParameter]] = {}
+    for p in parameters:
+        found.setdefault(dtype(p), []).append(p)
+    return list(found.values())

@@ -1,0 +1,239 @@
+"""``FullyShardedDataParallel``: the class, over what :func:`fully_shard` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import taeda
+from taeda import Tensor
+from taeda.nn import Module
+
+from ..collectives import broadcast
+from ..device_mesh import DeviceMesh, init_device_mesh
+from ..groups import get_rank, get_world_size
+from ..tensor.dtensor import DTensor, implicit_replication
+from .api import CPUOffload, MixedPrecision, ShardingStrategy, StateDictConfig, StateDictType
+from .policies import MixedPrecisionPolicy
+from .shard import FSDPModule, fully_shard
+from .state import states_of
+from .wrap import as_policy, modules_to_wrap
+
+__all__ = ["FullyShardedDataParallel"]
+
+_PREFIX = "_fsdp_wrapped_module."
+
+
+class FullyShardedDataParallel(Module):
+    """Wraps ``module``, whose parameters, gradients and optimiser state are cut over processes.
+
+    Parameters are DTensors with their own names and shapes, as with ``use_orig_params=True``.
+
+    Args:
+        module: changed in place.
+        process_group: not taken; give ``device_mesh`` for other than all processes.
+        sharding_strategy: FULL_SHARD by default; HYBRID_SHARD takes a 2-D ``device_mesh``.
+        cpu_offload, backward_prefetch, device_id, forward_prefetch, limit_all_gathers, use_orig_params: accepted.
+        auto_wrap_policy: which inner modules are units of their own.
+        mixed_precision: dtypes.
+        ignored_modules, ignored_states: modules or parameters that stay as they are.
+        param_init_fn: not taken.
+        sync_module_states: make parameters and buffers those of rank 0 first.
+        device_mesh: the processes, one dimension, or copies and parts.
+    Raises:
+        NotImplementedError: an option that is not taken.
+    """
+
+    def __init__(
+        self, module: Module, process_group: Any = None, sharding_strategy: ShardingStrategy | None = None,
+        cpu_offload: CPUOffload | None = None, auto_wrap_policy: Any = None, backward_prefetch: Any = None,
+        mixed_precision: MixedPrecision | None = None, ignored_modules: Iterable[Module] | None = None,
+        param_init_fn: Callable | None = None, device_id: Any = None, sync_module_states: bool = False,
+        forward_prefetch: bool = False, limit_all_gathers: bool = True, use_orig_params: bool = False,
+        ignored_states: Iterable | None = None, device_mesh: DeviceMesh | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if process_group is not None:
+            raise NotImplementedError("FullyShardedDataParallel: process_group is not taken; give device_mesh")
+        if param_init_fn is not None:
+            raise NotImplementedError(
+                "FullyShardedDataParallel: param_init_fn is not taken; initialise before wrapping"
+            )
+        strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        self.sharding_strategy = strategy
+        states = list(ignored_states or ())
+        without = {id(m) for m in [*(ignored_modules or ()), *(s for s in states if isinstance(s, Module))]}
+        ignored = [s for s in states if isinstance(s, Tensor)]
+        ignored += [p for m in module.modules() if id(m) in without for p in m.parameters()]
+        options = _options(strategy, device_mesh, mixed_precision, set(ignored))
+        if sync_module_states:
+            _synchronise(module, options["mesh"])
+        if mixed_precision is not None and mixed_precision.buffer_dtype is not None:
+            for buffer in module.buffers():
+                if buffer.is_floating_point():
+                    buffer.data = buffer.data.to(mixed_precision.buffer_dtype)
+        if auto_wrap_policy is not None:
+            for parent, name in modules_to_wrap(module, as_policy(auto_wrap_policy), without, set()):
+                parent._modules[name] = _wrapped(getattr(parent, name), strategy, options)
+        self._fsdp_wrapped_module: Any = fully_shard(module, **options)
+        self._kind: tuple[StateDictType, Any] = (StateDictType.FULL_STATE_DICT, StateDictConfig())
+
+    @property
+    def module(self) -> Module:
+        """What was wrapped."""
+        return self._fsdp_wrapped_module
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("_fsdp_wrapped_module"), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.module[key]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """``module(*args, **kwargs)``."""
+        return self._fsdp_wrapped_module(*args, **kwargs)
+
+    @staticmethod
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[FullyShardedDataParallel]:
+        """The wrappers in ``module``."""
+        found = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
+        return found[:1] if root_only else found
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within it, whole gradients are added up at each process; the first ``backward`` after it reduces them."""
+        self._fsdp_wrapped_module.set_requires_gradient_sync(False)
+        try:
+            yield
+        finally:
+            self._fsdp_wrapped_module.set_requires_gradient_sync(True)
+
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """Scale all gradients to a total norm of at most ``max_norm``; gives the norm before."""
+        norm: Any = taeda.nn.utils.clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+    @staticmethod
+    @contextmanager
+    def summon_full_params(
+        module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False,
+        offload_to_cpu: bool = False, with_grads: bool = False,
+    ) -> Iterator[None]:  # fmt: skip
+        """Within it, parameters are whole; what is written to them is kept if ``writeback``.
+
+        Raises:
+            NotImplementedError: gradients, or one process alone.
+        """
+        if with_grads or rank0_only:
+            raise NotImplementedError("summon_full_params: with_grads and rank0_only are not there")
+        states = states_of(module) if recurse else states_of(module)[:1]
+        for state in states:
+            state.unit.unshard()
+        try:
+            yield
+        finally:
+            for state in states:
+                for p in state.unit.parameters if writeback and state.unit.whole else ():
+                    p.write_back()
+                state.unit.reshard()
+
+    # ---- state
+    @staticmethod
+    def set_state_dict_type(
+        module: Module, state_dict_type: StateDictType, state_dict_config: Any = None,
+        optim_state_dict_config: Any = None,
+    ) -> None:  # fmt: skip
+        """What ``state_dict`` of the wrappers in ``module`` gives from now on.
+
+        Raises:
+            NotImplementedError: LOCAL_STATE_DICT, of flat parameters.
+        """
+        if state_dict_type is StateDictType.LOCAL_STATE_DICT:
+            raise NotImplementedError("LOCAL_STATE_DICT is of flat parameters; use SHARDED_STATE_DICT")
+        for m in FullyShardedDataParallel.fsdp_modules(module):
+            m._kind = state_dict_type, state_dict_config or StateDictConfig()
+
+    @staticmethod
+    @contextmanager
+    def state_dict_type(
+        module: Module, state_dict_type: StateDictType, state_dict_config: Any = None,
+        optim_state_dict_config: Any = None,
+    ) -> Iterator[None]:  # fmt: skip
+        """Within it, ``state_dict`` gives whole tensors or parts."""
+        wrappers = FullyShardedDataParallel.fsdp_modules(module)
+        before = [m._kind for m in wrappers]
+        FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config)
+        try:
+            yield
+        finally:
+            for m, kind in zip(wrappers, before, strict=True):
+                m._kind = kind
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The state by the names of the module as it was before it was wrapped."""
+        found = super().state_dict(*args, **kwargs)
+        if args or kwargs.get("destination") is not None:  # an outer one asks, which gives all of them their names
+            return found
+        kind, config = self._kind
+        if kind is StateDictType.FULL_STATE_DICT:
+            for name, value in list(found.items()):
+                found[name] = value.full_tensor().detach() if isinstance(value, DTensor) else value
+            if getattr(config, "rank0_only", False) and get_rank() != 0:
+                found.clear()
+        for name in [n for n in found if _PREFIX in n]:
+            found[name.replace(_PREFIX, "")] = found.pop(name)
+        return found
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """Take over what :meth:`state_dict` gave, whole tensors or parts.
+
+        Raises:
+            NotImplementedError: ``assign``.
+        """
+        if assign:
+            raise NotImplementedError("FullyShardedDataParallel.load_state_dict: assign is not there")
+        own = Module.state_dict(self)
+        state = {name: state_dict[bare] for name in own if (bare := name.replace(_PREFIX, "")) in state_dict}
+        known = {name.replace(_PREFIX, "") for name in own}
+        state.update({name: value for name, value in state_dict.items() if name not in known})
+        with implicit_replication():
+            return super().load_state_dict(state, strict)
+
+
+def _options(strategy: ShardingStrategy, mesh: Any, precision: MixedPrecision | None, ignored: set) -> dict[str, Any]:
+    hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+    if hybrid and (mesh is None or mesh.ndim != 2):
+        raise ValueError("FullyShardedDataParallel: HYBRID_SHARD takes a 2-D device_mesh: copies, and parts of each")
+    if strategy is ShardingStrategy.NO_SHARD:
+        if mesh is not None:
+            raise NotImplementedError("FullyShardedDataParallel: NO_SHARD on a part of the processes is not there")
+        mesh = init_device_mesh("cpu", (get_world_size(), 1))
+    mesh = mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),))
+    whole = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
+    policy = MixedPrecisionPolicy()
+    if precision is not None:
+        casts = precision.cast_forward_inputs or precision.cast_root_forward_inputs
+        policy = MixedPrecisionPolicy(precision.param_dtype, precision.reduce_dtype, None, casts)
+    return {
+        "mesh": mesh, "mp_policy": policy, "ignored_params": ignored, "reshard_after_forward": False if whole else None,
+    }  # fmt: skip
+
+
+def _wrapped(module: Module, strategy: ShardingStrategy, options: dict[str, Any]) -> Module:
+    made: Any = FullyShardedDataParallel.__new__(FullyShardedDataParallel)
+    Module.__init__(made)
+    made.sharding_strategy = strategy
+    made._fsdp_wrapped_module = module if isinstance(module, FSDPModule) else fully_shard(module, **options)
+    made._kind = (StateDictType.FULL_STATE_DICT, StateDictConfig())
+    return made
+
+
+def _synchronise(module: Module, mesh: DeviceMesh) -> None:
+    with taeda.no_grad():
+        for t in [*module.parameters(), *module.buffers()]:
+            for j in range(mesh.ndim):
+                broadcast(t.detach(), group=mesh.get_group(j), group_src=0)

@@ -1,0 +1,193 @@
+"""Checkpoints: written by some processes and read by others, whole whenever a process is killed, and without code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import taeda
+from taeda.distributed import checkpoint
+
+from .launch import outputs
+
+HEAD = """
+import taeda.distributed.checkpoint as dcp
+from taeda import nn
+from taeda.distributed.checkpoint.state_dict import *
+from taeda.distributed.device_mesh import init_device_mesh
+from taeda.distributed.fsdp import fully_shard
+from taeda.distributed.tensor import DTensor
+from tests.distributed.gpt import GPT, tensor_parallel, train
+n = dist.get_world_size()
+def mean(loss):
+    t = loss.clone()
+    dist.all_reduce(t, dist.ReduceOp.AVG)
+    return t.item()
+def build(mesh=None, change=lambda model: model):
+    model = change(GPT(1))
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    model = fully_shard(model, mesh=mesh)
+    return model, taeda.optim.AdamW(model.parameters(), 1e-2)
+def state_of(model, adam):
+    return dict(zip(("model", "optimizer"), get_state_dict(model, adam)))
+"""
+
+SAVE = """
+taeda.manual_seed(1)
+model, adam = build()
+train(model, n, rank, rows=12, mean=mean, optimizer=adam)
+state = {**state_of(model, adam), "epoch": 3, "names": ["a", None, 1.5]}
+dcp.save(state, checkpoint_id=FOLDER)
+future = dcp.async_save(state, checkpoint_id=FOLDER + "-later")
+after = train(model, n, rank, rows=12, mean=mean, optimizer=adam)
+future.result()
+print(after)
+"""
+
+LOAD = """
+taeda.manual_seed(100 + rank)
+for folder in (FOLDER, FOLDER + "-later"):
+    if n == 4:
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        model, adam = build(mesh["dp"], lambda m: tensor_parallel(m, mesh["tp"]))
+        parts, part = 2, rank // 2
+    elif n == 1:
+        model = GPT(1)
+        adam = taeda.optim.AdamW(model.parameters(), 1e-2)
+        parts, part = 1, 0
+    else:
+        model, adam = build()
+        parts, part = n, rank
+    state = {**state_of(model, adam), "epoch": 0, "names": None}
+    dcp.load(state, checkpoint_id=folder)
+    assert state["epoch"] == 3 and state["names"] == ["a", None, 1.5]
+    set_state_dict(model, adam, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    print(train(model, parts, part, rows=12, mean=mean, optimizer=adam))
+full = StateDictOptions(full_state_dict=True)
+whole = get_model_state_dict(model, options=full), get_optimizer_state_dict(model, adam, options=full)
+assert not any(isinstance(t, DTensor) for t in whole[0].values())
+assert list(whole[0]) == list(GPT(1).state_dict()) and whole[1]["state"]["head.weight"]["exp_avg"].shape == (40, 64)
+first = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+if n > 1:
+    with taeda.no_grad():
+        for p in model.parameters():
+            p.zero_()
+    given = whole if rank == 0 else ({}, {})
+    set_state_dict(model, adam, model_state_dict=given[0], optim_state_dict=given[1], options=first)
+    assert all(a.equal(whole[0][k]) for k, a in get_model_state_dict(model, options=full).items())
+"""
+
+
+def test_other_numbers_of_processes(tmp_path):
+    """Two processes save, and go on; one, three, and a grid of four load, and go on in the same way."""
+    where = f"FOLDER = {str(tmp_path / 'saved')!r}\n"
+    (line,) = {out.strip() for out in outputs(where + HEAD + SAVE, 2)}
+    expected = [x for pair in json.loads(line.replace("(", "[").replace(")", "]")) for x in pair]
+    for world in (1, 3, 4):
+        for out in outputs(where + HEAD + LOAD, world):
+            lines = out.strip().splitlines()
+            assert len(lines) == 2
+            for line in lines:
+                got = [x for pair in json.loads(line.replace("(", "[").replace(")", "]")) for x in pair]
+                assert got == pytest.approx(expected, abs=1e-3), (world, got, expected)
+    sizes = [sum(f.stat().st_size for f in (tmp_path / "saved").glob(f"*-{i}.safetensors")) for i in range(2)]
+    assert min(sizes) > 0.8 * max(sizes)
+
+
+WRITER = """
+import sys, taeda, taeda.distributed as dist, taeda.distributed.checkpoint as dcp
+from taeda.distributed.device_mesh import init_device_mesh
+from taeda.distributed.tensor import Shard, full, distribute_tensor
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2,))
+for step in range(10**6):
+    t = full((256, 1024), float(step), device_mesh=mesh, placements=[Shard(0)])
+    dcp.save({"t": t, "u": taeda.full((1000,), float(step)), "step": step}, checkpoint_id=sys.argv[1])
+    print(step, flush=True)
+"""
+
+
+def _kill_while_saving(folder, delay):
+    """Start two processes that save again and again, and kill both ``delay`` seconds after the third time."""
+    from .launch import free_port
+
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, folder],
+            env={**os.environ, **where, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        seen = [int(processes[0].stdout.readline()) for _ in range(3)]
+        time.sleep(delay)
+    finally:
+        for p in processes:
+            p.send_signal(signal.SIGKILL)
+        rest = [p.communicate()[0] for p in processes]
+    return max([*seen, *map(int, rest[0].split())])
+
+
+def test_a_kill_leaves_a_whole_checkpoint(tmp_path):
+    for i, delay in enumerate((0.0, 0.0037, 0.0113, 0.0171)):
+        folder = str(tmp_path / str(i))
+        last = _kill_while_saving(folder, delay)
+        state = {"t": taeda.empty(256, 1024), "u": taeda.empty(1000), "step": 0}
+        checkpoint.load(state, checkpoint_id=folder)
+        assert last <= state["step"] <= last + 1
+        assert state["t"].eq(state["step"]).all() and state["u"].eq(state["step"]).all()
+
+
+def test_one_process(tmp_path):
+    linear = taeda.nn.Linear(3, 2)
+    state = {"m": linear, "x": {"y": [taeda.arange(3), taeda.zeros(0, 2)]}, "t": taeda.arange(6).reshape(2, 3).t()}
+    metadata = checkpoint.save(state, checkpoint_id=tmp_path / "a")
+    assert sorted(metadata.state_dict_metadata) == ["m.bias", "m.weight", "t", "x.y.0", "x.y.1"]
+    other = {"m": taeda.nn.Linear(3, 2), "x": {"y": [taeda.empty(3, dtype=taeda.int64), taeda.empty(0, 2)]}, "t": None}
+    checkpoint.load(other, checkpoint_id=tmp_path / "a")
+    assert (
+        other["m"].weight.equal(linear.weight)
+        and other["t"].equal(state["t"])
+        and other["x"]["y"][0].tolist() == [0, 1, 2]
+    )
+    with pytest.raises(checkpoint.CheckpointException, match="hold no objects"):
+        checkpoint.save({"f": print}, checkpoint_id=tmp_path / "a")
+    with pytest.raises(checkpoint.CheckpointException, match="Missing key"):
+        checkpoint.load({"z": taeda.empty(3)}, checkpoint_id=tmp_path / "a")
+    with pytest.raises(checkpoint.CheckpointException, match="Size mismatch"):
+        checkpoint.load({"t": taeda.empty(3)}, checkpoint_id=tmp_path / "a")
+    with pytest.raises(checkpoint.CheckpointException, match="overwrite"):
+        checkpoint.save(state, storage_writer=checkpoint.FileSystemWriter(tmp_path / "a", overwrite=False))
+    with pytest.raises(checkpoint.CheckpointException, match="no checkpoint"):
+        checkpoint.load(other, checkpoint_id=tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["tensors"]["t"]["chunks"][0].update(file="../a/x.safetensors"),
+        lambda m: m["tensors"]["t"]["chunks"][0].update(offsets=[1]),
+        lambda m: m["tensors"]["t"].update(size=[5]),
+        lambda m: m["tensors"]["t"].update(dtype="object"),
+        lambda m: m["tensors"]["t"]["chunks"].clear(),
+        lambda m: m["tensors"]["t"]["chunks"][0].update(name="other"),
+        lambda m: m.update(version=2),
+        lambda m: m.clear(),
+    ],
+)
+def test_damaged_metadata(tmp_path, change):
+    checkpoint.save({"t": taeda.arange(4)}, checkpoint_id=tmp_path)
+    path = tmp_path / "metadata.json"
+    found = json.loads(path.read_text())
+    change(found)
+    path.write_text(json.dumps(found))
+    with pytest.raises(checkpoint.CheckpointException):
+        checkpoint.load({"t": taeda.empty(4, dtype=taeda.int64)}, checkpoint_id=tmp_path)

@@ -1,0 +1,47 @@
+"""One program of sharded training, after PyTorch's tutorials, on two processes: PyTorch's numbers (gloo) and taeda's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .launch import free_port
+
+pytest.importorskip("torch")
+PROGRAM = str(Path(__file__).parent / "peer_program.py")
+
+
+def _start(prefix, folder):
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    return [
+        subprocess.Popen(
+            [sys.executable, *prefix, PROGRAM, str(folder)],
+            env={**os.environ, **where, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def _printed(processes):
+    done = [p.communicate(timeout=300) for p in processes]
+    assert all(p.returncode == 0 for p in processes), "\n".join(err for _, err in done)
+    return json.loads(done[0][0].strip().splitlines()[-1])
+
+
+def test_the_same_program(tmp_path):
+    peers = _start([], tmp_path / "torch")
+    ours = _printed(_start(["-m", "taeda.standin"], tmp_path / "taeda"))
+    theirs = _printed(peers)
+    assert ours.keys() == theirs.keys()
+    for name, expected in theirs.items():
+        rough = name.startswith("~")  # rounded to 16 bits on the way
+        if isinstance(expected, list) and isinstance(expected[0], float):
+            assert ours[name] == pytest.approx(expected, abs=2e-3 if rough else 1e-5), name
+        else:
+            assert ours[name] == expected, name
