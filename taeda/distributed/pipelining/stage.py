@@ -117,7 +117,7 @@ class PipelineStage:
 
         Args:
             microbatch: its number.
-            loss: that of the last stage, of one element.
+            loss: of one element at the last stage, otherwise None.
             scale: what the loss is multiplied by.
             last: whether it is the last of the step, with which data parallel wrappers average gradients.
         Raises:
@@ -125,7 +125,7 @@ class PipelineStage:
         """
         inputs, outputs = self._held.pop(microbatch)
         with self._named("backward", microbatch):
-            if self.is_last:
+            if loss is not None:
                 roots, grads = [loss], [taeda.full_like(loss, scale)]
             else:
                 roots = [t for t in outputs if t.requires_grad]
