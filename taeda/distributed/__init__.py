@@ -37,6 +37,10 @@ all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatte
 
 
 def __getattr__(name: str) -> Any:
+    if name == "simulate":
+        from .simulation import simulate
+
+        return simulate
     if name != "DistributedDataParallel":
         raise AttributeError(f"module 'taeda.distributed' has no attribute '{name}'", name=name)
     from .data_parallel import DistributedDataParallel
