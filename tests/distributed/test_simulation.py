@@ -133,7 +133,7 @@ def test_files(tmp_path):
     spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert {e["pid"] for e in spans} == {0, 1} and {"0F0", "1B3", "optimizer"} <= {e["name"] for e in spans}
     for pid in (0, 1):
-        for tid in (0, 1):
+        for tid in (0, 1, 2):
             lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if (e["pid"], e["tid"]) == (pid, tid))
             assert all(a[1] <= b[0] + 1e-3 for a, b in pairwise(lane))
     root = ElementTree.fromstring(found.svg(tmp_path / "step.svg"))
@@ -157,3 +157,17 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(ValueError, match="expected a kind"):
         Traffic("broadcast", "tp", 1)
     assert not simulate(Step([_layer()]), {"dp": 1}, FREE, replace(DEVICE, memory=10.0)).fits
+
+
+def test_published_runs_are_met(monkeypatch, capsys):
+    import runpy
+    import sys
+    from pathlib import Path
+
+    monkeypatch.setattr(sys, "argv", ["simulate.py"])
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "simulate.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    errors = [abs(int(line.rpartition("(")[2].partition("%")[0])) for line in lines[:3]]
+    assert len(errors) == 3 and max(errors) <= 10
+    table = [line for line in lines if " x " in line and line.strip()[0].isdigit() and "does" not in line]
+    assert len(table) == 3 and "(does not fit)" in lines[-4]

@@ -55,6 +55,7 @@ class Network:
         between: its link to other machines; that of ``inside`` where not given.
         size: processes in a machine; all of them where not given.
         reduction: bytes per second at which what has come is added up.
+        messages: the link of single messages in a machine where it is another than that of collectives.
         overlaps: whether what need not be waited for goes on beside the arithmetic (it does where the network has
             processors of its own).
     """
@@ -63,6 +64,7 @@ class Network:
     between: Link | None = None
     size: int | None = None
     reduction: float = math.inf
+    messages: Link | None = None
     overlaps: bool = True
 
     def _way(self, ranks: Sequence[int]) -> tuple[Link, int, int]:
@@ -88,6 +90,7 @@ class Network:
             return 0.0
         link, near, far = self._way(ranks)
         if kind == "send":
+            link = self.messages if self.messages is not None and not far else link
             return nbytes / link.bandwidth + link.latency
         share = nbytes * (n - 1) / n
         delay = near * self.inside.latency + far * link.latency

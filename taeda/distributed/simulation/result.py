@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from .network import Device
-from .timeline import COMPUTE, NETWORK, Span
+from .timeline import LANES, Span
 
 __all__ = ["Memory", "Simulation"]
 
 _COLOURS = {
     "forward": "#4e79a7", "backward": "#f28e2b", "collective": "#59a14f", "send": "#b07aa1", "optimizer": "#9c755f",
 }  # fmt: skip
-_LEFT, _WIDTH, _ROW = 110, 1000, 22
+_LEFT, _WIDTH = 110, 1000
+_ROWS = {"compute": (0, 20), "network": (21, 9), "messages": (31, 9)}  # where they are and how tall
+_TALL = 44
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,11 @@ class Simulation:
         events: list[dict] = []
         for rank in range(self.stages):
             events.append({"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"stage process {rank}"}})
-            for tid, lane in enumerate((COMPUTE, NETWORK)):
+            for tid, lane in enumerate(LANES):
                 events.append({"ph": "M", "name": "thread_name", "pid": rank, "tid": tid, "args": {"name": lane}})
         for s in self.spans:
             events.append({
-                "ph": "X", "name": s.name, "cat": s.kind, "pid": s.rank, "tid": int(s.lane == NETWORK),
+                "ph": "X", "name": s.name, "cat": s.kind, "pid": s.rank, "tid": LANES.index(s.lane),
                 "ts": s.start * 1e6, "dur": (s.end - s.start) * 1e6,
             })  # fmt: skip
         made = {"traceEvents": events, "displayTimeUnit": "ms"}
@@ -119,22 +121,19 @@ class Simulation:
         return made
 
     def svg(self, path: str | Path | None = None) -> str:
-        """The schedule drawn: two rows for each process, arithmetic and network; written to ``path`` if given."""
-        bottom = 40 + 2 * _ROW * self.stages
+        """The schedule drawn: three rows for each process: arithmetic, collectives, messages; written to ``path`` if given."""
+        bottom = 40 + _TALL * self.stages
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 20}" height="{bottom + 60}" '
             f'font-family="sans-serif" font-size="12">',
             f'<rect width="100%" height="100%" fill="white"/><text x="{_LEFT}" y="20">{escape(repr(self)[11:-1])}</text>',
         ]
         for rank in range(self.stages):
-            y = 40 + 2 * _ROW * rank
-            lines.append(
-                f'<text x="8" y="{y + 15}">{rank} compute</text><text x="8" y="{y + _ROW + 12}">network</text>'
-            )
+            lines.append(f'<text x="8" y="{55 + _TALL * rank}">process {rank}</text>')
         for s in _joined(self.spans):
-            y = 40 + 2 * _ROW * s.rank + (_ROW if s.lane == NETWORK else 0)
+            down, tall = _ROWS[s.lane]
             x, wide = _LEFT + _WIDTH * s.start / self.seconds, _WIDTH * (s.end - s.start) / self.seconds
-            tall = _ROW - 8 if s.lane == NETWORK else _ROW - 2
+            y = 40 + _TALL * s.rank + down
             lines.append(
                 f'<rect x="{x:.2f}" y="{y}" width="{max(wide, 0.2):.2f}" height="{tall}" fill="{_COLOURS[s.kind]}" '
                 f'stroke="white" stroke-width="0.3"><title>{escape(s.name)}: {s.start * 1e3:.4g} to {s.end * 1e3:.4g} ms'

@@ -195,13 +195,13 @@ class _Run:
         gradients = sum(self.grads(c) for c in costs) / whole
         state = sum(c.count for c in costs) * self.step.state_bytes / (n if sharding else 1)
         recomputed = [self.step.layers[i].recompute for i in own]
-        work = max(c.work + (c.saved if again else 0) for c, again in zip(costs, recomputed, strict=True))
+        work: float = max(c.work + (c.saved if again else 0) for c, again in zip(costs, recomputed, strict=True))
         if sharding == "full" and n > 1:  # two layers' parameters, and one's gradients, are whole at a time
             work += max(2 * c.parameters + self.grads(c) for c in costs)
         held = most = 0.0
         for action in order:
             layers = self.of_stage[action.stage]
-            kept: float = self.costs[layers[0]].inputs + sum(map(self.kept, layers))
+            kept = float(self.costs[layers[0]].inputs + sum(map(self.kept, layers)))
             held += kept if action.kind == FORWARD else -kept
             most = max(most, held)
         return Memory(parameters, gradients, state, most, work)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..pipelining.orders import BACKWARD, FORWARD, Action, Order, in_turn
 
-COMPUTE, NETWORK = "compute", "network"
+COMPUTE, NETWORK, MESSAGES = LANES = ("compute", "network", "messages")
 
 
 class Span(NamedTuple):
@@ -17,7 +17,7 @@ class Span(NamedTuple):
 
     Attributes:
         rank: of the process along the pipeline.
-        lane: ``"compute"`` or ``"network"``.
+        lane: ``"compute"``, ``"network"`` (collectives), or ``"messages"`` (between stages).
         name: what it is.
         kind: ``"forward"``, ``"backward"``, ``"collective"``, ``"send"`` or ``"optimizer"``.
         start, end: in seconds.
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass
 class Timeline:
-    """Two lanes for each process: arithmetic, and the network.
+    """Three lanes for each process: arithmetic, collectives, and messages between stages, which do not wait for those.
 
     Attributes:
         overlaps: whether the network goes on beside the arithmetic; otherwise it takes turns with it.
@@ -59,7 +59,7 @@ class Timeline:
     def put(self, rank: int, lane: str, name: str, kind: str, after: float, seconds: float) -> float:
         """Begin at ``after``, or once the lane is free; gives the end."""
         if not self.overlaps:
-            after = max(after, self.free[rank, COMPUTE], self.free[rank, NETWORK])
+            after = max(after, self.end_of(rank))
         start = max(after, self.free[rank, lane])
         end = start + seconds
         self.free[rank, lane] = end
@@ -69,7 +69,7 @@ class Timeline:
 
     def end_of(self, rank: int) -> float:
         """When the process has done everything."""
-        return max(self.free[rank, COMPUTE], self.free[rank, NETWORK])
+        return max(self.free[rank, lane] for lane in LANES)
 
     def run_part(self, rank: int, name: str, kind: str, part: Part, after: float, last: bool, gathered: float) -> float:
         """A layer's pass; gives the time at which it began, from which on the next one's parameters may come."""
@@ -117,5 +117,5 @@ class Timeline:
                 continue
             done = self.free[rank, COMPUTE]
             if to % ranks != rank:
-                done = self.put(rank, NETWORK, f"{action} to {to % ranks}", "send", done, sends[min(stage, to)])
+                done = self.put(rank, MESSAGES, f"{action} to {to % ranks}", "send", done, sends[min(stage, to)])
             ready[Action(to, FORWARD if kind == FORWARD else BACKWARD, m)] = done
