@@ -104,7 +104,7 @@ class _Schedule:
         for index, kind, m in order:
             stage, last = self._stages[index], m == n - 1
             if kind == BACKWARD:
-                stage.backward_one_chunk(m, found.get(m), self._scale, last)
+                stage.backward_one_chunk(m, found[m] if stage.is_last else None, self._scale, last)
                 continue
             output = stage.forward_one_chunk(m, args_of[m], kwargs_of[m], last)
             if stage.is_last and self._loss_fn is not None and (targets is not None or order is self._order):
