@@ -1,114 +1,268 @@
-"""Pipelines: the losses, outputs and gradients of one process, for every schedule, alone and with sharded stages."""
+"""Pipelines: the same losses and gradients as one process, and as PyTorch; no order that locks; errors that say where."""
 
-from .launch import outputs
+import json
+import math
 
-CODE = """
+import pytest
+
+import taeda
+from taeda.distributed.pipelining import SplitPoint, orders, pipe_split, pipeline
+from taeda.distributed.pipelining.microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks
+
+from . import launch as launching
+from .launch import launch, outputs
+
+MODEL = """
+import json
 from taeda import nn
-from taeda.distributed.device_mesh import init_device_mesh
-from taeda.distributed.fsdp import fully_shard
-from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
-from taeda.distributed.tensor import DTensor
-from taeda.nn.parallel import DistributedDataParallel as DDP
-from tests.distributed.gpt import F, GPT, VOCABULARY, batches, tensor_parallel
-n = dist.get_world_size()
-class Part(nn.Module):
-    def __init__(self, whole, index, parts):
-        super().__init__()
-        blocks = list(whole.blocks)
-        size = len(blocks) // parts
-        self.emb = whole.emb if index == 0 else None
-        self.blocks = nn.ModuleList(blocks[index * size : (index + 1) * size])
-        self.norm, self.head = (whole.norm, whole.head) if index == parts - 1 else (None, None)
-    def forward(self, x):
-        x = x if self.emb is None else self.emb(x)
-        for block in self.blocks:
-            x = block(x)
-        return x if self.head is None else self.head(self.norm(x))
-def loss_of(scores, targets):
-    return F.cross_entropy(scores.reshape(-1, VOCABULARY), targets.reshape(-1))
-def seeded():
-    taeda.manual_seed(1)
-    return GPT(4)
-batch = batches(1, 8)[0]
-one = seeded()
-scores = one(batch[:, :-1])
-expected = loss_of(scores, batch[:, 1:])
-expected.backward()
-wanted = {id(p): None for p in one.parameters()}
-def check(made, names):
-    theirs = dict(one.named_parameters())
-    for name, p in made.named_parameters():
-        g = p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad
-        assert taeda.allclose(g, theirs[names[name]].grad, atol=1e-6), name
-def run(kind, count, group=None, size=n, here=rank, change=lambda part: part, rows=batch):
-    model = seeded()
-    named = {id(p): name for name, p in model.named_parameters()}
-    parts = [Part(model, i, count) for i in range(here, count, size)]
-    names = [{k: named[id(p)] for k, p in part.named_parameters()} for part in parts]
-    parts = [change(part) for part in parts]
-    stages = [PipelineStage(part, i, count, group=group) for part, i in zip(parts, range(here, count, size))]
-    schedule = kind(stages if kind is ScheduleInterleaved1F1B else stages[0], 4, loss_fn=loss_of)
-    losses = []
-    given = (rows[:, :-1],) if stages[0].is_first else ()
-    last = stages[-1].is_last
-    made = schedule.step(*given, **({"target": rows[:, 1:], "losses": losses} if last else {}))
-    return made, losses, parts, names, schedule
+from taeda.distributed.pipelining import *
+def layers(count=4):
+    taeda.manual_seed(0)
+    return [nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(count)]
+x, y = taeda.randn(8, 6, generator=taeda.Generator().manual_seed(1)), taeda.zeros(8, 6)
+loss_fn = nn.functional.mse_loss
+size = dist.get_world_size()
+def grads(module):
+    return [p.grad.flatten().tolist() for p in module.parameters()]
+"""
+
+SCHEDULES = """
+for name, n in (("ScheduleGPipe", 4), ("Schedule1F1B", 4), ("Schedule1F1B", 8), ("ScheduleGPipe", 2),
+                ("ScheduleInterleaved1F1B", 4), ("ScheduleLoopedBFS", 4)):
+    parts = layers(8)
+    several = name in ("ScheduleInterleaved1F1B", "ScheduleLoopedBFS")
+    stages = 2 * size if several else size
+    each = 8 // stages
+    own = {s: nn.Sequential(*parts[s * each : s * each + each]) for s in range(rank, stages, size)}
+    built = [PipelineStage(m, s, stages, taeda.device("cpu")) for s, m in own.items()]
+    schedule = globals()[name](built if several else built[0], n, loss_fn=loss_fn)
+    for step in range(2):
+        losses = []
+        for m in own.values():
+            m.zero_grad()
+        out = schedule.step(*([x] if rank == 0 else []), **({"target": y, "losses": losses} if rank == size - 1 else {}))
+    print(json.dumps([name, n, [l.item() for l in losses], out.tolist() if out is not None else None,
+                      {s: grads(m) for s, m in own.items()}]))
 """
 
 
-def test_schedules():
+def _close(a, b, tolerance=1e-6):
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    return math.isclose(a, b, rel_tol=tolerance * 10, abs_tol=tolerance)
+
+
+def _whole_model():
+    space = {"dist": type("dist", (), {"get_world_size": staticmethod(lambda: 1)})}
+    exec("import taeda\n" + MODEL, space)
+    parts = space["layers"](8)
+    out = taeda.nn.Sequential(*parts)(space["x"])
+    space["loss_fn"](out, space["y"]).backward()
+    return out.tolist(), [p.grad.flatten().tolist() for part in parts for p in part.parameters()]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_every_schedule_gives_the_gradients_of_one_process(size):
+    out, expected = _whole_model()
+    processes = [[json.loads(line) for line in text.splitlines()] for text in outputs(MODEL + SCHEDULES, size)]
+    assert all(len(lines) == 6 for lines in processes)
+    for runs in zip(*processes, strict=True):
+        found = {int(s): g for run in runs for s, g in run[4].items()}
+        assert _close([g for s in sorted(found) for g in found[s]], expected), runs[0][0]
+        assert _close(runs[-1][3], out) and len(runs[-1][2]) == runs[-1][1]
+        assert all(run[3] is None and run[2] == [] for run in runs[:-1])
+
+
+def test_numbers_are_those_of_pytorch(monkeypatch):
+    pytest.importorskip("torch")
+    ours = outputs(MODEL + SCHEDULES, 2)
+    monkeypatch.setattr(launching, "HEAD", launching.HEAD.replace("taeda", "torch"))
+    theirs = outputs((MODEL + SCHEDULES).replace("taeda", "torch"), 2)
+    for a, b in zip(ours, theirs, strict=True):
+        for mine, other in zip(map(json.loads, a.splitlines()), map(json.loads, b.splitlines()), strict=True):
+            assert mine[:2] == other[:2] and _close(mine[2], other[2]), mine[:2]
+            assert mine[4].keys() == other[4].keys()
+            assert all(_close(mine[4][s], other[4][s]) for s in mine[4]), mine[:2]
+
+
+def test_tensors_of_many_kinds_pass_between_stages():
     code = """
-    for kind, count in ((ScheduleGPipe, 2), (Schedule1F1B, 2), (ScheduleInterleaved1F1B, 4), (ScheduleInterleaved1F1B, 2)):
-        made, losses, parts, names, schedule = run(kind, count)
-        for part, own in zip(parts, names):
-            check(part, own)
-        if rank == n - 1:
-            assert taeda.allclose(made, scores, atol=1e-5) and len(losses) == 4
-            assert abs(sum(losses).item() / 4 - expected.item()) < 1e-6
-        else:
-            assert made is None
-        made = schedule.eval(*((batch[:, :-1],) if rank == 0 else ()))
-        assert made is None or taeda.allclose(made, scores, atol=1e-5)
+    class First(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(taeda.ones(3))
+        def forward(self, x, ids):
+            return x * self.weight, ids, x.to(taeda.bfloat16).t(), self.weight
+    class Last(nn.Module):
+        def forward(self, a, ids, b, unused, factor=1):
+            assert ids.dtype == taeda.int64 and not ids.requires_grad and not b.requires_grad
+            assert a.requires_grad == taeda.is_grad_enabled()
+            return {"sum": a.sum(1) + ids * factor, "b": b.t()}
+    module = (First if rank == 0 else Last)()
+    stage = PipelineStage(module, rank, 2, "cpu")
+    schedule = Schedule1F1B(stage, 3, loss_fn=lambda out, target: (out["sum"] - target).sum(), scale_grads=False)
+    x, ids, target = taeda.arange(21.0).reshape(7, 3), taeda.arange(7), taeda.zeros(7)  # microbatches of 3, 2 and 2 rows
+    for _ in range(2):
+        losses = []
+        out = schedule.step(*([x, ids] if rank == 0 else []), target=target if rank else None, losses=losses,
+                            **({"factor": 10} if rank else {}))
+    if rank:
+        assert out["sum"].equal(x.sum(1) + ids * 10) and out["b"].equal(x.bfloat16()) and len(losses) == 3
+        assert sum(l.item() for l in losses) == out["sum"].sum().item()
+        assert schedule.eval()["sum"].grad_fn is None
+    else:
+        assert module.weight.grad.equal(2 * x.sum(0))
+        schedule.eval(x, ids)
+        try:
+            schedule.step(x[:6], ids[:6])
+        except RuntimeError as error:
+            print(error)
     """
-    outputs(CODE + code.replace("\n    ", "\n"), 2)
+    done = launch(MODEL + code.replace("\n    ", "\n"), 2)
+    assert all(code == 0 for *_, code in done), done
+    assert done[0][0].startswith("[Stage 0] forward of microbatch 0 failed") and "float32[2, 3]" in done[0][0]
 
 
-def test_with_data_parallel_stages():
-    """Two stages, each of two processes: DDP, and fully_shard."""
+def test_failures_name_stage_and_microbatch():
     code = """
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
-    rows = batch.chunk(2)[mesh["dp"].get_local_rank()]
-    changes = (lambda part: DDP(part, process_group=mesh.get_group("dp")), lambda part: fully_shard(part, mesh=mesh["dp"]))
+    class Bad(nn.Module):
+        def forward(self, x):
+            if x[0, 0] > 3:
+                raise ValueError("too much")
+            return x * taeda.ones(1, requires_grad=True)
+    stage = PipelineStage(Bad(), rank, 2, "cpu")
+    schedule = ScheduleGPipe(stage, 4, loss_fn=lambda out, target: out.sum())
+    schedule.step(*([taeda.arange(8.0).reshape(8, 1)] if rank == 0 else []))
+    """
+    done = launch(MODEL + code.replace("\n    ", "\n"), 2, timeout=20)
+    assert "[Stage 0] forward of microbatch 2 failed: ValueError: too much" in done[0][1]
+    assert "[Stage 1] forward of microbatch 2 failed" in done[1][1] and "rank 0 has ended" in done[1][1]
+
+
+def test_pipelines_beside_data_parallel():
+    code = """
+    from taeda.nn.parallel import DistributedDataParallel
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
+    dp, pp = mesh.get_local_rank("dp"), mesh.get_local_rank("pp")
+    parts = layers(4)
+    whole = nn.Sequential(*parts)
+    loss_fn(whole(x), y).backward()
+    expected = grads(nn.Sequential(*parts[2 * pp : 2 * pp + 2]))
+    whole.zero_grad()
+    wrapped = DistributedDataParallel(nn.Sequential(*parts[2 * pp : 2 * pp + 2]), process_group=mesh.get_group("dp"))
     for kind in (ScheduleGPipe, Schedule1F1B):
-        for change in changes:
-            here = mesh["pp"].get_local_rank()
-            made, losses, parts, names, _ = run(kind, 2, mesh.get_group("pp"), 2, here, change, rows)
-            check(getattr(parts[0], "module", parts[0]), names[0])
+        wrapped.zero_grad()
+        schedule = kind(PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp")), 2, loss_fn=loss_fn)
+        half = slice(4 * dp, 4 * dp + 4)
+        schedule.step(*([x[half]] if pp == 0 else []), **({"target": y[half]} if pp else {}))
+        for a, b in zip(grads(wrapped), expected):
+            assert taeda.allclose(taeda.tensor(a), taeda.tensor(b), atol=1e-6)
     """
-    outputs(CODE + code.replace("\n    ", "\n"), 4)
+    outputs(MODEL + code.replace("\n    ", "\n"), 4)
 
 
-def test_with_tensor_parallelism():
-    """Two stages, each cut over two processes; and the whole, cut over two, with DDP over the other two."""
+class Tied(taeda.nn.Module):
+    """Embedding and head share a weight, and the first stage's mask is used by the last."""
+
+    def __init__(self, explicit=False):
+        super().__init__()
+        self.embedding = taeda.nn.Embedding(10, 8)
+        self.layers = taeda.nn.ModuleList([taeda.nn.Linear(8, 8) for _ in range(3)])
+        self.explicit = explicit
+
+    def forward(self, ids, mask=None):
+        h = self.embedding(ids)
+        for i, layer in enumerate(self.layers):
+            if self.explicit and i == 1:
+                pipe_split()
+            h = layer(h).tanh()
+        if mask is not None:
+            h = h * mask
+        return {"logits": h @ self.embedding.weight.t()}
+
+
+@pytest.mark.parametrize(
+    "spec", [None, {"layers.1": SplitPoint.BEGINNING}, {"embedding": SplitPoint.END, "layers.2": SplitPoint.BEGINNING}]
+)
+def test_models_are_cut_at_marks(spec):
+    model = Tied(explicit=spec is None)
+    ids, mask = taeda.randint(10, (3, 4)), taeda.rand(3, 4, 1)
+    pipe = pipeline(model, (ids,), {"mask": mask}, split_spec=spec)
+    assert pipe.num_stages == (3 if spec and len(spec) == 2 else 2)
+    ids = taeda.randint(10, (3, 4))
+    assert pipe(ids, mask=mask)["logits"].equal(model(ids, mask)["logits"])
+    names = [name for i in range(pipe.num_stages) for name in pipe.get_stage_module(i).state_dict()]
+    assert sorted(names) == sorted(model.state_dict())
+    assert pipe.get_stage_module(0).get_parameter("embedding.weight") is model.embedding.weight
+
+
+def test_cuts_that_make_no_stage_are_refused():
+    model = taeda.nn.Sequential(taeda.nn.Linear(2, 2), taeda.nn.ReLU())
+    for spec in ({"0": SplitPoint.BEGINNING}, {"1": SplitPoint.END}, {"0": SplitPoint.END, "1": SplitPoint.BEGINNING}):
+        with pytest.raises(RuntimeError, match="no steps"):
+            pipeline(model, (taeda.ones(1, 2),), split_spec=spec)
+    with pytest.raises(AttributeError):
+        pipeline(model, (taeda.ones(1, 2),), split_spec={"2": SplitPoint.END})
+    with pytest.raises(ValueError, match="Invalid stage index"):
+        pipeline(model, (taeda.ones(1, 2),)).get_stage_module(1)
+
+
+def test_cut_models_train_on_two_processes():
     code = """
-    from tests.distributed.gpt import train
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("other", "tp"))
-    def cut(part):
-        from taeda.distributed.tensor import Replicate
-        from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-        plan = {f"blocks.*.{name}": ColwiseParallel() for name in ("q", "k", "v", "up")}
-        plan.update({f"blocks.*.{name}": RowwiseParallel() for name in ("o", "down")})
-        return parallelize_module(part, mesh["tp"], plan)
-    made, losses, parts, names, _ = run(Schedule1F1B, 2, mesh.get_group("other"), 2, rank // 2, cut)
-    check(parts[0], names[0])
-    assert rank // 2 == 0 or taeda.allclose(made, scores, atol=1e-5)
-    def mean(loss):
-        t = loss.clone()
-        dist.all_reduce(t, dist.ReduceOp.AVG)
-        return t.item()
-    expected = train(seeded(), rows=8)
-    model = DDP(tensor_parallel(seeded(), mesh["tp"]), process_group=mesh.get_group("other"))
-    got = train(model, 2, rank // 2, rows=8, mean=mean)
-    assert all(abs(a - b) < 1e-5 for x, y in zip(expected, got) for a, b in zip(x, y)), (expected, got)
+    import sys
+    sys.path.insert(0, %r)
+    from tests.distributed.test_pipelining import Tied, SplitPoint
+    taeda.manual_seed(0)
+    model = Tied()
+    ids, target = taeda.randint(10, (8, 4)), taeda.randint(10, (8, 4))
+    mask = taeda.rand(8, 4, 1)
+    loss_fn = lambda out, t: nn.functional.cross_entropy(out["logits"].flatten(0, 1), t.flatten())
+    loss_fn(model(ids, mask), target).backward()
+    expected = {name: p.grad for name, p in model.named_parameters()}
+    model.zero_grad()
+    pipe = pipeline(model, (ids[:2],), {"mask": mask[:2]}, split_spec={"layers.1": SplitPoint.BEGINNING})
+    stage = pipe.build_stage(rank, "cpu")
+    schedule = Schedule1F1B(stage, 4, loss_fn=loss_fn)
+    schedule.step(*([ids] if rank == 0 else []), **({"mask": mask} if rank == 0 else {"target": target}))
+    assert stage.submod.get_parameter("layers.%%d.weight" %% (2 * rank)).grad is not None
+    for name, p in stage.submod.named_parameters():
+        assert taeda.allclose(p.grad, expected[name], atol=1e-6), name
     """
-    outputs(CODE + code.replace("\n    ", "\n"), 4)
+    from pathlib import Path
+
+    outputs(MODEL + (code % str(Path(__file__).parents[2])).replace("\n    ", "\n"), 2)
+
+
+def test_no_order_waits_in_a_circle():
+    tried = 0
+    for ranks in range(1, 6):
+        for local in range(1, 4):
+            for microbatches in range(1, 12):
+                plans = [orders.gpipe, orders.interleaved, orders.forward_only]
+                for plan in plans + [orders.one_forward_one_backward] * (local == 1):
+                    try:
+                        found = orders.check(plan, ranks, ranks * local, microbatches)
+                    except ValueError:
+                        assert plan is orders.interleaved and microbatches % max(1, microbatches // ranks)
+                        continue
+                    each = local * microbatches * (1 if plan is orders.forward_only else 2)
+                    assert all(len(order) == len(set(order)) == each for order in found)
+                    tried += 1
+    assert tried > 500
+    with pytest.raises(RuntimeError, match="would wait for each other"):
+        orders.check(lambda rank, *where: orders.gpipe(rank, *where)[:: -1 if rank else 1], 2, 2, 2)
+    order = orders.one_forward_one_backward(0, 4, 4, 8)
+    held = [sum(1 if a.kind == "F" else -1 for a in order[:i]) for i in range(len(order))]
+    assert max(held) == 4
+
+
+def test_batches_are_cut_and_put_together():
+    args, kwargs = split_args_kwargs_into_chunks(
+        (taeda.arange(5), 3), {"a": [taeda.ones(2, 4)]}, 2, None, {"a": [TensorChunkSpec(1)]}
+    )
+    assert [a[0].tolist() for a in args] == [[0, 1, 2], [3, 4]] and args[1][1] == 3
+    assert kwargs[0]["a"][0].shape == (2, 2)
+    assert merge_chunks(args, None)[0].tolist() == [0, 1, 2, 3, 4]
+    assert merge_chunks(kwargs, {"a": [TensorChunkSpec(1)]})["a"][0].shape == (2, 4)
+    with pytest.raises(ValueError, match="at least 3 rows"):
+        split_args_kwargs_into_chunks((taeda.ones(2),), None, 3)

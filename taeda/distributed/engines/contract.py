@@ -182,3 +182,4 @@ class BlockingEngine(Engine):
 def _work(tasks: queue.SimpleQueue) -> None:
     while (task := tasks.get()) is not None:
         task()
+        del task  # and what it holds

@@ -1,5 +1,12 @@
 """Collectives that can be differentiated."""
 
-from .functional import all_gather, all_reduce, broadcast, reduce_scatter
+# ruff: noqa: I001 - lists of names are paragraphs
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
+from .functional import (
+    all_gather, all_reduce, all_to_all, all_to_all_single, broadcast, gather, reduce, reduce_scatter, scatter,
+)  # fmt: skip
+
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter",
+    "scatter",
+]  # fmt: skip

@@ -12,7 +12,10 @@ from .. import collectives
 from ..groups import get_rank, get_world_size
 from ..reduction import ReduceOp
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter", "sync_batch_norm"]
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter",
+    "scatter", "sync_batch_norm",
+]  # fmt: skip
 
 
 class _AllReduce(Function):
@@ -73,6 +76,75 @@ class _ReduceScatter(Function):
         return None, None, None, *slots
 
 
+class _AllToAll(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, count: int, *tensors: Tensor) -> tuple:
+        outputs, inputs = tensors[:count], [t.contiguous() for t in tensors[count:]]
+        ctx.group, ctx.shapes = group, [t.shape for t in inputs]
+        made = [taeda.empty_like(t) for t in outputs]
+        collectives.all_to_all(made, inputs, group)
+        return tuple(made)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        places = [grads[0].new_empty(shape) for shape in ctx.shapes]
+        back = _AllToAll.apply(ctx.group, len(places), *places, *grads)
+        return None, None, *[None] * len(grads), *back
+
+
+class _AllToAllSingle(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, rows: int, sizes_out: Any, sizes_in: Any, tensor: Tensor) -> Tensor:
+        ctx.group, ctx.rows, ctx.sizes = group, tensor.shape[0], (sizes_in, sizes_out)
+        result = tensor.new_empty((rows, *tensor.shape[1:]))
+        collectives.all_to_all_single(result, tensor.contiguous(), sizes_out, sizes_in, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        return None, None, None, None, _AllToAllSingle.apply(ctx.group, ctx.rows, *ctx.sizes, g)
+
+
+class _Reduce(Function):
+    @staticmethod
+    def forward(ctx: Any, dst: int, op: Any, group: Any, tensor: Tensor) -> Tensor:
+        ctx.dst, ctx.group = dst, group
+        result = tensor.clone()
+        collectives.reduce(result, dst, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        return None, None, None, _Broadcast.apply(ctx.dst, ctx.group, g)
+
+
+class _Gather(Function):
+    @staticmethod
+    def forward(ctx: Any, dst: int, group: Any, tensor: Tensor) -> tuple:
+        ctx.dst, ctx.group = dst, group
+        slots = [taeda.zeros_like(tensor) for _ in range(get_world_size(group))]
+        collectives.gather(tensor.contiguous(), slots if get_rank() == dst else None, dst, group)
+        return tuple(slots)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        return None, None, _Scatter.apply(ctx.dst, ctx.group, *grads)
+
+
+class _Scatter(Function):
+    @staticmethod
+    def forward(ctx: Any, src: int, group: Any, *tensors: Tensor) -> Tensor:
+        ctx.src, ctx.group = src, group
+        result = taeda.empty_like(tensors[0])
+        parts = [t.contiguous() for t in tensors] if get_rank() == src else None
+        collectives.scatter(result, parts, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        return None, None, *_Gather.apply(ctx.src, ctx.group, g)
+
+
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """The tensors of all processes, combined; its gradients are combined in the same way."""
     return _AllReduce.apply(op, group, tensor)
@@ -91,6 +163,44 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
 def reduce_scatter(output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """This process's part of the combined lists, of the form of ``output``."""
     return _ReduceScatter.apply(op, group, output, *input_list)
+
+
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """The tensors of all processes combined, at process ``dst``, from which the gradient comes; the others keep theirs."""
+    return _Reduce.apply(dst, op, group, tensor)
+
+
+def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
+    """The tensors of all processes, at process ``dst``; zeros at the others."""
+    return _Gather.apply(dst, group, tensor)
+
+
+def scatter(tensors: list[Tensor], src: int = 0, group: Any = None) -> Tensor:
+    """This process's one of the ``tensors`` of process ``src``; the others give some of the same form."""
+    return _Scatter.apply(src, group, *tensors)
+
+
+def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None) -> tuple:
+    """Tensor ``j`` of process ``i`` becomes tensor ``i`` of process ``j``; they have the forms of ``output_tensor_list``."""
+    return _AllToAll.apply(group, len(output_tensor_list), *output_tensor_list, *input_tensor_list)
+
+
+def all_to_all_single(
+    output: Tensor, input: Tensor, output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None, group: Any = None,
+) -> Tensor:  # fmt: skip
+    """The parts of ``input`` along its first dimension to the processes, and theirs in return.
+
+    Args:
+        output: of as many rows as come; it is not written to.
+        input: its parts go to the processes in the order of ranks.
+        output_split_sizes: how many rows come from each process; equal parts where not given.
+        input_split_sizes: how many go to each.
+        group: the processes, all by default.
+    Returns:
+        What came, in the order of ranks. Gradients go the way back.
+    """
+    return _AllToAllSingle.apply(group, output.shape[0], output_split_sizes, input_split_sizes, input)
 
 
 def sync_batch_norm(

@@ -1,165 +1,201 @@
-"""Schedules: in which order a process runs microbatches forward and backward."""
+"""Schedules: in which order the processes of a pipeline do the passes of a step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import taeda
-from taeda import Tensor
-from taeda.utils._pytree import tree_map
 
+from . import orders
+from .microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks, split_tree
+from .orders import BACKWARD, Order
 from .stage import PipelineStage
 
-__all__ = ["Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B"]
-
-
-class Action(NamedTuple):
-    """A microbatch through one of this process's stages."""
-
-    forward: bool
-    stage: int
-    microbatch: int
+__all__ = [
+    "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS", "ScheduleZBVZeroBubble",
+]  # fmt: skip
 
 
 class _Schedule:
-    """Runs the stages of this process.
+    """A step of a pipeline. Subclasses say in which order."""
 
-    Args:
-        stages: those.
-        n_microbatches: into how many parts of equal size, about, a batch is cut along dimension 0.
-        loss_fn: ``(output, target)`` to a scalar, the mean over a microbatch. Without, steps run forward only.
-        args_chunk_spec, kwargs_chunk_spec, output_merge_spec: not taken: dimension 0.
-        scale_grads: divide gradients by the number of microbatches.
-    """
+    _plan: Callable[[int, int, int, int], Order]
 
-    def __init__(
-        self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None = None,
-        args_chunk_spec: Any = None, kwargs_chunk_spec: Any = None, output_merge_spec: Any = None,
-        scale_grads: bool = True,
+    def _prepare(
+        self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None, args_chunk_spec: Any,
+        kwargs_chunk_spec: Any, output_merge_spec: Any, scale_grads: bool,
     ) -> None:  # fmt: skip
-        if not (args_chunk_spec is kwargs_chunk_spec is output_merge_spec is None):
-            raise NotImplementedError(f"{type(self).__name__}: batches are cut along dimension 0; specs are not taken")
-        self._stages, self._n, self._loss_fn, self._scale = stages, n_microbatches, loss_fn, scale_grads
+        name = type(self).__name__
+        if n_microbatches < 1:
+            raise ValueError(f"{name}: expected at least one microbatch, got {n_microbatches}")
+        first = stages[0]
+        ranks, count = first.group_size, first.num_stages
+        expected = list(range(first.group_rank, count, ranks))
+        if [s.stage_index for s in stages] != expected or any(s.num_stages != count for s in stages):
+            raise ValueError(
+                f"{name}: expected the stages {expected} of {count} on rank {first.group_rank} of {ranks}, got "
+                f"{[s.stage_index for s in stages]}"
+            )
+        self._stages = {s.stage_index: s for s in stages}
         for stage in stages:
-            stage.neighbours = {other.stage_index: other for other in stages if other is not stage}
-        self._check()
+            stage.channel.mail = first.channel.mail
+        self._n_microbatches = n_microbatches
+        self._loss_fn = loss_fn
+        self._specs = args_chunk_spec, kwargs_chunk_spec
+        self._output_merge_spec = output_merge_spec
+        self._scale = 1 / n_microbatches if scale_grads else 1.0
+        where = ranks, count, n_microbatches
+        self._order = orders.check(type(self)._plan, *where)[first.group_rank]
+        self._forward_order = orders.check(orders.forward_only, *where)[first.group_rank]
 
-    def _check(self) -> None:
-        """Raise where the numbers of stages or microbatches do not fit the schedule."""
+    @property
+    def pipeline_order(self) -> Order:
+        """The passes of this process, in order."""
+        return list(self._order)
 
-    def _actions(self) -> list[Action]:
-        raise NotImplementedError
+    def step(
+        self, *args: Any, target: Any = None, losses: list | None = None, return_outputs: bool = True,
+        loss_kwargs: dict[str, Any] | None = None, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        """Forward and, with a ``loss_fn``, backward on all microbatches of a batch. Every process calls it.
 
-    def step(self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any) -> Any:
-        """A batch forward and backward: ``args`` at the first stage, ``target`` and ``losses`` at the last.
+        Gradients are added to those of the parameters: the mean over microbatches, or the sum with ``scale_grads=False``.
 
+        Args:
+            args: the batch, at the process of the first stage.
+            target: what ``loss_fn`` compares with, at the process of the last stage.
+            losses: replaced by the losses of the microbatches, at the process of the last stage.
+            return_outputs: give the outputs of the last stage.
+            loss_kwargs: further arguments of ``loss_fn``.
+            kwargs: of the module of each stage that is here, cut as ``args`` are.
         Returns:
-            The outputs of the batch at the last stage, None at others.
+            The outputs of the whole batch at the process of the last stage, otherwise None.
+        Raises:
+            RuntimeError: a stage failed, or gradients are switched off.
+            ValueError: a tensor does not divide into so many microbatches.
         """
-        return self._run(args, target, losses, kwargs, training=self._loss_fn is not None)
+        train = self._loss_fn is not None
+        if train and not taeda.is_grad_enabled():
+            raise RuntimeError(
+                "step() requires gradients to be enabled for backward computation; it should not be used under "
+                "torch.no_grad() context. Please call eval() instead."
+            )
+        order = self._order if train else self._forward_order
+        return self._run(order, args, kwargs, target, losses, return_outputs, loss_kwargs or {})
 
     def eval(self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any) -> Any:
-        """A batch forward."""
-        return self._run(args, target, losses, kwargs, training=False)
+        """The forward passes of :meth:`step` alone, without gradients."""
+        with taeda.no_grad():
+            return self._run(self._forward_order, args, kwargs, target, losses, True, {})
 
-    def _run(self, args: tuple, target: Any, losses: list | None, kwargs: dict, training: bool) -> Any:
-        if training and target is None and any(stage.is_last for stage in self._stages):
-            raise ValueError(f"{type(self).__name__}.step: the process of the last stage has to give target")
-        inputs, options, targets = (self._cut(x) for x in (args, kwargs, target))
-        for stage in self._stages:
-            stage.clear()
-        found: dict[int, Tensor] = {}
-        left = dict.fromkeys(range(len(self._stages)), self._n)
-        for action in self._actions():
-            stage = self._stages[action.stage]
-            i = action.microbatch
-            if action.forward:
-                output = stage.forward_one(i, inputs[i], options[i], training)
-                if stage.is_last and self._loss_fn is not None and target is not None:
-                    with taeda.set_grad_enabled(training):
-                        found[i] = self._loss_fn(output, targets[i])
-            elif training:
-                left[action.stage] -= 1
-                scale = 1.0 / self._n if self._scale else 1.0
-                stage.backward_one(i, found.get(i) if stage.is_last else None, scale, left[action.stage] == 0)
-        if losses is not None:
-            losses[:] = [found[i].detach() for i in sorted(found)]
-        return self._merged()
-
-    def _merged(self) -> Any:
-        last = next((stage for stage in self._stages if stage.is_last), None)
-        if last is None:
+    def _run(
+        self, order: Order, args: tuple, kwargs: dict, target: Any, losses: list | None, return_outputs: bool,
+        loss_kwargs: dict,
+    ) -> Any:  # fmt: skip
+        n = self._n_microbatches
+        args_of, kwargs_of = split_args_kwargs_into_chunks(args, kwargs, n, *self._specs)
+        targets = None if target is None else split_tree(target, None, n, "target")
+        found: dict[int, Any] = {}
+        for stage in self._stages.values():
+            stage.clear_runtime_states()
+        next(iter(self._stages.values())).channel.mail.clear()
+        for index, kind, m in order:
+            stage, last = self._stages[index], m == n - 1
+            if kind == BACKWARD:
+                stage.backward_one_chunk(m, found[m] if stage.is_last else None, self._scale, last)
+                continue
+            output = stage.forward_one_chunk(m, args_of[m], kwargs_of[m], last)
+            if stage.is_last and self._loss_fn is not None and (targets is not None or order is self._order):
+                found[m] = self._loss_fn(output, None if targets is None else targets[m], **loss_kwargs)
+        for stage in self._stages.values():
+            stage.channel.flush()
+        if losses is not None and found:
+            losses[:] = [found[m] for m in range(n)]
+        final = [stage for stage in self._stages.values() if stage.is_last]
+        if not final or not return_outputs:
             return None
-        outputs = last.outputs
-        if isinstance(outputs[0], tuple):
-            return tuple(taeda.cat([y.detach() for y in column]) for column in zip(*outputs, strict=True))
-        return taeda.cat([y.detach() for y in outputs])
-
-    def _cut(self, values: Any) -> list:
-        def part(i: int) -> Any:
-            return tree_map(lambda x: x.tensor_split(self._n)[i] if isinstance(x, Tensor) and x.dim() else x, values)
-
-        return [part(i) for i in range(self._n)]
+        return merge_chunks(final[0].output_chunks, self._output_merge_spec)
 
 
-class _OneStage(_Schedule):
+class _Single(_Schedule):
+    """One stage a process."""
+
     def __init__(
-        self, stage: PipelineStage, n_microbatches: int, loss_fn: Callable | None = None, **options: Any
-    ) -> None:
-        super().__init__([stage], n_microbatches, loss_fn, **options)
-        self._stage = stage
-
-    def _check(self) -> None:
-        if self._stages[0].num_stages != self._stages[0].group.size():
-            raise ValueError(f"{type(self).__name__}: expected one stage at each process; use ScheduleInterleaved1F1B")
-
-
-class ScheduleGPipe(_OneStage):
-    """All microbatches forward, then all backward (Huang et al. 2018)."""
-
-    def _actions(self) -> list[Action]:
-        return [Action(forward, 0, i) for forward in (True, False) for i in range(self._n)]
-
-
-class Schedule1F1B(_OneStage):
-    """One forward, one backward: as many microbatches are kept as stages come after this one (Narayanan et al. 2019)."""
-
-    def _actions(self) -> list[Action]:
-        ahead = min(self._n, self._stage.num_stages - self._stage.stage_index)
-        return _alternating(
-            [Action(True, 0, i) for i in range(self._n)], ahead, [Action(False, 0, i) for i in range(self._n)]
+        self, stage: PipelineStage, n_microbatches: int, loss_fn: Callable | None = None,
+        args_chunk_spec: tuple[TensorChunkSpec, ...] | None = None,
+        kwargs_chunk_spec: dict[str, TensorChunkSpec] | None = None, output_merge_spec: Any = None,
+        scale_grads: bool = True,
+    ) -> None:  # fmt: skip
+        self._prepare(
+            [stage], n_microbatches, loss_fn, args_chunk_spec, kwargs_chunk_spec, output_merge_spec, scale_grads
         )
 
 
-class ScheduleInterleaved1F1B(_Schedule):
-    """The same with several stages at each process: less time is idle (Narayanan et al. 2021)."""
+class _Multi(_Schedule):
+    """Several stages a process."""
 
-    def _check(self) -> None:
-        size = self._stages[0].group.size()
-        if len(self._stages) * size != self._stages[0].num_stages:
-            raise ValueError(
-                f"ScheduleInterleaved1F1B: expected {self._stages[0].num_stages // size} stages at this process, got "
-                f"{len(self._stages)}"
-            )
-        if self._n % size:
-            raise ValueError(
-                f"ScheduleInterleaved1F1B: the number of microbatches, {self._n}, must be a multiple of that of processes, "
-                f"{size}"
-            )
-
-    def _actions(self) -> list[Action]:
-        size, rank, own = self._stages[0].group.size(), self._stages[0].group.rank(), len(self._stages)
-        order = [(k // size % own, k // (size * own) * size + k % size) for k in range(self._n * own)]
-        forward = [Action(True, stage, i) for stage, i in order]
-        backward = [Action(False, own - 1 - stage, i) for stage, i in order]
-        return _alternating(forward, min(len(forward), (size - rank - 1) * 2 + (own - 1) * size + 1), backward)
+    def __init__(
+        self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None = None,
+        args_chunk_spec: tuple[TensorChunkSpec, ...] | None = None,
+        kwargs_chunk_spec: dict[str, TensorChunkSpec] | None = None, output_merge_spec: Any = None,
+        scale_grads: bool = True, backward_requires_autograd: bool = True, defer_pp_recv: bool = False,
+    ) -> None:  # fmt: skip
+        if not isinstance(stages, (list, tuple)) or not stages:
+            raise ValueError(f"{type(self).__name__}: expected the list of this process's stages, got {stages!r}")
+        self._prepare(
+            list(stages), n_microbatches, loss_fn, args_chunk_spec, kwargs_chunk_spec, output_merge_spec, scale_grads
+        )
 
 
-def _alternating(forward: list[Action], ahead: int, backward: list[Action]) -> list[Action]:
-    """``ahead`` forward, then backward and forward in turn, then the rest backward."""
-    found = forward[:ahead]
-    for i, action in enumerate(backward):
-        found.append(action)
-        found += forward[ahead + i : ahead + i + 1]
-    return found
+class ScheduleGPipe(_Single):
+    """All forward passes, then all backward passes: :func:`orders.gpipe`."""
+
+    _plan = staticmethod(orders.gpipe)
+
+
+class Schedule1F1B(_Single):
+    """Backward passes as early as they can be: :func:`orders.one_forward_one_backward`."""
+
+    _plan = staticmethod(orders.one_forward_one_backward)
+
+
+class ScheduleInterleaved1F1B(_Multi):
+    """1F1B with several stages a process: :func:`orders.interleaved`."""
+
+    _plan = staticmethod(orders.interleaved)
+
+
+class ScheduleLoopedBFS(_Multi):
+    """GPipe with several stages a process, breadth first: :func:`orders.gpipe`."""
+
+    _plan = staticmethod(orders.gpipe)
+
+    def __init__(
+        self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None = None,
+        output_merge_spec: Any = None, scale_grads: bool = True, backward_requires_autograd: bool = True,
+        defer_pp_recv: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(stages, n_microbatches, loss_fn, None, None, output_merge_spec, scale_grads)
+
+
+class _WithoutBubbles:
+    """Refused: the gradients of weights are not computed apart from those of inputs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__} delays the gradients of weights, which is not supported; use ScheduleInterleaved1F1B"
+        )
+
+
+class ScheduleInterleavedZeroBubble(_WithoutBubbles):
+    """Refused."""
+
+
+class ScheduleZBVZeroBubble(_WithoutBubbles):
+    """Refused."""
+
+
+class ScheduleDualPipeV(_WithoutBubbles):
+    """Refused."""

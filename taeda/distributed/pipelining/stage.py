@@ -1,150 +1,167 @@
-"""A stage: some of the layers, and the messages to the stages before and after it."""
+"""One stage of a pipeline: its module, and its passes on one microbatch."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import taeda
 from taeda import Tensor
 from taeda.nn import Module
 
-from ..collectives import recv, send
 from ..data_parallel import DistributedDataParallel
-from ..fsdp import FSDPModule
-from ..groups import ProcessGroup, resolve
+from ..groups import get_rank, get_world_size
+from .channel import Channel, Meta, told
 
 __all__ = ["PipelineStage"]
 
-_HEADER = 64  # numbers that say the forms of the tensors of a message
-_DTYPES = (taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16, taeda.int64, taeda.int32, taeda.bool)
+_EXAMPLES = (("inputs", "input_args"), ("outputs", "output_args"))
+
+
+def _tuple(value: Any) -> tuple:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 class PipelineStage:
-    """Layers ``submodule`` as stage ``stage_index`` of ``num_stages``; stage ``i`` is at process ``i % processes``.
+    """Stage ``stage_index`` of ``num_stages``, on process ``stage_index % group size``.
 
-    What ``submodule`` gives, a tensor or a tuple of tensors, are the positional arguments of the next stage.
+    Sizes need not be given: in the first step a stage tells them to the next, for each microbatch. They stay the same.
 
     Args:
-        submodule: the layers; a DistributedDataParallel or a module of ``fully_shard`` reduces once for each step.
-        stage_index, num_stages: from 0.
-        device: the CPU.
-        input_args, output_args, dw_builder: accepted; forms travel with the tensors.
-        group: the processes of the pipeline, all by default.
+        submodule: takes what the stage before gives, as positional arguments; gives a tensor or a tuple of them.
+        stage_index: from 0.
+        num_stages: how many there are in all.
+        device: where received tensors are put.
+        input_args: examples of one microbatch's inputs, on any device, that what comes is compared with.
+        output_args: the same of its outputs.
+        output_grads, input_grads: accepted; gradients have the sizes of outputs and inputs.
+        group: the processes, all by default.
+        dw_builder, get_mesh: refused.
+    Raises:
+        ValueError: there is no such stage.
+        RuntimeError: there are more processes than stages, or the stage lies on another process.
     """
 
     def __init__(
-        self, submodule: Module, stage_index: int, num_stages: int, device: Any = "cpu", input_args: Any = None,
-        output_args: Any = None, group: Any = None, dw_builder: Any = None,
+        self, submodule: Module, stage_index: int, num_stages: int, device: Any, input_args: Any = None,
+        output_args: Any = None, output_grads: Any = None, input_grads: Any = None, group: Any = None,
+        dw_builder: Any = None, get_mesh: Any = None,
     ) -> None:  # fmt: skip
-        processes = resolve(group)
-        if processes is None:
-            raise ValueError("PipelineStage: this process is not in the given group")
         if not 0 <= stage_index < num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
-        if num_stages % processes.size() or stage_index % processes.size() != processes.rank():
-            raise ValueError(
-                f"PipelineStage: {num_stages} stages on {processes.size()} processes: stage i is at process i % "
-                f"{processes.size()}, got stage {stage_index} at {processes.rank()}"
+        if dw_builder is not None or get_mesh is not None:
+            raise NotImplementedError(
+                "PipelineStage: dw_builder and get_mesh are not supported: gradients of weights are not delayed, and "
+                "stages exchange plain tensors"
             )
-        self.submod, self.stage_index, self.num_stages, self.device = submodule, stage_index, num_stages, device
-        self.group: ProcessGroup = processes
+        self.submod = submodule
+        self.stage_index, self.num_stages = stage_index, num_stages
+        self.device = taeda.device(device)
+        self.group = group
+        self.group_rank, self.group_size = get_rank(group), get_world_size(group)
+        if self.group_size > num_stages:
+            raise RuntimeError(
+                f"Pipeline group size {self.group_size} cannot be larger than number of stages {num_stages}"
+            )
+        if stage_index % self.group_size != self.group_rank:
+            raise RuntimeError(
+                f"PipelineStage: stage {stage_index} of {num_stages} belongs on rank {stage_index % self.group_size} of "
+                f"the {self.group_size} processes, this is rank {self.group_rank}"
+            )
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
-        self.neighbours: dict[int, PipelineStage] = {}  # stages at this process
-        self.clear()
+        self.channel = Channel(stage_index, self.device, group, self.group_rank, self.group_size)
+        self._examples = [
+            None if given is None else [Meta.of(t) for t in _tuple(given)] for given in (input_args, output_args)
+        ]
+        self.clear_runtime_states()
 
-    def clear(self) -> None:
-        """Forget the microbatches of a step."""
-        self._kept: dict[int, tuple[tuple, tuple]] = {}  # inputs and outputs, until the backward pass
-        self._handed: dict[tuple[int, bool], tuple] = {}  # from a stage at this process
-        self.outputs: list[Any] = []
+    def clear_runtime_states(self) -> None:
+        """Forget the tensors of the last step."""
+        self.output_chunks: list[Any] = []
+        self._held: dict[int, tuple[tuple, tuple]] = {}  # inputs and outputs of microbatches that wait for backward
 
-    # ---- messages
-    def _tag(self, stage: int, microbatch: int, forward: bool) -> int:
-        return ((microbatch * self.num_stages) + stage) * 2 + forward
+    def forward_one_chunk(self, microbatch: int, args: tuple, kwargs: dict[str, Any], last: bool = True) -> Any:
+        """The forward pass of a microbatch: receive, call the module, send.
 
-    def _send(self, to: int, microbatch: int, forward: bool, tensors: tuple) -> None:
-        if to in self.neighbours:
-            self.neighbours[to]._handed[microbatch, forward] = tuple(
-                t.detach() if t is not None else None for t in tensors
-            )
-            return
-        header = [len(tensors)]
-        for t in tensors:
-            header += [-1] if t is None else [_DTYPES.index(t.dtype), t.dim(), *t.shape]
-        if len(header) > _HEADER:
-            raise NotImplementedError("PipelineStage: too many tensors between two stages")
-        header += [0] * (_HEADER - len(header))
-        tag, rank = self._tag(to, microbatch, forward), to % self.group.size()
-        send(taeda.tensor(header, dtype=taeda.int64), group=self.group, group_dst=rank, tag=tag)
-        for t in tensors:
-            if t is not None:
-                send(t.detach().contiguous(), group=self.group, group_dst=rank, tag=tag)
-
-    def _receive(self, source: int, microbatch: int, forward: bool) -> tuple:
-        if source in self.neighbours:
-            return self._handed.pop((microbatch, forward))
-        tag, rank = self._tag(self.stage_index, microbatch, forward), source % self.group.size()
-        numbers = taeda.empty(_HEADER, dtype=taeda.int64)
-        recv(numbers, group=self.group, group_src=rank, tag=tag)
-        header = iter(numbers.tolist())
-        made: list[Any] = []
-        for _ in range(next(header)):
-            kind = next(header)
-            if kind < 0:
-                made.append(None)
-                continue
-            t = taeda.empty([next(header) for _ in range(next(header))], dtype=_DTYPES[kind])
-            recv(t, group=self.group, group_src=rank, tag=tag)
-            made.append(t)
-        return tuple(made)
-
-    # ---- passes
-    def forward_one(self, microbatch: int, args: tuple, kwargs: dict, training: bool) -> Any:
-        """Run a microbatch forward: ``args`` at the first stage, else what the stage before sends."""
-        if not self.is_first:
-            args = self._receive(self.stage_index - 1, microbatch, True)
-            if training:
-                args = tuple(x.requires_grad_() if x.is_floating_point() else x for x in args)
-        with self._without_reduction(), taeda.set_grad_enabled(training):
-            output = self.submod(*args, **kwargs)
-        outputs = output if isinstance(output, tuple) else (output,)
-        if training:
-            self._kept[microbatch] = (args, outputs)
-        if self.is_last:
-            self.outputs.append(output)
-        else:
-            self._send(self.stage_index + 1, microbatch, True, outputs)
+        Args:
+            microbatch: its number.
+            args: of the first stage; the others receive theirs.
+            kwargs: of this stage.
+            last: whether it is the last of the step.
+        Returns:
+            What the module gave.
+        Raises:
+            RuntimeError: something failed, or sizes are not those expected; names stage and microbatch.
+        """
+        with self._named("forward", microbatch):
+            inputs = tuple(args) if self.is_first else tuple(self.channel.receive_inputs(microbatch))
+            self._compare(0, inputs)
+            with self._without_sync(last):
+                output = self.submod(*inputs, **kwargs)
+            outputs = _tuple(output)
+            self._compare(1, outputs)
+            if self.is_last:
+                self.output_chunks.append(output)
+            else:
+                self._check_tensors(outputs)
+                self.channel.send_outputs(microbatch, outputs)
+        if taeda.is_grad_enabled():
+            self._held[microbatch] = inputs, outputs
         return output
 
-    def backward_one(self, microbatch: int, loss: Tensor | None, scale: float, last: bool) -> None:
-        """Run it backward: from the loss at the last stage, else from what the stage after sends."""
-        args, outputs = self._kept.pop(microbatch)
-        if loss is not None:
-            pairs = [(loss, loss.new_full((), scale))]
-        else:
-            grads = self._receive(self.stage_index + 1, microbatch, False)
-            pairs = [(y, g) for y, g in zip(outputs, grads, strict=True) if g is not None and y.requires_grad]
-        with self._reduction() if last else self._without_reduction():
-            taeda.autograd.backward([y for y, _ in pairs], [g for _, g in pairs])
-        if not self.is_first:
-            found = tuple(x.grad if x.requires_grad else None for x in args)
-            self._send(self.stage_index - 1, microbatch, False, found)
+    def backward_one_chunk(self, microbatch: int, loss: Tensor | None, scale: float, last: bool = True) -> None:
+        """The backward pass of a microbatch: receive the outputs' gradients, run, send those of the inputs.
+
+        Args:
+            microbatch: its number.
+            loss: of one element at the last stage, otherwise None.
+            scale: what the loss is multiplied by.
+            last: whether it is the last of the step, with which data parallel wrappers average gradients.
+        Raises:
+            RuntimeError: something failed; names stage and microbatch.
+        """
+        inputs, outputs = self._held.pop(microbatch)
+        with self._named("backward", microbatch):
+            if loss is not None:
+                roots, grads = [loss], [taeda.full_like(loss, scale)]
+            else:
+                roots = [t for t in outputs if t.requires_grad]
+                grads = self.channel.receive_grads(microbatch, roots)
+            with self._without_sync(last):
+                if roots:
+                    taeda.autograd.backward(roots, grads)
+            if not self.is_first:
+                wanted = [t for t in inputs if t.requires_grad]
+                found = [taeda.zeros_like(t) if t.grad is None else t.grad for t in wanted]
+                self.channel.send_grads(microbatch, found)
 
     @contextlib.contextmanager
-    def _without_reduction(self) -> Any:
-        if isinstance(self.submod, DistributedDataParallel):
-            with self.submod.no_sync():
-                yield
-        elif isinstance(self.submod, FSDPModule):
-            self.submod.set_requires_gradient_sync(False)
+    def _named(self, what: str, microbatch: int) -> Iterator[None]:
+        try:
             yield
-            self.submod.set_requires_gradient_sync(True)
-        else:
-            yield
+        except Exception as error:
+            raise RuntimeError(
+                f"[Stage {self.stage_index}] {what} of microbatch {microbatch} failed: {type(error).__name__}: {error}"
+            ) from error
 
-    @contextlib.contextmanager
-    def _reduction(self) -> Any:
-        if isinstance(self.submod, DistributedDataParallel):
-            self.submod._begin()
-        yield
+    def _without_sync(self, last: bool) -> Any:
+        if not last and isinstance(self.submod, DistributedDataParallel):
+            return self.submod.no_sync()
+        return contextlib.nullcontext()
+
+    def _check_tensors(self, outputs: tuple) -> None:
+        for i, t in enumerate(outputs):
+            if not isinstance(t, Tensor):
+                raise TypeError(f"expected tensors for the next stage, output {i} is {type(t).__name__}")
+
+    def _compare(self, which: int, tensors: tuple) -> None:
+        expected = self._examples[which]
+        if expected is None:
+            return
+        got = [Meta.of(t) for t in tensors if isinstance(t, Tensor)]
+        if [m[:2] for m in expected] != [m[:2] for m in got]:
+            what, name = _EXAMPLES[which]
+            raise ValueError(f"expected {what} {told(expected)} as in {name}, got {told(got)}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from taeda._refuse import refused_class, refused_function
 
-_WHY = "taeda.distributed has no such part; see docs/distributed.md for what there is"
+_WHY = "taeda.distributed has no such part; see docs/sharding.md for what there is"
 
 #: Modules that are others by an older or private name.
 _ALIASES = {

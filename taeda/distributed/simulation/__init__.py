@@ -1,0 +1,9 @@
+"""What a training step on many machines would take: from plans on device meta and the rates of processors and networks."""
+
+from .layers import Layer, Traffic
+from .measure import measure_network
+from .network import Device, Link, Network
+from .result import Simulation
+from .step import Step, simulate
+
+__all__ = ["Device", "Layer", "Link", "Network", "Simulation", "Step", "Traffic", "measure_network", "simulate"]

@@ -1,0 +1,190 @@
+"""Layers: parts of a model whose cost is read off a run on device meta, or measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ... import _core
+from ..._core.memory import memory_stats, reset_peak_memory_stats
+from ...ops.flops import flops_of_call
+from ...utils import _pytree as pytree
+from .network import COLLECTIVES
+
+__all__ = ["Cost", "Layer", "Traffic"]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A collective that a layer does on each microbatch.
+
+    Attributes:
+        kind: ``"all_reduce"``, ``"all_gather"``, ``"reduce_scatter"``, ``"all_to_all"`` or ``"send"``.
+        dim: the dimension of the mesh along which its processes lie.
+        nbytes: of the whole tensor.
+        backward: whether it belongs to the backward pass.
+        hidden: it goes on beside the layer's arithmetic, rather than before it.
+    """
+
+    kind: str
+    dim: str
+    nbytes: float
+    backward: bool = False
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in COLLECTIVES:
+            raise ValueError(f"Traffic: expected a kind of {COLLECTIVES}, got {self.kind!r}")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A part of a model as one process has it.
+
+    Attributes:
+        module: a module on device meta, with the sizes that this process has of it.
+        inputs: its arguments for one microbatch, on device meta.
+        count: how many such layers there are, one after the other.
+        traffic: what it exchanges with other processes, apart from what the step adds (gradients, sharded parameters, stages).
+        recompute: only its inputs are kept for the backward pass, which runs the forward pass again.
+        seconds: measured times of the forward and backward passes, in place of those from the plan.
+        name: for the schedule.
+    """
+
+    module: Callable
+    inputs: tuple
+    count: int = 1
+    traffic: tuple[Traffic, ...] = ()
+    recompute: bool = False
+    seconds: tuple[float, float] | None = None
+    name: str = ""
+
+    def measured(self, module: Callable, *inputs: Any, repeat: int = 5) -> Layer:
+        """The same layer with the times of ``module(*inputs)`` on this machine: the fastest of ``repeat`` runs."""
+        best = [float("inf"), float("inf")]
+        for _ in range(repeat + 1):
+            start = time.perf_counter()
+            out = module(*inputs)
+            middle = time.perf_counter()
+            roots, grads = _roots(out)
+            begun = time.perf_counter()
+            if roots:
+                taeda.autograd.backward(roots, [taeda.ones_like(g) for g in grads])
+            end = time.perf_counter()
+            best = [min(best[0], middle - start), min(best[1], end - begun)]
+        return replace(self, seconds=(best[0], best[1]))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one layer takes for one microbatch.
+
+    Attributes:
+        forward, backward: ``(flops, bytes)`` of each op.
+        parameters: bytes of parameters; ``count`` of their elements.
+        count: elements of the parameters.
+        inputs, outputs: bytes of what comes in and goes out.
+        saved: bytes that stay between the passes, outputs included.
+        work: bytes that are needed beside these at the worst moment.
+    """
+
+    forward: tuple[tuple[int, int], ...]
+    backward: tuple[tuple[int, int], ...]
+    parameters: int
+    count: int
+    inputs: int
+    outputs: int
+    saved: int
+    work: int
+
+    @property
+    def flops(self) -> int:
+        """Of both passes."""
+        return sum(f for f, _ in (*self.forward, *self.backward))
+
+
+class _Counting:
+    """The mode: notes the arithmetic and the bytes of every op that runs a kernel."""
+
+    watches = True
+
+    def __init__(self) -> None:
+        self.ops: list[tuple[int, int]] = []
+
+    def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        if _core.is_mode_active() or type(op) is not _core.Op or op.traits.get("view"):
+            return _core.pass_through(self, op, args, kwargs)
+        result = op(*args, **kwargs)
+        sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))
+        tensors = [x for x in pytree.tree_leaves((args, kwargs, result)) if isinstance(x, Tensor)]
+        if tensors:
+            self.ops.append((flops_of_call(op, *sizes), sum(t.nbytes for t in tensors)))
+        return result
+
+    def __enter__(self) -> list[tuple[int, int]]:
+        _core.set_mode_stack([self, *_core.mode_stack()])
+        return self.ops
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_mode_stack([mode for mode in _core.mode_stack() if mode is not self])
+
+
+def _bytes(tree: Any) -> int:
+    return sum(x.nbytes for x in pytree.tree_leaves(tree) if isinstance(x, Tensor))
+
+
+def _roots(out: Any) -> tuple[list[Tensor], list[Tensor]]:
+    roots = [x for x in pytree.tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
+    return roots, [taeda.empty_like(x.detach()) for x in roots]
+
+
+def _parameters(module: Any) -> Sequence[Tensor]:
+    return list(module.parameters()) if hasattr(module, "parameters") else []
+
+
+def cost_of(layer: Layer) -> Cost:
+    """Run the layer on device meta, forward and backward.
+
+    Raises:
+        ValueError: a parameter or an input is not on device meta.
+    """
+    parameters = _parameters(layer.module)
+    given = [x for x in pytree.tree_leaves(layer.inputs) if isinstance(x, Tensor)]
+    for x in (*parameters, *given):
+        if not x.is_meta:
+            raise ValueError(
+                f"simulate: expected layers on device meta, got a tensor on {x.device}: make them within "
+                f"`with taeda.device('meta'):`"
+            )
+    for p in parameters:
+        p.grad = None
+    inputs = pytree.tree_map(_leaf, layer.inputs)
+    before = memory_stats()["planned"]
+    reset_peak_memory_stats()
+    with _Counting() as forward:
+        out = layer.module(*inputs)
+    saved = memory_stats()["planned"] - before
+    outputs = _bytes(out)
+    roots, grads = _roots(out)
+    with _Counting() as backward:
+        if roots:
+            taeda.autograd.backward(roots, grads)
+    peak = memory_stats()["peak_planned"] - before
+    owned = sum(p.grad.nbytes for p in parameters if p.grad is not None)
+    for p in parameters:
+        p.grad = None
+    return Cost(
+        tuple(forward), tuple(backward), _bytes(parameters), sum(p.numel() for p in parameters), _bytes(inputs), outputs,
+        saved, max(0, peak - saved - owned),
+    )  # fmt: skip
+
+
+def _leaf(x: Any) -> Any:
+    if isinstance(x, Tensor) and x.is_floating_point():
+        return x.detach().requires_grad_()
+    return x

@@ -1,0 +1,112 @@
+"""Rates: what a processor computes and a network carries in a second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["COLLECTIVES", "Device", "Link", "Network"]
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A processor.
+
+    Attributes:
+        flops: floating point operations per second, at most; utilization is told of these.
+        bandwidth: bytes per second from and to memory.
+        memory: bytes.
+        efficiency: the share of ``flops`` that products and attention reach.
+        overhead: seconds that each op takes at least.
+    """
+
+    flops: float
+    bandwidth: float
+    memory: float = math.inf
+    efficiency: float = 1.0
+    overhead: float = 0.0
+
+    def seconds(self, ops: Sequence[tuple[int, int]]) -> float:
+        """The time of ops one after the other, each ``(flops, bytes)``: arithmetic or memory, whichever takes longer."""
+        rate = self.flops * self.efficiency
+        return sum(max(flops / rate, moved / self.bandwidth, self.overhead) for flops, moved in ops)
+
+
+@dataclass(frozen=True)
+class Link:
+    """The way out of one process: ``bandwidth`` in bytes per second, ``latency`` in seconds."""
+
+    bandwidth: float
+    latency: float
+
+
+@dataclass(frozen=True)
+class Network:
+    """Machines of ``size`` processes each; processes are numbered machine by machine.
+
+    Collectives go in rings, ``all_reduce`` of little data in a tree. A ring with several processes in each machine uses
+    the links of all of them.
+
+    Attributes:
+        inside: the link of a process to others in its machine.
+        between: its link to other machines; that of ``inside`` where not given.
+        size: processes in a machine; all of them where not given.
+        reduction: bytes per second at which what has come is added up.
+        messages: the link of single messages in a machine where it is another than that of collectives.
+        overlaps: whether what need not be waited for goes on beside the arithmetic (it does where the network has
+            processors of its own).
+    """
+
+    inside: Link
+    between: Link | None = None
+    size: int | None = None
+    reduction: float = math.inf
+    messages: Link | None = None
+    overlaps: bool = True
+
+    def _way(self, ranks: Sequence[int]) -> tuple[Link, int, int]:
+        """The slowest link of a ring of ``ranks``, how often it goes on inside of machines, and between them."""
+        machines = {rank // self.size if self.size else 0 for rank in ranks}
+        if len(machines) == 1 or self.between is None:
+            return self.inside, len(ranks) - 1, 0
+        each = max(1, len(ranks) // len(machines))
+        shared = self.between.bandwidth * each
+        rate = min(shared, self.inside.bandwidth) if each > 1 else shared
+        return Link(rate, self.between.latency), each - 1, len(machines) - 1
+
+    def seconds(self, kind: str, ranks: Sequence[int], nbytes: float) -> float:
+        """The time of a collective of ``ranks``.
+
+        Args:
+            kind: of :data:`COLLECTIVES`.
+            ranks: in the world.
+            nbytes: of the whole tensor: that which ``all_gather`` gives, which the others take; of the message of ``send``.
+        """
+        n = len(ranks)
+        if n == 1 or not nbytes:
+            return 0.0
+        link, near, far = self._way(ranks)
+        if kind == "send":
+            link = self.messages if self.messages is not None and not far else link
+            return nbytes / link.bandwidth + link.latency
+        share = nbytes * (n - 1) / n
+        delay = near * self.inside.latency + far * link.latency
+        if kind in ("all_gather", "all_to_all"):
+            return share / link.bandwidth + delay
+        if kind == "reduce_scatter":
+            return share / link.bandwidth + share / self.reduction + delay
+        if kind != "all_reduce":
+            raise ValueError(f"simulate: expected a kind of collective of {COLLECTIVES}, got {kind!r}")
+        ring = 2 * share / link.bandwidth + share / self.reduction + 2 * delay
+        steps = math.ceil(math.log2(n))
+        tree = 2 * (nbytes / link.bandwidth + steps * link.latency) + nbytes / self.reduction
+        return min(ring, tree)
+
+    def sent(self, kind: str, n: int, nbytes: float) -> float:
+        """Bytes that one process of ``n`` sends."""
+        if n == 1:
+            return 0.0
+        return nbytes if kind == "send" else nbytes * (n - 1) / n * (2 if kind == "all_reduce" else 1)

@@ -1,0 +1,173 @@
+"""Simulated steps: what can be said by hand of time, memory and traffic; the files; and two real processes."""
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.distributed import simulate
+from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic
+
+DEVICE = Device(1e12, 1e11, 1e9)
+FREE = Network(Link(math.inf, 0.0))
+
+
+def _layer(width=64, rows=32, **kwargs):
+    with taeda.device("meta"):
+        return Layer(nn.Linear(width, width), (taeda.zeros(rows, width),), **kwargs)
+
+
+def _timed(forward=1.0, backward=2.0, **kwargs):
+    return _layer(seconds=(forward, backward), **kwargs)
+
+
+def _end_of_passes(simulation):
+    return max(s.end for s in simulation.spans if s.kind in ("forward", "backward", "send", "collective"))
+
+
+def test_pipelines_wait_as_long_as_the_formulas_say():
+    p, m = 4, 8
+    for schedule in ("gpipe", "1f1b"):
+        found = simulate(Step([_timed(count=p)], m, schedule), {"pp": p}, FREE, DEVICE)
+        assert math.isclose(_end_of_passes(found), 3 * (m + p - 1))
+    for v in (2, 4):
+        found = simulate(Step([_timed(1 / v, 2 / v, count=v * p)], m, "interleaved", v), {"pp": p}, FREE, DEVICE)
+        assert math.isclose(_end_of_passes(found), 3 * (m + (p - 1) / v))
+    one = simulate(Step([_timed(count=p)], m), {"dp": 1}, FREE, DEVICE)
+    assert math.isclose(_end_of_passes(one), 3 * m * p) and one.busy() > 0.999
+
+
+def test_activations_are_those_that_wait():
+    saved = 32 * 64 * 4  # of one layer: its output; and its stage's input
+    for schedule, held in (("gpipe", [8] * 4), ("1f1b", [4, 3, 2, 1])):
+        found = simulate(Step([_layer(count=8)], 8, schedule), {"pp": 4}, FREE, DEVICE)
+        assert [m.activations for m in found.memory] == [h * saved * 3 for h in held]
+
+
+def test_the_plan_counts_arithmetic_and_bytes():
+    found = simulate(Step([_layer()]), {"dp": 1}, FREE, DEVICE)
+    n, w = 32, 64
+    product = 2 * n * w * w
+    assert 3 * product <= found.flops <= 3.1 * product
+    read_and_written = 4 * (n * w + w * w + w + n * w) / DEVICE.bandwidth
+    first = next(s for s in found.spans if s.kind == "forward")
+    assert math.isclose(first.end - first.start, max(read_and_written, product / DEVICE.flops))
+    slow = simulate(Step([_layer()]), {"dp": 1}, FREE, replace(DEVICE, flops=1e6, efficiency=0.5))
+    assert math.isclose(slow.utilization, 0.5, rel_tol=0.05)
+    assert simulate(Step([_layer()]), {"dp": 1}, FREE, replace(DEVICE, overhead=1.0)).seconds > 3
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_gradients_go_beside_the_backward_pass_or_after_it(overlaps):
+    network = Network(Link(1e6, 1e-3), overlaps=overlaps)
+    step = Step([_timed(count=4)])
+    nbytes = 4 * (64 * 64 + 64)
+    ring = 2 * nbytes * 3 / 4 / 1e6 + 2 * 3 * 1e-3
+    tree = 2 * (nbytes / 1e6 + 2 * 1e-3)
+    found = simulate(step, {"dp": 4}, network, DEVICE)
+    exposed = min(ring, tree) * (1 if overlaps else 4)
+    assert math.isclose(_end_of_passes(found), 12 + exposed, rel_tol=1e-6)
+    assert found.traffic == [{"dp": 4 * 2 * nbytes * 3 / 4}]
+
+
+def test_sharding_divides_memory():
+    whole = simulate(Step([_layer(count=6)]), {"dp": 8}, FREE, DEVICE).memory[0]
+    state = simulate(Step([_layer(count=6)], sharding="optimizer"), {"dp": 8}, FREE, DEVICE).memory[0]
+    full = simulate(Step([_layer(count=6)], sharding="full"), {"dp": 8}, FREE, DEVICE)
+    nbytes = 6 * 4 * (64 * 64 + 64)
+    assert (whole.parameters, whole.gradients, whole.state) == (nbytes, nbytes, 2 * nbytes)
+    assert (state.parameters, state.state) == (nbytes, nbytes / 4)
+    assert (full.memory[0].parameters, full.memory[0].gradients, full.memory[0].state) == (
+        nbytes / 8, nbytes / 8, nbytes / 4,
+    )  # fmt: skip
+    assert math.isclose(full.traffic[0]["dp"], 3 * nbytes * 7 / 8)
+    again = simulate(Step([_layer(count=6, recompute=True)]), {"dp": 1}, FREE, DEVICE)
+    assert again.flops == simulate(Step([_layer(count=6)]), {"dp": 1}, FREE, DEVICE).flops
+
+
+def test_memory_is_that_of_the_plan_of_a_whole_step():
+    def block():
+        return nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+
+    with taeda.device("meta"):
+        model = nn.Sequential(*[block() for _ in range(4)])
+        x = taeda.zeros(512, 64, requires_grad=True)
+        layer = Layer(block(), (x,), count=4)
+    optimizer = taeda.optim.Adam(model.parameters())
+
+    def run():
+        model(x).sum().backward()
+        optimizer.step()
+
+    run()
+    model.zero_grad(set_to_none=False)
+    planned = taeda.profiler.plan(run).peak_bytes
+    found = simulate(Step([layer]), {"dp": 1}, FREE, DEVICE).memory[0].total
+    assert math.isclose(found, planned, rel_tol=0.1), (found, planned)
+
+
+def test_links_inside_and_between_machines():
+    network = Network(Link(100.0, 0.0), Link(10.0, 1.0), size=4)
+    assert network.seconds("all_gather", range(4), 400) == 3.0
+    assert network.seconds("all_gather", [0, 4], 400) == 200 / 10 + 1
+    assert network.seconds("all_gather", range(8), 400) == 350 / 40 + 1  # four links between the machines
+    assert network.seconds("send", [0, 5], 400) == 41 and network.seconds("all_reduce", [3], 400) == 0
+    with pytest.raises(ValueError, match="kind of collective"):
+        network.seconds("broadcast", range(4), 400)
+    layer = _timed(traffic=(Traffic("all_reduce", "tp", 1000), Traffic("all_gather", "tp", 400, True, True)))
+    found = simulate(Step([layer]), {"dp": 2, "tp": 4}, network, DEVICE)
+    forward = network.seconds("all_reduce", range(4), 1000)
+    assert math.isclose(next(s for s in found.spans if s.kind == "backward").end, forward + 1 + 3)
+    assert found.traffic[0]["tp"] == 1500 + 300
+
+
+def test_files(tmp_path):
+    found = simulate(Step([_timed(count=4)], 4), {"pp": 2, "dp": 2}, Network(Link(1e6, 1e-3)), DEVICE)
+    trace = found.trace(tmp_path / "step.json")
+    assert json.loads((tmp_path / "step.json").read_text()) == trace
+    spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert {e["pid"] for e in spans} == {0, 1} and {"0F0", "1B3", "optimizer"} <= {e["name"] for e in spans}
+    for pid in (0, 1):
+        for tid in (0, 1, 2):
+            lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if (e["pid"], e["tid"]) == (pid, tid))
+            assert all(a[1] <= b[0] + 1e-3 for a, b in pairwise(lane))
+    root = ElementTree.fromstring(found.svg(tmp_path / "step.svg"))
+    assert len(root.findall(".//{http://www.w3.org/2000/svg}title")) > 16
+    assert "4 processes" in repr(found)
+
+
+def test_what_does_not_go_together_is_refused():
+    for step, mesh, message in (
+        (Step([Layer(nn.Linear(2, 2), (taeda.ones(2, 2),))]), {"dp": 2}, "device meta"),
+        (Step([_layer()], schedule="zero"), {"dp": 2}, "schedule"),
+        (Step([_layer()], sharding="some"), {"dp": 2}, "sharding"),
+        (Step([_layer()]), {"pp": 2}, "do not fill 2 stages"),
+        (Step([_layer()], interleave=2), {"pp": 1}, "interleaved"),
+        (Step([_layer(traffic=(Traffic("all_reduce", "tp", 1),))]), {"dp": 2}, "exchange along"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            simulate(step, mesh, FREE, DEVICE)
+    with pytest.raises(TypeError, match="dict of sizes"):
+        simulate(Step([_layer()]), [2, 2], FREE, DEVICE)
+    with pytest.raises(ValueError, match="expected a kind"):
+        Traffic("broadcast", "tp", 1)
+    assert not simulate(Step([_layer()]), {"dp": 1}, FREE, replace(DEVICE, memory=10.0)).fits
+
+
+def test_published_runs_are_met(monkeypatch, capsys):
+    import runpy
+    import sys
+    from pathlib import Path
+
+    monkeypatch.setattr(sys, "argv", ["simulate.py"])
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "simulate.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    errors = [abs(int(line.rpartition("(")[2].partition("%")[0])) for line in lines[:3]]
+    assert len(errors) == 3 and max(errors) <= 10
+    table = [line for line in lines if " x " in line and line.strip()[0].isdigit() and "does" not in line]
+    assert len(table) == 3 and "(does not fit)" in lines[-4]
