@@ -193,12 +193,31 @@ def take_apart(f: Function) -> None:
             _call(f, "memcpy", f.offset(f.data(0), (count * k + L.index) * half), source, half)
 
 
+def join_parts(f: Function) -> None:
+    """``x + i y`` of complex ``x`` and ``y``, numbers of one, then of the other."""
+    count = f.size(0)
+    with f.branch(f.size(1) == 8) as b:
+        _join(f, count, F32)
+        b.otherwise()
+        _join(f, count, F64)
+
+
+def _join(f: Function, count: Value, t: Type) -> None:
+    with f.loop(0, count) as L:
+        at = L.index * (2 * t.bytes)
+        to, x = f.offset(f.data(0), at), f.offset(f.data(1), at)
+        y = f.offset(x, count * (2 * t.bytes))
+        (a, b), (c, d) = ((f.load(z, t), f.load(f.offset(z, t.bytes), t)) for z in (x, y))
+        f.store(to, a - d)
+        f.store(f.offset(to, t.bytes), b + c)
+
+
 #: Each as a function that writes the kernel into a builder, by the name that it has in ``_core``.
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (
         run_piece, copy_piece, zero_piece, turn_piece, copy_rows, sum_nothing, write_range, in_slot, turn_groups,
-        divide_float, divide_double, take_apart,
+        divide_float, divide_double, take_apart, join_parts,
     )
 } | {"zero_lines": zero_piece}  # fmt: skip
 

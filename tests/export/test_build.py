@@ -1,6 +1,8 @@
 """``taeda.export.build``: libraries compute the bits that taeda computes, and refuse what they cannot take."""
 
 import ctypes
+import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -14,6 +16,7 @@ import pytest
 import taeda
 from taeda import nn
 from taeda.export import Dim, build, export
+from taeda.export.library import processor
 from taeda.nn import functional as F
 from taeda.utils._pytree import tree_leaves
 
@@ -240,6 +243,25 @@ def test_several_threads_may_run_it(tmp_path):
     assert wrong == []
 
 
+def test_a_fork_has_threads_of_its_own(tmp_path):
+    build(Apply(lambda a: a * 2), tmp_path / "twice.so", (taeda.zeros(1 << 17),))
+    library, x, out = (
+        Library(tmp_path / "twice.so", "twice"),
+        np.arange(1 << 17, dtype=np.float32),
+        np.zeros(1 << 17, np.float32),
+    )
+    library.set_threads(3)
+    library.run([x], [out])
+    child = os.fork()
+    if child == 0:
+        for _ in range(20):
+            out[:] = 0
+            library.run([x], [out])
+        os._exit(0 if np.array_equal(out, 2 * x) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    library.run([x], [out])
+
+
 def test_a_library_needs_the_c_library_alone(small):
     folder, _, _ = small
     code = """
@@ -262,7 +284,8 @@ def test_a_program_in_c(tmp_path):
         pytest.skip("no C compiler")
     taeda.manual_seed(3)
     model, pictures = cnn(), taeda.rand(41, 1, 8, 8)
-    build(batched(model, pictures[:4], 1, 16), tmp_path / "digits.so")
+    sizes = ({0: Dim("batch", min=1, max=16)},)
+    build(model, tmp_path / "digits.so", (pictures[:4],), dynamic_shapes=sizes)
     source = Path(__file__).parents[2] / "examples" / "deploy.c"
     command = [
         "cc",
@@ -317,6 +340,14 @@ def test_other_processors_of_this_kind(tmp_path):
         build(export(nn.Dropout(), (x,)), tmp_path / "drop.so", target="arm64")
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="asks CPUID")
+def test_a_processor_that_lacks_instructions(tmp_path, monkeypatch):
+    monkeypatch.setitem(processor._V2, (0x8FFFFFFF, 0, 0), (1,))  # no processor says anything there
+    build(nn.ReLU(), tmp_path / "relu.so", (taeda.ones(4),))
+    x = np.ones(4, np.float32)
+    assert "this processor lacks" in Library(tmp_path / "relu.so", "relu").text([tensor(x)], [tensor(x)])
+
+
 def test_code_is_not_writable_and_the_stack_not_run(small):
     folder, _, _ = small
     blob = (folder / "small.so").read_bytes()
@@ -356,6 +387,8 @@ def test_wrong_calls(tmp_path):
         build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2).t(),))
     with pytest.raises(ValueError, match="expected target to be one of x86-64-v3, arm64"):
         build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2),), target="sparc")
+    with pytest.raises(ValueError, match="pass dynamic_shapes to export"):
+        build(export(nn.ReLU(), (taeda.ones(3, 2),)), tmp_path / "model.so", dynamic_shapes=({0: Dim("n", max=4)},))
     with pytest.raises(ValueError, match="'inside' or 'beside'"):
         build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2),), weights="elsewhere")
     with pytest.raises(ValueError, match="a batch of at most"):

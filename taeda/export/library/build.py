@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from taeda.kernels.target import host
 from taeda.nn import Module
@@ -23,7 +24,7 @@ TARGETS = {"x86-64-v3": "avx2", "arm64": "arm64"}
 
 def build(
     program: ExportedProgram | Module, path: str | os.PathLike, args: tuple | None = None, kwargs: dict | None = None, *,
-    name: str | None = None, target: str | None = None, weights: str = "inside",
+    dynamic_shapes: Any = None, name: str | None = None, target: str | None = None, weights: str = "inside",
 ) -> Path:  # fmt: skip
     """Write ``program`` as a shared library of machine code, for Linux.
 
@@ -34,6 +35,7 @@ def build(
         program: an exported program, or a module with ``args``.
         path: of the library, such as ``"model.so"``; the header is ``"model.h"``.
         args, kwargs: arguments of the model; of an exported program those of its example.
+        dynamic_shapes: of a module: which size changes, as for :func:`export`.
         name: before the names of its functions; the file's name, where it is left out.
         target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all with
             AVX2, ``"arm64"``.
@@ -49,11 +51,21 @@ def build(
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"build: expected a name that C can use, got {name!r}; pass name=")
+    if dynamic_shapes is not None:
+        if isinstance(program, ExportedProgram):
+            raise ValueError("build: the sizes of an exported program are known; pass dynamic_shapes to export")
+        program = _export(program, args, kwargs, dynamic_shapes)
     if weights not in ("inside", "beside"):
         raise ValueError(f"build: expected weights to be 'inside' or 'beside', got {weights!r}")
     if target is not None:
         return _build_for(target, program, path, args, kwargs, name, weights)
     return write_library(program, path, args, kwargs, name, host(), weights == "beside")
+
+
+def _export(module: Module, args: tuple | None, kwargs: dict | None, dynamic_shapes: Any) -> ExportedProgram:
+    if args is None:
+        raise ValueError("build: expected args, a tuple of arguments of the model: there is no example")
+    return export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
 
 
 def _build_for(
@@ -71,9 +83,7 @@ def _build_for(
     if target.startswith("x86") and not host().triple.startswith("x86_64"):
         raise NotImplementedError(f"build: a library for {target} is built on such a processor, got {host().triple}")
     if not isinstance(program, ExportedProgram):
-        if args is None:
-            raise ValueError("build: expected args, a tuple of arguments of the model: there is no example")
-        program = export(program, tuple(args), kwargs)
+        program = _export(program, args, kwargs, None)
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder, "program.pt2")
         save(program, saved)

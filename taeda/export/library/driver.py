@@ -133,7 +133,7 @@ def atomic_pointer(f: Routine, x: Value) -> Value:
     return f.emit(f"inttoptr {kept.typed} to ptr", PTR)
 
 
-def _give_memory(name: str) -> Routine:
+def _give_memory() -> Routine:
     """Keep memory p0 for the next call, or null; what was kept is freed."""
     f = Routine("give_memory", [PTR])
     f.external("free", None, atomic_pointer(f, f.params[0]))
@@ -255,12 +255,12 @@ def _copy_tensors() -> Routine:
     return f
 
 
-def _call(inputs: int, outputs: int, execute: Routine, take: Routine, give: Routine) -> Routine:
+def _call(
+    inputs: int, outputs: int, execute: Routine, take: Routine, give: Routine, place: Routine, copy: Routine
+) -> Routine:
     """Run variant p0, for batch p1, on inputs p2 and outputs p3 of so many bytes (p4, p5); the code."""
     f = Routine("call", [PTR, I64, PTR, PTR, PTR, PTR], I64)
     v, (_, batch, ins, outs, in_bytes, out_bytes) = _Variant(f, f.params[0]), f.params
-    place, copy = _place_tensors(), _copy_tensors()
-    f.parts = [place, copy]  # type: ignore[attr-defined]
     null = f.const(PTR, 0)
     bases, code = f.scratch(8 * (inputs + outputs + len(BASES)), 8), f.scratch(8, 8)
     of_outputs = f.offset(bases, 8 * inputs)
@@ -435,15 +435,15 @@ def routines(
         is_able: whether this processor has the instructions.
     """
     check = check_tensor()
-    every, find, take, give = check_all(check), _find_variant(variants), _take_memory(), _give_memory(name)
+    every, find, take, give = check_all(check), _find_variant(variants), _take_memory(), _give_memory()
     patch, steps = _patch(), _run_steps(launch)
     groups = _run_groups(steps, patch)
     execute = _execute(groups, patch)
-    call = _call(inputs, outputs, execute, take, give)
+    place, copy = _place_tensors(), _copy_tensors()
+    call = _call(inputs, outputs, execute, take, give, place, copy)
     sizes_of, meet = _sizes_of_outputs(dimensions), _meet()
     run = _run(
         name, inputs, outputs, dimensions, 0 if dynamic else -1, every, find, sizes_of, call, set_threads, is_able, meet
     )
-    parts = call.parts  # type: ignore[attr-defined]
-    own = [check, every, find, take, give, patch, steps, groups, execute, *parts, call, sizes_of, meet, run]
+    own = [check, every, find, take, give, patch, steps, groups, execute, place, copy, call, sizes_of, meet, run]
     return [*own, _error(name, texts), _free(name, give), _version(name, version)]
