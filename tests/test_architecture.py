@@ -18,7 +18,7 @@ PACKAGE = Path(next(iter(find_spec("taeda").submodule_search_locations)))
 SOURCES = Path(__file__).parents[1] / "taeda"  # an installed package has no Cython sources
 
 #: A layer may import from itself and from those before it. What is named together shares a layer.
-ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["graph", "distributed"]]
+ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["graph"], ["distributed"]]
 LAYER = {name: i for i, names in enumerate(ORDER) for name in names}
 PUBLIC = LAYER["nn"]  # from here up, modules are written in the public names of `taeda` itself
 
