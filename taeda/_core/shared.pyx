@@ -188,8 +188,8 @@ cdef class Segment:
     def reached(self, int64_t at, int64_t value, int64_t spins, int64_t yields, double seconds):
         """Whether the counter at byte ``at`` came to ``value`` (or more) within ``seconds``.
 
-        It is looked at ``spins`` times, then ``yields`` times with the rest of a time slice given up, then the thread sleeps
-        until it changes. Other Python threads run meanwhile.
+        It is looked at ``spins`` times, then ``yields`` times with the rest of a time slice given up, then the thread
+        sleeps until it changes. Other Python threads run meanwhile.
         """
         cdef int64_t* counter = self._counter(at)
         cdef int64_t seen = atomics.load(counter)

@@ -109,7 +109,12 @@ class SegmentEngine(MessageEngine):
             for other in self.others:
                 doing, site, _ = self._noted(other)
                 if doing != mine:
-                    raise call.mismatch(self.ranks[self.rank], self.ranks[other], doing.decode(errors="replace"), site.decode(errors="replace"))
+                    raise call.mismatch(
+                        self.ranks[self.rank],
+                        self.ranks[other],
+                        doing.decode(errors="replace"),
+                        site.decode(errors="replace"),
+                    )
 
     def _wait(self, call: Call, other: int, step: int, timeout: timedelta) -> None:
         assert self.links is not None
