@@ -115,7 +115,7 @@ def page(rounds: list[dict[str, dict]], names: list[str], processes: int) -> str
     day = time.strftime("%Y-%m-%d")
     return (
         f"Measured {day} with `python bench/collectives.py --write`: {processes} processes of one thread on one machine "
-        f"({os.cpu_count()} processors), float32, medians of {len(rounds)} rounds, the engines in turn; the slower process "
+        f"({os.cpu_count()} processors, a load of {os.getloadavg()[1]:.0f} by all that ran), float32, medians of {len(rounds)} rounds, the engines in turn; the slower process "
         "counts. The size is that of the tensor that a process gives. Ratios below 1: taeda is faster than gloo.\n\n"
         + "\n".join(lines)
         + "\n"

@@ -25,6 +25,7 @@ from .workers import Logs, Workers, exit_code, how_it_ended
 
 _SILENT = 8.0  # seconds without a beat after which a machine is taken for gone
 _BEAT = 1.0
+_FIRST = 5.0  # seconds that machines whose processes follow another's failure give that to be told
 _LEAVE = 10.0  # seconds that the keeper of the store waits for the others to read the end
 
 
@@ -230,7 +231,10 @@ class Agent:
                 failed = workers.failed()
                 if failed is not None:
                     workers.wait(1)  # the others notice by themselves, and say what they were doing
-                    return self._failure(current, *(workers.failed() or failed))
+                    local, code = workers.failed() or failed
+                    if workers.follows(local):
+                        self._let_speak(current)
+                    return self._failure(current, local, code)
                 if not workers.running():
                     if self.alone:
                         return Ended()
@@ -244,6 +248,12 @@ class Agent:
                 time.sleep(self.plan.interval)
         finally:
             workers.stop()
+
+    def _let_speak(self, current: Round) -> None:
+        """Processes here have failed because of one elsewhere: its machine shall say so first."""
+        end = time.monotonic() + _FIRST
+        while not self.alone and time.monotonic() < end and not self.store.check([f"{current.number}/ended"]):
+            time.sleep(0.05)
 
     def _failure(self, current: Round, local: int, code: int) -> Ended:
         rank = sum(current.counts[: current.index]) + local

@@ -138,10 +138,14 @@ class Workers:
         """Where a process leaves word that it fails because another has ended."""
         return Path(self._words.name) / f"{local}.json"
 
+    def follows(self, local: int) -> bool:
+        """Whether a process has failed because another one was gone."""
+        return self._word(local).exists()
+
     def failed(self) -> tuple[int, int] | None:
         """The local rank and the code of one that has failed; rather one that did by itself than one that follows."""
         codes = [(p.poll(), local) for local, p in enumerate(self.processes)]
-        wrong = sorted((self._word(local).exists(), code > 0, local, code) for code, local in codes if code)
+        wrong = sorted((self.follows(local), code > 0, local, code) for code, local in codes if code)
         return wrong[0][2:] if wrong else None
 
     def running(self) -> bool:
