@@ -54,12 +54,20 @@ def run(func: Any, args: tuple, kwargs: dict) -> Any:
         kwargs = {k if k in known else _ALIASES.get(k, k): v for k, v in kwargs.items()}
         with implicit_replication():
             return func.__wrapped__(*args, **kwargs)
-    name = func.__self__.__name__ if getattr(func, "__name__", "") == "__get__" else getattr(func, "__name__", "")
-    own = COMPOSITES.get(name)
+    own = COMPOSITES.get(name_of(func))
     if own is not None:
         return own(func, *args, **kwargs)
     with DisableTorchFunctionSubclass():  # what the object itself knows: it has the sizes of the whole, and no memory
         return func(*args, **kwargs)
+
+
+def name_of(func: Any) -> str:
+    """The name of a method, or of the attribute whose getter ``func`` is."""
+    name = getattr(func, "__name__", "")
+    if name != "__get__":
+        return name
+    owner = func.__self__
+    return getattr(owner, "__name__", None) or owner.fget.__name__
 
 
 @functools.cache
@@ -144,7 +152,7 @@ def part_of(x: Tensor) -> Tensor:
 
 def is_in_place(op: Op) -> bool:
     """Whether ``op`` writes to its first argument."""
-    return "functional" in op.traits or op.kind == "mutates"
+    return "functional" in op.traits or (op.kind == "mutates" and op.name.endswith("_"))
 
 
 def _call(op: Op, values: dict[str, Any]) -> Any:
