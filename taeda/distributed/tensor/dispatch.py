@@ -57,8 +57,15 @@ def run(func: Any, args: tuple, kwargs: dict) -> Any:
     own = COMPOSITES.get(name_of(func))
     if own is not None:
         return own(func, *args, **kwargs)
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, property) and owner.fget is not None:  # written in ops, as T is
+        with implicit_replication():
+            return owner.fget(args[0])
     with DisableTorchFunctionSubclass():  # what the object itself knows: it has the sizes of the whole, and no memory
-        return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+    if any(isinstance(x, Tensor) and not isinstance(x, DTensor) for x in tree_leaves(made)):
+        raise NotImplementedError(f"{name_of(func)}: not of a DTensor; use to_local() or full_tensor()")
+    return made
 
 
 def name_of(func: Any) -> str:
@@ -66,8 +73,7 @@ def name_of(func: Any) -> str:
     name = getattr(func, "__name__", "")
     if name != "__get__":
         return name
-    owner = func.__self__
-    return getattr(owner, "__name__", None) or owner.fget.__name__
+    return getattr(func.__self__, "__name__", name)
 
 
 @functools.cache

@@ -88,12 +88,7 @@ def _value(func: Any, input: Any) -> Any:
     return getattr(input, dispatch.name_of(func))()
 
 
-@composite("T", "mT")
-def _transposed(func: Any, input: Any, *args: Any) -> Any:
-    return input.transpose(-2, -1) if input.dim() > 1 else input
-
-
-@composite("H", "mH", "real", "imag", "untyped_storage", "storage", "data_ptr")
+@composite("untyped_storage", "storage", "data_ptr")
 def _refused(func: Any, input: Any, *args: Any) -> Any:
     raise NotImplementedError(f"{dispatch.name_of(func)}: not of a DTensor; use to_local() or full_tensor()")
 
