@@ -54,12 +54,26 @@ def run(func: Any, args: tuple, kwargs: dict) -> Any:
         kwargs = {k if k in known else _ALIASES.get(k, k): v for k, v in kwargs.items()}
         with implicit_replication():
             return func.__wrapped__(*args, **kwargs)
-    name = func.__self__.__name__ if getattr(func, "__name__", "") == "__get__" else getattr(func, "__name__", "")
-    own = COMPOSITES.get(name)
+    own = COMPOSITES.get(name_of(func))
     if own is not None:
         return own(func, *args, **kwargs)
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, property) and owner.fget is not None:  # written in ops, as T is
+        with implicit_replication():
+            return owner.fget(args[0])
     with DisableTorchFunctionSubclass():  # what the object itself knows: it has the sizes of the whole, and no memory
-        return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+    if any(isinstance(x, Tensor) and not isinstance(x, DTensor) for x in tree_leaves(made)):
+        raise NotImplementedError(f"{name_of(func)}: not of a DTensor; use to_local() or full_tensor()")
+    return made
+
+
+def name_of(func: Any) -> str:
+    """The name of a method, or of the attribute whose getter ``func`` is."""
+    name = getattr(func, "__name__", "")
+    if name != "__get__":
+        return name
+    return getattr(func.__self__, "__name__", name)
 
 
 @functools.cache
@@ -144,7 +158,7 @@ def part_of(x: Tensor) -> Tensor:
 
 def is_in_place(op: Op) -> bool:
     """Whether ``op`` writes to its first argument."""
-    return "functional" in op.traits or op.kind == "mutates"
+    return "functional" in op.traits or (op.kind == "mutates" and op.name.endswith("_"))
 
 
 def _call(op: Op, values: dict[str, Any]) -> Any:

@@ -83,15 +83,14 @@ def _setitem(func: Any, input: Any, index: Any, value: Any) -> None:
         input._local.copy_(redistribute(whole, layout, input.placements))
 
 
-@composite("T", "mT")
-def _transposed(func: Any, input: Any, *args: Any) -> Any:
-    return input.transpose(-2, -1) if input.dim() > 1 else input
+@composite("item", "tolist")
+def _value(func: Any, input: Any) -> Any:
+    return getattr(input, dispatch.name_of(func))()
 
 
-@composite("H", "mH", "real", "imag", "untyped_storage", "storage", "data_ptr")
+@composite("untyped_storage", "storage", "data_ptr")
 def _refused(func: Any, input: Any, *args: Any) -> Any:
-    name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
-    raise NotImplementedError(f"{name}: not of a DTensor; use to_local() or full_tensor()")
+    raise NotImplementedError(f"{dispatch.name_of(func)}: not of a DTensor; use to_local() or full_tensor()")
 
 
 @composite("equal")

@@ -28,6 +28,8 @@ def rule(call: Call, repeat: Any) -> tuple[Dims, list[tuple[int, ...]]] | None:
         return None
     probe, steps = _probe(x, contiguous=op.name in ("view_", "reshape"))
     made = repeat({**values, "input": probe})
+    if (made[0] if isinstance(made, (tuple, list)) else made).dtype != x.dtype:
+        return None
     shapes = [tuple(t.shape) for t in (made if isinstance(made, (tuple, list)) else [made])]
     if op.name in ("view_", "reshape"):
         inputs, output, scales = _regrouped(call, tuple(x.shape), shapes[0])

@@ -80,7 +80,9 @@ def _getter(home: str) -> Any:
 def _make() -> None:
     for inner in sorted({*_PARTS, *_ALIASES}):
         name = f"{__name__}.{inner}"
-        module: Any = types.ModuleType(name, f"``torch.distributed.{inner}``: names that taeda has elsewhere, or refuses.")
+        module: Any = types.ModuleType(
+            name, f"``torch.distributed.{inner}``: names that taeda has elsewhere, or refuses."
+        )
         module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
         module.__path__ = []
         vars(module).update({part: _part(inner, part) for part in _PARTS.get(inner, "").split()})
