@@ -52,6 +52,38 @@ def _close(a, b, tolerance=1e-6):
     return math.isclose(a, b, rel_tol=tolerance * 10, abs_tol=tolerance)
 
 
+ACCUMULATED = """
+for kind in (ScheduleGPipe, Schedule1F1B):
+    for n in (1, 3, 8):
+        parts = layers(4)
+        whole = nn.Sequential(*parts)
+        for a, b in zip(x.tensor_split(n), y.tensor_split(n)):
+            loss = loss_fn(whole(a), b)
+            loss.backward(taeda.full_like(loss, 1 / n))
+        own = nn.Sequential(*parts[2 * rank : 2 * rank + 2])
+        expected = grads(own)
+        own.zero_grad()
+        schedule = kind(PipelineStage(own, rank, 2, "cpu"), n, loss_fn=loss_fn)
+        schedule.step(*([x] if rank == 0 else []), target=y if rank else None)
+        assert grads(own) == expected, (kind, n)
+"""
+
+
+def test_gradients_are_bitwise_those_of_accumulated_microbatches():
+    outputs(MODEL + ACCUMULATED, 2)
+
+
+def test_schedules_have_names():
+    from taeda.distributed.pipelining import schedules
+
+    assert schedules.get_schedule_class("1f1b") is schedules.Schedule1F1B
+    assert schedules.get_schedule_class("ScheduleInterleaved1F1B") is schedules.ScheduleInterleaved1F1B
+    with pytest.raises(NotImplementedError, match="delays the gradients"):
+        schedules.get_schedule_class("ZBVZeroBubble")([], 4)
+    with pytest.raises(ValueError, match="Unknown schedule name"):
+        schedules.get_schedule_class("2F2B")
+
+
 def _whole_model():
     space = {"dist": type("dist", (), {"get_world_size": staticmethod(lambda: 1)})}
     exec("import taeda\n" + MODEL, space)

@@ -55,15 +55,17 @@ class Channel:
         self._stage, self._device, self._group, self._rank, self._size = stage, device, group, rank, size
         self.mail: Mail = {}  # shared by the stages of a process
         self._known: dict[tuple[str, int, bool], list[Meta]] = {}
-        self._sending: list[Work] = []
+        self._sending: list[tuple[Work, Tensor]] = []  # what is on its way must not be freed
 
     def _is_here(self, stage: int) -> bool:
         return stage % self._size == self._rank
 
     def _post(self, to: int, kind: str, tensor: Tensor) -> None:
-        work = isend(tensor.contiguous(), None, self._group, 2 * to + _KINDS.index(kind), to % self._size)
+        tensor = tensor.contiguous()
+        work = isend(tensor, None, self._group, 2 * to + _KINDS.index(kind), to % self._size)
+        self._sending = [(w, t) for w, t in self._sending if not w.is_completed()]
         if work is not None:
-            self._sending.append(work)
+            self._sending.append((work, tensor))
 
     def _take(self, frm: int, kind: str, tensor: Tensor) -> Tensor:
         work = irecv(tensor, None, self._group, 2 * self._stage + _KINDS.index(kind), frm % self._size)
@@ -129,6 +131,6 @@ class Channel:
 
     def flush(self) -> None:
         """Wait until everything that was sent is on its way."""
-        for work in self._sending:
+        for work, _ in self._sending:
             work.wait()
         self._sending.clear()

@@ -13,8 +13,8 @@ from .orders import BACKWARD, Order
 from .stage import PipelineStage
 
 __all__ = [
-    "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
-    "ScheduleLoopedBFS", "ScheduleZBVZeroBubble",
+    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
 ]  # fmt: skip
 
 
@@ -119,7 +119,7 @@ class _Schedule:
         return merge_chunks(final[0].output_chunks, self._output_merge_spec)
 
 
-class _Single(_Schedule):
+class PipelineScheduleSingle(_Schedule):
     """One stage a process."""
 
     def __init__(
@@ -133,7 +133,7 @@ class _Single(_Schedule):
         )
 
 
-class _Multi(_Schedule):
+class PipelineScheduleMulti(_Schedule):
     """Several stages a process."""
 
     def __init__(
@@ -149,25 +149,25 @@ class _Multi(_Schedule):
         )
 
 
-class ScheduleGPipe(_Single):
+class ScheduleGPipe(PipelineScheduleSingle):
     """All forward passes, then all backward passes: :func:`orders.gpipe`."""
 
     _plan = staticmethod(orders.gpipe)
 
 
-class Schedule1F1B(_Single):
+class Schedule1F1B(PipelineScheduleSingle):
     """Backward passes as early as they can be: :func:`orders.one_forward_one_backward`."""
 
     _plan = staticmethod(orders.one_forward_one_backward)
 
 
-class ScheduleInterleaved1F1B(_Multi):
+class ScheduleInterleaved1F1B(PipelineScheduleMulti):
     """1F1B with several stages a process: :func:`orders.interleaved`."""
 
     _plan = staticmethod(orders.interleaved)
 
 
-class ScheduleLoopedBFS(_Multi):
+class ScheduleLoopedBFS(PipelineScheduleMulti):
     """GPipe with several stages a process, breadth first: :func:`orders.gpipe`."""
 
     _plan = staticmethod(orders.gpipe)
@@ -199,3 +199,18 @@ class ScheduleZBVZeroBubble(_WithoutBubbles):
 
 class ScheduleDualPipeV(_WithoutBubbles):
     """Refused."""
+
+
+def get_schedule_class(schedule_name: str) -> Any:
+    """The schedule of a name, ``"1F1B"`` or ``"Schedule1F1B"``, in any case.
+
+    Raises:
+        ValueError: there is none.
+    """
+    bases = PipelineScheduleSingle, PipelineScheduleMulti, _WithoutBubbles
+    kinds: list[type] = [kind for base in bases for kind in base.__subclasses__()]
+    known = {kind.__name__.removeprefix("Schedule").lower(): kind for kind in kinds}
+    found = known.get(schedule_name.lower().removeprefix("schedule"))
+    if found is None:
+        raise ValueError(f"Unknown schedule name '{schedule_name}'. The valid options are {sorted(known)}")
+    return found
