@@ -22,7 +22,13 @@ from ..overrides import TorchFunctionMode
 from .collectives import P2POp, all_gather, batch_isend_irecv, irecv, isend
 from .groups import get_rank, get_world_size
 
-__all__ = ["context_parallel", "context_parallel_shard", "context_parallel_unshard", "ring_attention"]
+__all__ = [
+    "context_parallel",
+    "context_parallel_shard",
+    "context_parallel_unshard",
+    "ring_attention",
+    "set_rotate_method",
+]
 
 _TAG = 30_001
 _DTYPES = (taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16)
@@ -220,6 +226,16 @@ def context_parallel_unshard(
         halves = [slot.chunk(2, dim) for slot in slots]
         whole.append(taeda.cat([h[0] for h in halves] + [h[1] for h in reversed(halves)], dim))
     return whole
+
+
+def set_rotate_method(rotate_method: str) -> None:
+    """Accepted: keys and values go around in a ring, whichever of PyTorch's ways is named; results are the same.
+
+    Raises:
+        NotImplementedError: it is neither ``"allgather"`` nor ``"alltoall"``.
+    """
+    if rotate_method not in ("allgather", "alltoall"):
+        raise NotImplementedError(f"set_rotate_method: expected 'allgather' or 'alltoall', got {rotate_method!r}")
 
 
 class _RingMode(TorchFunctionMode):

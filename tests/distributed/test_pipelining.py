@@ -46,6 +46,43 @@ for name, n in (("ScheduleGPipe", 4), ("Schedule1F1B", 4), ("Schedule1F1B", 8), 
 """
 
 
+TUTORIAL = """
+import copy
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embeddings = nn.Embedding(50, 16)
+        self.layers = nn.ModuleDict({str(i): nn.TransformerDecoderLayer(16, 4, 32, dropout=0.0) for i in range(2)})
+        self.norm, self.output = nn.LayerNorm(16), nn.Linear(16, 50)
+    def forward(self, tokens):
+        h = self.embeddings(tokens) if self.embeddings is not None else tokens
+        for layer in self.layers.values():
+            h = layer(h, h)
+        h = self.norm(h) if self.norm is not None else h
+        return self.output(h) if self.output is not None else h
+taeda.manual_seed(0)
+model = Transformer()
+tokens, target = taeda.randint(0, 50, (8, 6)), taeda.randint(0, 50, (8, 6))
+def tokenwise_loss(out, target):
+    return nn.CrossEntropyLoss()(out.reshape(-1, 50), target.reshape(-1))
+part = copy.deepcopy(model)
+del part.layers[str(1 - rank)]
+if rank == 0:
+    part.norm = part.output = None
+else:
+    part.embeddings = None
+by_hand = PipelineStage(part, rank, 2, taeda.device("cpu"))
+pipe = pipeline(module=model, mb_args=(tokens.chunk(4)[0],), split_spec={"layers.1": SplitPoint.BEGINNING})
+traced = pipe.build_stage(rank, taeda.device("cpu"), dist.group.WORLD)
+for stage, kind in ((by_hand, ScheduleGPipe), (traced, Schedule1F1B)):
+    schedule = kind(stage, n_microbatches=4, loss_fn=tokenwise_loss)
+    losses = []
+    schedule.step(*([tokens] if rank == 0 else []), **({"target": target, "losses": losses} if rank else {}))
+    size_of_grads = sum(p.grad.abs().sum().item() for p in stage.submod.parameters() if p.grad is not None)
+    print(json.dumps(["tutorial", 4, [l.item() for l in losses], None, {"all": [size_of_grads]}]))
+"""
+
+
 def _close(a, b, tolerance=1e-6):
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a, b, strict=True))
@@ -107,9 +144,10 @@ def test_every_schedule_gives_the_gradients_of_one_process(size):
 
 def test_numbers_are_those_of_pytorch(monkeypatch):
     pytest.importorskip("torch")
-    ours = outputs(MODEL + SCHEDULES, 2)
+    ours = outputs(MODEL + SCHEDULES + TUTORIAL, 2)
     monkeypatch.setattr(launching, "HEAD", launching.HEAD.replace("taeda", "torch"))
-    theirs = outputs((MODEL + SCHEDULES).replace("taeda", "torch"), 2)
+    theirs = outputs((MODEL + SCHEDULES + TUTORIAL).replace("taeda", "torch"), 2)
+    assert all(len(text.splitlines()) == 8 for text in ours + theirs)
     for a, b in zip(ours, theirs, strict=True):
         for mine, other in zip(map(json.loads, a.splitlines()), map(json.loads, b.splitlines()), strict=True):
             assert mine[:2] == other[:2] and _close(mine[2], other[2]), mine[:2]

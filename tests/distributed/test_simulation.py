@@ -5,6 +5,7 @@ import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -152,6 +153,8 @@ def test_what_does_not_go_together_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             simulate(step, mesh, FREE, DEVICE)
+    mesh = SimpleNamespace(mesh_dim_names=("pp", "dp"), shape=(2, 3))  # as a DeviceMesh has them
+    assert simulate(Step([_layer(count=2)]), mesh, FREE, DEVICE).processes == 6
     with pytest.raises(TypeError, match="dict of sizes"):
         simulate(Step([_layer()]), [2, 2], FREE, DEVICE)
     with pytest.raises(ValueError, match="expected a kind"):
