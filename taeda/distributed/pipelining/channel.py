@@ -92,7 +92,7 @@ class Channel:
         elif self._known[key] != metas:
             raise RuntimeError(
                 f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they were "
-                f"{told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make new stages"
+                f"{told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make a new schedule"
             )
         for t in outputs:
             self._post(to, FORWARD, t.detach())
@@ -128,6 +128,10 @@ class Channel:
         if self._is_here(frm):
             return self.mail.pop((self._stage, BACKWARD, microbatch))
         return [self._take(frm, BACKWARD, taeda.empty(t.shape, dtype=t.dtype, device=t.device)) for t in outputs]
+
+    def forget(self) -> None:
+        """Tell sizes anew: a new schedule may have other microbatches."""
+        self._known.clear()
 
     def flush(self) -> None:
         """Wait until everything that was sent is on its way."""

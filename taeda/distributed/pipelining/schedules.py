@@ -41,6 +41,7 @@ class _Schedule:
         self._stages = {s.stage_index: s for s in stages}
         for stage in stages:
             stage.channel.mail = first.channel.mail
+            stage.channel.forget()
         self._n_microbatches = n_microbatches
         self._loss_fn = loss_fn
         self._specs = args_chunk_spec, kwargs_chunk_spec
