@@ -41,7 +41,8 @@ def told(metas: Sequence[Meta]) -> str:
 class Channel:
     """What one stage sends and receives.
 
-    Sizes, dtypes and whether a tensor wants a gradient are told before the first tensors of a microbatch; they stay the same.
+    Sizes, dtypes and whether a tensor wants a gradient are told before the first tensors of a microbatch; they stay
+    the same.
 
     Args:
         stage: its index.
@@ -91,8 +92,9 @@ class Channel:
             self._post(to, FORWARD, taeda.frombuffer(bytearray(text), dtype=taeda.uint8))
         elif self._known[key] != metas:
             raise RuntimeError(
-                f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they were "
-                f"{told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make a new schedule"
+                f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they "
+                f"were {told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make a new "
+                f"schedule"
             )
         for t in outputs:
             self._post(to, FORWARD, t.detach())

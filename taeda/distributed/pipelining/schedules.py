@@ -13,7 +13,8 @@ from .orders import BACKWARD, Order
 from .stage import PipelineStage
 
 __all__ = [
-    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
+    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe",
+    "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
     "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
 ]  # fmt: skip
 
@@ -62,7 +63,8 @@ class _Schedule:
     ) -> Any:  # fmt: skip
         """Forward and, with a ``loss_fn``, backward on all microbatches of a batch. Every process calls it.
 
-        Gradients are added to those of the parameters: the mean over microbatches, or the sum with ``scale_grads=False``.
+        Gradients are added to those of the parameters: the mean over microbatches, or the sum with
+            ``scale_grads=False``.
 
         Args:
             args: the batch, at the process of the first stage.
@@ -186,7 +188,8 @@ class _WithoutBubbles:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            f"{type(self).__name__} delays the gradients of weights, which is not supported; use ScheduleInterleaved1F1B"
+            f"{type(self).__name__} delays the gradients of weights, which is not supported; use "
+            f"ScheduleInterleaved1F1B"
         )
 
 

@@ -68,8 +68,8 @@ class PipelineStage:
             )
         if stage_index % self.group_size != self.group_rank:
             raise RuntimeError(
-                f"PipelineStage: stage {stage_index} of {num_stages} belongs on rank {stage_index % self.group_size} of "
-                f"the {self.group_size} processes, this is rank {self.group_rank}"
+                f"PipelineStage: stage {stage_index} of {num_stages} belongs on rank {stage_index % self.group_size} "
+                f"of the {self.group_size} processes, this is rank {self.group_rank}"
             )
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
         self.channel = Channel(stage_index, self.device, group, self.group_rank, self.group_size)
