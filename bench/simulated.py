@@ -3,8 +3,8 @@
     python -m taeda.distributed.run --nproc-per-node=2 bench/simulated.py
 
 Each process measures its part of the model while the others measure theirs, and all of them the links, by messages and
-``all_reduce``; what waits for what is the simulation's. Each row is the fastest of the steps that were run, and how far the
-simulation is from it. Run it on a quiet machine with a core for each process.
+``all_reduce``; what waits for what is the simulation's. Each row is the fastest of the steps that were run, and how
+far the simulation is from it. Run it on a quiet machine with a core for each process.
 """
 
 import argparse

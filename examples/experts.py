@@ -2,9 +2,9 @@
 
     python -m taeda.distributed.run --nproc-per-node=2 examples/experts.py
 
-Each process has a part of every batch and some of the experts. A router chooses an expert for each row; the rows go to the
-process of that expert, and what it makes of them comes back, by ``all_to_all_single``, which can be differentiated. With one
-process or several the losses are the same.
+Each process has a part of every batch and some of the experts. A router chooses an expert for each row; the rows go
+to the process of that expert, and what it makes of them comes back, by ``all_to_all_single``, which can be
+differentiated. With one process or several the losses are the same.
 """
 
 import argparse

@@ -2,9 +2,10 @@
 
     python examples/simulate.py
 
-Layers are made on device meta with the sizes that one GPU has of them under tensor parallelism with sharded sequences, and
-planned; nothing is computed. First two runs that papers have published, to see how far off the simulation is; then a model
-of 70 billion parameters on 8 to 16,384 GPUs. ``--drawing FILE.svg`` and ``--trace FILE.json`` keep the schedule of the last.
+Layers are made on device meta with the sizes that one GPU has of them under tensor parallelism with sharded
+sequences, and planned; nothing is computed. First two runs that papers have published, to see how far off the
+simulation is; then a model of 70 billion parameters on 8 to 16,384 GPUs. ``--drawing FILE.svg`` and ``--trace
+FILE.json`` keep the schedule of the last.
 """
 
 import argparse
@@ -16,8 +17,8 @@ from taeda import Tensor, nn
 from taeda.distributed import simulate
 from taeda.distributed.simulation import Device, Layer, Link, Network, Simulation, Step, Traffic
 
-# Rates from data sheets: dense bfloat16, memory, NVLink and InfiniBand in one direction. The share of the arithmetic that products
-# reach is chosen so that Llama 405B on 8,192 GPUs takes what was published; everything else follows.
+# Rates from data sheets: dense bfloat16, memory, NVLink and InfiniBand in one direction. The share of the arithmetic
+# that products reach is chosen so that Llama 405B on 8,192 GPUs takes about what was published; everything
 EFFICIENCY = 0.56
 A100 = Device(312e12, 2.0e12, 80e9, EFFICIENCY, overhead=3e-6)
 H100 = Device(989e12, 3.35e12, 80e9, EFFICIENCY, overhead=3e-6)
@@ -51,7 +52,7 @@ LLAMA_405B = Model(126, 16384, 53248, 128, 8, 128256)
 
 
 class _GatheredLinear(taeda.autograd.Function):
-    """A product with all positions, of which only the own ones are kept: the others are gathered again in the backward pass."""
+    """A product with all positions, of which the own ones are kept: the backward pass gathers the others again."""
 
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, parts: int) -> Tensor:
@@ -158,7 +159,8 @@ def run(
 def published() -> None:
     """Runs of which papers tell the rate."""
     found = run(GPT_76B, {"dp": 32, "pp": 4, "tp": 8}, 2048, 1792, A100_NETWORK, A100, 2, 5, None, recompute=True)
-    # Narayanan et al. 2021 (arXiv 2104.04473), table 1: 140 TFLOP/s a GPU; their count has the recomputation in it (equation 3)
+    # Narayanan et al. 2021 (arXiv 2104.04473), table 1: 140 TFLOP/s a GPU; their count has the recomputation in it
+    # (equation 3)
     b, s, n, h, v = 1792, 2048, GPT_76B.layers, GPT_76B.width, GPT_76B.vocabulary
     theirs = 96 * b * s * n * h**2 * (1 + s / (6 * h) + v / (16 * n * h)) / (140e12 * 1024)
     print(f"GPT 76B, 1,024 A100: published {theirs:.1f} s a step, simulated {found.seconds:.1f} s "

@@ -1,7 +1,8 @@
 """Attention over a sequence that is spread over processes: keys and values go around in a ring.
 
-Each process has the queries, keys and values of a part of the positions. It works on the keys and values that it has while
-it passes them on, and merges what comes out by the rows' log-sum-exp (Liu et al. 2023, https://arxiv.org/abs/2310.01889).
+Each process has the queries, keys and values of a part of the positions. It works on the keys and values that it has
+while it passes them on, and merges what comes out by the rows' log-sum-exp (Liu et al. 2023,
+https://arxiv.org/abs/2310.01889).
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from ..overrides import TorchFunctionMode
 from .collectives import P2POp, all_gather, batch_isend_irecv, irecv, isend
 from .groups import get_rank, get_world_size
 
-__all__ = ["context_parallel", "context_parallel_shard", "context_parallel_unshard", "ring_attention"]
+__all__ = [
+    "context_parallel",
+    "context_parallel_shard",
+    "context_parallel_unshard",
+    "ring_attention",
+    "set_rotate_method",
+]
 
 _TAG = 30_001
 _DTYPES = (taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16)
@@ -138,8 +145,8 @@ def ring_attention(
         scale: of the scores, ``1 / sqrt(e)`` where not given.
         enable_gqa: ``key`` and ``value`` may have fewer heads.
         group: the processes, all by default.
-        load_balance: the parts are those of :func:`context_parallel_shard`; otherwise each process has one stretch, in the
-            order of ranks. It matters if ``is_causal``.
+        load_balance: the parts are those of :func:`context_parallel_shard`; otherwise each process has one stretch,
+            in the order of ranks. It matters if ``is_causal``.
     Returns:
         ``[batch, heads, l, ev]``: the rows of this process. Differentiable once.
     Raises:
@@ -167,7 +174,8 @@ def ring_attention(
     return _Ring.apply(query, key, value, is_causal, load_balance, scale, group)
 
 
-# ---- the parts of a sequence -----------------------------------------------------------------------------------------------
+# ---- the parts of a sequence
+# -----------------------------------------------------------------------------------------------
 
 
 def _group_of(mesh: Any) -> Any:
@@ -177,8 +185,8 @@ def _group_of(mesh: Any) -> Any:
 def _cut(buffer: Tensor, dim: int, size: int) -> list[Tensor]:
     if buffer.shape[dim] % (2 * size):
         raise ValueError(
-            f"context_parallel: expected dimension {dim} of a buffer {tuple(buffer.shape)} to be a multiple of twice the "
-            f"number of processes, {2 * size}"
+            f"context_parallel: expected dimension {dim} of a buffer {tuple(buffer.shape)} to be a multiple of twice "
+            f"the number of processes, {2 * size}"
         )
     return list(buffer.chunk(2 * size, dim))
 
@@ -222,6 +230,16 @@ def context_parallel_unshard(
     return whole
 
 
+def set_rotate_method(rotate_method: str) -> None:
+    """Accepted: keys and values go around in a ring, whichever of PyTorch's ways is named; results are the same.
+
+    Raises:
+        NotImplementedError: it is neither ``"allgather"`` nor ``"alltoall"``.
+    """
+    if rotate_method not in ("allgather", "alltoall"):
+        raise NotImplementedError(f"set_rotate_method: expected 'allgather' or 'alltoall', got {rotate_method!r}")
+
+
 class _RingMode(TorchFunctionMode):
     """Calls of ``scaled_dot_product_attention`` go around the ring."""
 
@@ -239,7 +257,8 @@ class _RingMode(TorchFunctionMode):
     ) -> Tensor:  # fmt: skip
         if attn_mask is not None or dropout_p > 0:
             raise NotImplementedError(
-                "context_parallel: scaled_dot_product_attention takes no attn_mask and no dropout within it; use is_causal"
+                "context_parallel: scaled_dot_product_attention takes no attn_mask and no dropout within it; use "
+                "is_causal"
             )
         return ring_attention(
             query, key, value, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa, group=self.group

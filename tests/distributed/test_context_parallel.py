@@ -10,7 +10,8 @@ from .launch import outputs
 RING = """
 import math
 import torch_like as F
-from taeda.distributed.context_parallel import context_parallel, context_parallel_shard, context_parallel_unshard, ring_attention
+from taeda.distributed.context_parallel import (
+    context_parallel, context_parallel_shard, context_parallel_unshard, ring_attention)
 size = dist.get_world_size()
 generator = taeda.Generator().manual_seed(0)
 for dtype, kv_heads, causal, balanced in (

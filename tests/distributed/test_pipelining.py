@@ -1,4 +1,4 @@
-"""Pipelines: the same losses and gradients as one process, and as PyTorch; no order that locks; errors that say where."""
+"""Pipelines: losses and gradients of one process, and of PyTorch; no order that locks; errors that say where."""
 
 import json
 import math
@@ -40,9 +40,46 @@ for name, n in (("ScheduleGPipe", 4), ("Schedule1F1B", 4), ("Schedule1F1B", 8), 
         losses = []
         for m in own.values():
             m.zero_grad()
-        out = schedule.step(*([x] if rank == 0 else []), **({"target": y, "losses": losses} if rank == size - 1 else {}))
-    print(json.dumps([name, n, [l.item() for l in losses], out.tolist() if out is not None else None,
+        out = schedule.step(*([x] if rank == 0 else []), **({"target": y, "losses": losses} if rank == size - 1 else
+    {})) print(json.dumps([name, n, [l.item() for l in losses], out.tolist() if out is not None else None,
                       {s: grads(m) for s, m in own.items()}]))
+"""
+
+
+TUTORIAL = """
+import copy
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embeddings = nn.Embedding(50, 16)
+        self.layers = nn.ModuleDict({str(i): nn.TransformerDecoderLayer(16, 4, 32, dropout=0.0) for i in range(2)})
+        self.norm, self.output = nn.LayerNorm(16), nn.Linear(16, 50)
+    def forward(self, tokens):
+        h = self.embeddings(tokens) if self.embeddings is not None else tokens
+        for layer in self.layers.values():
+            h = layer(h, h)
+        h = self.norm(h) if self.norm is not None else h
+        return self.output(h) if self.output is not None else h
+taeda.manual_seed(0)
+model = Transformer()
+tokens, target = taeda.randint(0, 50, (8, 6)), taeda.randint(0, 50, (8, 6))
+def tokenwise_loss(out, target):
+    return nn.CrossEntropyLoss()(out.reshape(-1, 50), target.reshape(-1))
+part = copy.deepcopy(model)
+del part.layers[str(1 - rank)]
+if rank == 0:
+    part.norm = part.output = None
+else:
+    part.embeddings = None
+by_hand = PipelineStage(part, rank, 2, taeda.device("cpu"))
+pipe = pipeline(module=model, mb_args=(tokens.chunk(4)[0],), split_spec={"layers.1": SplitPoint.BEGINNING})
+traced = pipe.build_stage(rank, taeda.device("cpu"), dist.group.WORLD)
+for stage, kind in ((by_hand, ScheduleGPipe), (traced, Schedule1F1B)):
+    schedule = kind(stage, n_microbatches=4, loss_fn=tokenwise_loss)
+    losses = []
+    schedule.step(*([tokens] if rank == 0 else []), **({"target": target, "losses": losses} if rank else {}))
+    size_of_grads = sum(p.grad.abs().sum().item() for p in stage.submod.parameters() if p.grad is not None)
+    print(json.dumps(["tutorial", 4, [l.item() for l in losses], None, {"all": [size_of_grads]}]))
 """
 
 
@@ -50,6 +87,41 @@ def _close(a, b, tolerance=1e-6):
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a, b, strict=True))
     return math.isclose(a, b, rel_tol=tolerance * 10, abs_tol=tolerance)
+
+
+ACCUMULATED = """
+for kind in (ScheduleGPipe, Schedule1F1B):
+    for n in (1, 3, 8):
+        parts = layers(4)
+        whole = nn.Sequential(*parts)
+        for a, b in zip(x.tensor_split(n), y.tensor_split(n)):
+            loss = loss_fn(whole(a), b)
+            loss.backward(taeda.full_like(loss, 1 / n))
+        own = nn.Sequential(*parts[2 * rank : 2 * rank + 2])
+        expected = grads(own)
+        own.zero_grad()
+        stage = PipelineStage(own, rank, 2, "cpu")
+        kind(stage, 2).step(*([x[:6]] if rank == 0 else []))  # another schedule may have other sizes
+        own.zero_grad()
+        schedule = kind(stage, n, loss_fn=loss_fn)
+        schedule.step(*([x] if rank == 0 else []), target=y if rank else None)
+        assert grads(own) == expected, (kind, n)
+"""
+
+
+def test_gradients_are_bitwise_those_of_accumulated_microbatches():
+    outputs(MODEL + ACCUMULATED, 2)
+
+
+def test_schedules_have_names():
+    from taeda.distributed.pipelining import schedules
+
+    assert schedules.get_schedule_class("1f1b") is schedules.Schedule1F1B
+    assert schedules.get_schedule_class("ScheduleInterleaved1F1B") is schedules.ScheduleInterleaved1F1B
+    with pytest.raises(NotImplementedError, match="delays the gradients"):
+        schedules.get_schedule_class("ZBVZeroBubble")([], 4)
+    with pytest.raises(ValueError, match="Unknown schedule name"):
+        schedules.get_schedule_class("2F2B")
 
 
 def _whole_model():
@@ -75,9 +147,10 @@ def test_every_schedule_gives_the_gradients_of_one_process(size):
 
 def test_numbers_are_those_of_pytorch(monkeypatch):
     pytest.importorskip("torch")
-    ours = outputs(MODEL + SCHEDULES, 2)
+    ours = outputs(MODEL + SCHEDULES + TUTORIAL, 2)
     monkeypatch.setattr(launching, "HEAD", launching.HEAD.replace("taeda", "torch"))
-    theirs = outputs((MODEL + SCHEDULES).replace("taeda", "torch"), 2)
+    theirs = outputs((MODEL + SCHEDULES + TUTORIAL).replace("taeda", "torch"), 2)
+    assert all(len(text.splitlines()) == 8 for text in ours + theirs)
     for a, b in zip(ours, theirs, strict=True):
         for mine, other in zip(map(json.loads, a.splitlines()), map(json.loads, b.splitlines()), strict=True):
             assert mine[:2] == other[:2] and _close(mine[2], other[2]), mine[:2]
@@ -101,7 +174,8 @@ def test_tensors_of_many_kinds_pass_between_stages():
     module = (First if rank == 0 else Last)()
     stage = PipelineStage(module, rank, 2, "cpu")
     schedule = Schedule1F1B(stage, 3, loss_fn=lambda out, target: (out["sum"] - target).sum(), scale_grads=False)
-    x, ids, target = taeda.arange(21.0).reshape(7, 3), taeda.arange(7), taeda.zeros(7)  # microbatches of 3, 2 and 2 rows
+    x, ids, target = taeda.arange(21.0).reshape(7, 3), taeda.arange(7), taeda.zeros(7)  # microbatches of 3, 2 and 2
+    rows
     for _ in range(2):
         losses = []
         out = schedule.step(*([x, ids] if rank == 0 else []), target=target if rank else None, losses=losses,

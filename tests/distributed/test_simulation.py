@@ -5,6 +5,7 @@ import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,8 @@ import taeda
 from taeda import nn
 from taeda.distributed import simulate
 from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic
+
+from .launch import outputs
 
 DEVICE = Device(1e12, 1e11, 1e9)
 FREE = Network(Link(math.inf, 0.0))
@@ -152,6 +155,8 @@ def test_what_does_not_go_together_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             simulate(step, mesh, FREE, DEVICE)
+    mesh = SimpleNamespace(mesh_dim_names=("pp", "dp"), shape=(2, 3))  # as a DeviceMesh has them
+    assert simulate(Step([_layer(count=2)]), mesh, FREE, DEVICE).processes == 6
     with pytest.raises(TypeError, match="dict of sizes"):
         simulate(Step([_layer()]), [2, 2], FREE, DEVICE)
     with pytest.raises(ValueError, match="expected a kind"):
@@ -171,3 +176,51 @@ def test_published_runs_are_met(monkeypatch, capsys):
     assert len(errors) == 3 and max(errors) <= 10
     table = [line for line in lines if " x " in line and line.strip()[0].isdigit() and "does" not in line]
     assert len(table) == 3 and "(does not fit)" in lines[-4]
+
+
+SLEEPERS = """
+import json, time
+from taeda import nn
+from taeda.distributed.pipelining import *
+class Sleep(taeda.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, forward, backward):
+        ctx.backward_seconds = backward
+        time.sleep(forward)
+        return x * weight
+    @staticmethod
+    def backward(ctx, g):
+        time.sleep(ctx.backward_seconds)
+        return g, g.sum(), None, None
+class Sleeper(nn.Module):
+    def __init__(self, forward, backward):
+        super().__init__()
+        self.weight, self.seconds = nn.Parameter(taeda.ones(())), (forward, backward)
+    def forward(self, x):
+        return Sleep.apply(x, self.weight, *self.seconds)
+size = dist.get_world_size()
+x = taeda.ones(8, 4)
+for kind, m, v in ((ScheduleGPipe, 4, 1), (Schedule1F1B, 8, 1), (ScheduleInterleaved1F1B, 4, 2)):
+    stages = [PipelineStage(Sleeper(0.02 / v, 0.04 / v), s, v * size, "cpu") for s in range(rank, v * size, size)]
+    schedule = kind(stages if v > 1 else stages[0], m, loss_fn=lambda out, target: out.sum())
+    times = []
+    for _ in range(3):
+        dist.barrier()
+        start = time.perf_counter()
+        schedule.step(*([x] if rank == 0 else []))
+        dist.barrier()
+        times.append(time.perf_counter() - start)
+    print(json.dumps([m, v, min(times)]))
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_real_processes_take_as_long(size):
+    """Layers that sleep need no processor, so the processes wait for each other as on machines of their own."""
+    runs = [json.loads(line) for line in outputs(SLEEPERS, size)[0].splitlines()]
+    names = ("gpipe", "1f1b", "interleaved")
+    assert len(runs) == 3
+    for name, (m, v, took) in zip(names, runs, strict=True):
+        step = Step([_timed(0.02 / v, 0.04 / v, count=v * size)], m, name, v)
+        found = simulate(step, {"pp": size}, Network(Link(1e9, 2e-4)), DEVICE)
+        assert abs(found.seconds / took - 1) < 0.15, (name, took, found.seconds)

@@ -41,7 +41,8 @@ def told(metas: Sequence[Meta]) -> str:
 class Channel:
     """What one stage sends and receives.
 
-    Sizes, dtypes and whether a tensor wants a gradient are told before the first tensors of a microbatch; they stay the same.
+    Sizes, dtypes and whether a tensor wants a gradient are told before the first tensors of a microbatch; they stay
+    the same.
 
     Args:
         stage: its index.
@@ -55,15 +56,17 @@ class Channel:
         self._stage, self._device, self._group, self._rank, self._size = stage, device, group, rank, size
         self.mail: Mail = {}  # shared by the stages of a process
         self._known: dict[tuple[str, int, bool], list[Meta]] = {}
-        self._sending: list[Work] = []
+        self._sending: list[tuple[Work, Tensor]] = []  # what is on its way must not be freed
 
     def _is_here(self, stage: int) -> bool:
         return stage % self._size == self._rank
 
     def _post(self, to: int, kind: str, tensor: Tensor) -> None:
-        work = isend(tensor.contiguous(), None, self._group, 2 * to + _KINDS.index(kind), to % self._size)
+        tensor = tensor.contiguous()
+        work = isend(tensor, None, self._group, 2 * to + _KINDS.index(kind), to % self._size)
+        self._sending = [(w, t) for w, t in self._sending if not w.is_completed()]
         if work is not None:
-            self._sending.append(work)
+            self._sending.append((work, tensor))
 
     def _take(self, frm: int, kind: str, tensor: Tensor) -> Tensor:
         work = irecv(tensor, None, self._group, 2 * self._stage + _KINDS.index(kind), frm % self._size)
@@ -89,8 +92,9 @@ class Channel:
             self._post(to, FORWARD, taeda.frombuffer(bytearray(text), dtype=taeda.uint8))
         elif self._known[key] != metas:
             raise RuntimeError(
-                f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they were "
-                f"{told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make new stages"
+                f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they "
+                f"were {told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make a new "
+                f"schedule"
             )
         for t in outputs:
             self._post(to, FORWARD, t.detach())
@@ -127,8 +131,12 @@ class Channel:
             return self.mail.pop((self._stage, BACKWARD, microbatch))
         return [self._take(frm, BACKWARD, taeda.empty(t.shape, dtype=t.dtype, device=t.device)) for t in outputs]
 
+    def forget(self) -> None:
+        """Tell sizes anew: a new schedule may have other microbatches."""
+        self._known.clear()
+
     def flush(self) -> None:
         """Wait until everything that was sent is on its way."""
-        for work in self._sending:
+        for work, _ in self._sending:
             work.wait()
         self._sending.clear()

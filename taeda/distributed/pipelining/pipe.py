@@ -1,4 +1,4 @@
-"""A model cut into stages at marks: traced by ``taeda.export``, cut, each piece a module with the names of the model."""
+"""A model cut into stages at marks: traced by ``taeda.export``; each piece has the names of the model."""
 
 from __future__ import annotations
 
@@ -105,14 +105,15 @@ def pipeline(
 ) -> Pipe:  # fmt: skip
     """Cut a model into stages.
 
-    What a later stage needs of an earlier one goes through all stages between; so does a parameter that several stages use,
-    which lies on the first of them, and gets one gradient.
+    What a later stage needs of an earlier one goes through all stages between; so does a parameter that several
+    stages use, which lies on the first of them, and gets one gradient.
 
     Args:
         module: any that ``taeda.export`` can trace.
         mb_args: an example of one microbatch.
         mb_kwargs: its keyword arguments.
-        split_spec: names of modules, and whether to cut before or after each; otherwise calls of :func:`pipe_split` say where.
+        split_spec: names of modules, and whether to cut before or after each; otherwise calls of :func:`pipe_split`
+            say where.
         split_policy: gets the traced module and gives one with ``pipe_split`` calls in its graph.
     Raises:
         ValueError: both ``split_spec`` and ``split_policy`` are given.

@@ -13,8 +13,9 @@ from .orders import BACKWARD, Order
 from .stage import PipelineStage
 
 __all__ = [
-    "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
-    "ScheduleLoopedBFS", "ScheduleZBVZeroBubble",
+    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe",
+    "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
 ]  # fmt: skip
 
 
@@ -41,6 +42,7 @@ class _Schedule:
         self._stages = {s.stage_index: s for s in stages}
         for stage in stages:
             stage.channel.mail = first.channel.mail
+            stage.channel.forget()
         self._n_microbatches = n_microbatches
         self._loss_fn = loss_fn
         self._specs = args_chunk_spec, kwargs_chunk_spec
@@ -61,7 +63,8 @@ class _Schedule:
     ) -> Any:  # fmt: skip
         """Forward and, with a ``loss_fn``, backward on all microbatches of a batch. Every process calls it.
 
-        Gradients are added to those of the parameters: the mean over microbatches, or the sum with ``scale_grads=False``.
+        Gradients are added to those of the parameters: the mean over microbatches, or the sum with
+            ``scale_grads=False``.
 
         Args:
             args: the batch, at the process of the first stage.
@@ -119,7 +122,7 @@ class _Schedule:
         return merge_chunks(final[0].output_chunks, self._output_merge_spec)
 
 
-class _Single(_Schedule):
+class PipelineScheduleSingle(_Schedule):
     """One stage a process."""
 
     def __init__(
@@ -133,7 +136,7 @@ class _Single(_Schedule):
         )
 
 
-class _Multi(_Schedule):
+class PipelineScheduleMulti(_Schedule):
     """Several stages a process."""
 
     def __init__(
@@ -149,25 +152,25 @@ class _Multi(_Schedule):
         )
 
 
-class ScheduleGPipe(_Single):
+class ScheduleGPipe(PipelineScheduleSingle):
     """All forward passes, then all backward passes: :func:`orders.gpipe`."""
 
     _plan = staticmethod(orders.gpipe)
 
 
-class Schedule1F1B(_Single):
+class Schedule1F1B(PipelineScheduleSingle):
     """Backward passes as early as they can be: :func:`orders.one_forward_one_backward`."""
 
     _plan = staticmethod(orders.one_forward_one_backward)
 
 
-class ScheduleInterleaved1F1B(_Multi):
+class ScheduleInterleaved1F1B(PipelineScheduleMulti):
     """1F1B with several stages a process: :func:`orders.interleaved`."""
 
     _plan = staticmethod(orders.interleaved)
 
 
-class ScheduleLoopedBFS(_Multi):
+class ScheduleLoopedBFS(PipelineScheduleMulti):
     """GPipe with several stages a process, breadth first: :func:`orders.gpipe`."""
 
     _plan = staticmethod(orders.gpipe)
@@ -185,7 +188,8 @@ class _WithoutBubbles:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            f"{type(self).__name__} delays the gradients of weights, which is not supported; use ScheduleInterleaved1F1B"
+            f"{type(self).__name__} delays the gradients of weights, which is not supported; use "
+            f"ScheduleInterleaved1F1B"
         )
 
 
@@ -199,3 +203,18 @@ class ScheduleZBVZeroBubble(_WithoutBubbles):
 
 class ScheduleDualPipeV(_WithoutBubbles):
     """Refused."""
+
+
+def get_schedule_class(schedule_name: str) -> Any:
+    """The schedule of a name, ``"1F1B"`` or ``"Schedule1F1B"``, in any case.
+
+    Raises:
+        ValueError: there is none.
+    """
+    bases = PipelineScheduleSingle, PipelineScheduleMulti, _WithoutBubbles
+    kinds: list[type] = [kind for base in bases for kind in base.__subclasses__()]
+    known = {kind.__name__.removeprefix("Schedule").lower(): kind for kind in kinds}
+    found = known.get(schedule_name.lower().removeprefix("schedule"))
+    if found is None:
+        raise ValueError(f"Unknown schedule name '{schedule_name}'. The valid options are {sorted(known)}")
+    return found

@@ -46,7 +46,7 @@ class PipelineStage:
     """
 
     def __init__(
-        self, submodule: Module, stage_index: int, num_stages: int, device: Any, input_args: Any = None,
+        self, submodule: Module, stage_index: int, num_stages: int, device: Any = "cpu", input_args: Any = None,
         output_args: Any = None, output_grads: Any = None, input_grads: Any = None, group: Any = None,
         dw_builder: Any = None, get_mesh: Any = None,
     ) -> None:  # fmt: skip
@@ -68,8 +68,8 @@ class PipelineStage:
             )
         if stage_index % self.group_size != self.group_rank:
             raise RuntimeError(
-                f"PipelineStage: stage {stage_index} of {num_stages} belongs on rank {stage_index % self.group_size} of "
-                f"the {self.group_size} processes, this is rank {self.group_rank}"
+                f"PipelineStage: stage {stage_index} of {num_stages} belongs on rank {stage_index % self.group_size} "
+                f"of the {self.group_size} processes, this is rank {self.group_rank}"
             )
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
         self.channel = Channel(stage_index, self.device, group, self.group_rank, self.group_size)
@@ -150,6 +150,9 @@ class PipelineStage:
     def _without_sync(self, last: bool) -> Any:
         if not last and isinstance(self.submod, DistributedDataParallel):
             return self.submod.no_sync()
+        sharded: Any = self.submod
+        if hasattr(sharded, "set_requires_gradient_sync"):  # of fully_shard
+            sharded.set_requires_gradient_sync(last)
         return contextlib.nullcontext()
 
     def _check_tensors(self, outputs: tuple) -> None:

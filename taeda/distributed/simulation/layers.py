@@ -50,7 +50,8 @@ class Layer:
         module: a module on device meta, with the sizes that this process has of it.
         inputs: its arguments for one microbatch, on device meta.
         count: how many such layers there are, one after the other.
-        traffic: what it exchanges with other processes, apart from what the step adds (gradients, sharded parameters, stages).
+        traffic: what it exchanges with other processes, apart from what the step adds (gradients, sharded parameters,
+            stages).
         recompute: only its inputs are kept for the backward pass, which runs the forward pass again.
         seconds: measured times of the forward and backward passes, in place of those from the plan.
         name: for the schedule.
@@ -179,8 +180,8 @@ def cost_of(layer: Layer) -> Cost:
     for p in parameters:
         p.grad = None
     return Cost(
-        tuple(forward), tuple(backward), _bytes(parameters), sum(p.numel() for p in parameters), _bytes(inputs), outputs,
-        saved, max(0, peak - saved - owned),
+        tuple(forward), tuple(backward), _bytes(parameters), sum(p.numel() for p in parameters), _bytes(inputs),
+        outputs, saved, max(0, peak - saved - owned),
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class Device:
     overhead: float = 0.0
 
     def seconds(self, ops: Sequence[tuple[int, int]]) -> float:
-        """The time of ops one after the other, each ``(flops, bytes)``: arithmetic or memory, whichever takes longer."""
+        """The time of ops one after the other, each ``(flops, bytes)``: arithmetic or memory, whichever is longer."""
         rate = self.flops * self.efficiency
         return sum(max(flops / rate, moved / self.bandwidth, self.overhead) for flops, moved in ops)
 
@@ -83,7 +83,8 @@ class Network:
         Args:
             kind: of :data:`COLLECTIVES`.
             ranks: in the world.
-            nbytes: of the whole tensor: that which ``all_gather`` gives, which the others take; of the message of ``send``.
+            nbytes: of the whole tensor: that which ``all_gather`` gives, which the others take; of the message of
+                ``send``.
         """
         n = len(ranks)
         if n == 1 or not nbytes:

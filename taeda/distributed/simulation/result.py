@@ -121,12 +121,13 @@ class Simulation:
         return made
 
     def svg(self, path: str | Path | None = None) -> str:
-        """The schedule drawn: three rows for each process: arithmetic, collectives, messages; written to ``path`` if given."""
+        """The schedule drawn: for each process arithmetic, collectives, messages; written to ``path`` if given."""
         bottom = 40 + _TALL * self.stages
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 20}" height="{bottom + 60}" '
             f'font-family="sans-serif" font-size="12">',
-            f'<rect width="100%" height="100%" fill="white"/><text x="{_LEFT}" y="20">{escape(repr(self)[11:-1])}</text>',
+            '<rect width="100%" height="100%" fill="white"/>',
+            f'<text x="{_LEFT}" y="20">{escape(repr(self)[11:-1])}</text>',
         ]
         for rank in range(self.stages):
             lines.append(f'<text x="8" y="{55 + _TALL * rank}">process {rank}</text>')
@@ -136,8 +137,8 @@ class Simulation:
             y = 40 + _TALL * s.rank + down
             lines.append(
                 f'<rect x="{x:.2f}" y="{y}" width="{max(wide, 0.2):.2f}" height="{tall}" fill="{_COLOURS[s.kind]}" '
-                f'stroke="white" stroke-width="0.3"><title>{escape(s.name)}: {s.start * 1e3:.4g} to {s.end * 1e3:.4g} ms'
-                f"</title></rect>"
+                f'stroke="white" stroke-width="0.3"><title>{escape(s.name)}: {s.start * 1e3:.4g} to '
+                f"{s.end * 1e3:.4g} ms</title></rect>"
             )
         for i, (kind, colour) in enumerate(_COLOURS.items()):
             x = _LEFT + 120 * i

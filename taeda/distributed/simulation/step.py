@@ -55,8 +55,8 @@ class _Mesh:
         sizes = dict(zip(names, mesh.shape, strict=True)) if names else mesh
         if not isinstance(sizes, Mapping) or not all(isinstance(n, int) and n > 0 for n in sizes.values()):
             raise TypeError(
-                f"simulate: expected a DeviceMesh with names, or a dict of sizes such as {{'pp': 4, 'dp': 8, 'tp': 8}}, "
-                f"got {mesh!r}"
+                f"simulate: expected a DeviceMesh with names, or a dict of sizes such as "
+                f"{{'pp': 4, 'dp': 8, 'tp': 8}}, got {mesh!r}"
             )
         self.sizes = dict(sizes)
         self.count = prod(self.sizes.values())
@@ -246,9 +246,9 @@ def simulate(step: Step, mesh: Any, network: Network, device: Device) -> Simulat
 
     Args:
         step: layers, schedule, and what is sharded.
-        mesh: sizes by name, from the dimension whose neighbours are farthest apart to that whose are nearest, or a DeviceMesh
-            with names. ``"pp"`` is that of the pipeline; those of ``step.data`` have the same parameters; others are those
-            of the layers' own traffic.
+        mesh: sizes by name, from the dimension whose neighbours are farthest apart to that whose are nearest, or a
+            DeviceMesh with names. ``"pp"`` is that of the pipeline; those of ``step.data`` have the same parameters;
+            others are those of the layers' own traffic.
         network: links and latencies.
         device: the processors, all alike.
     Returns:

@@ -1,4 +1,4 @@
-"""The passes of a step put on a time axis, for one process of each pipeline stage: the others do the same at the same time."""
+"""The passes of a step put on a time axis, for one process of each pipeline stage: the others do the same."""
 
 from __future__ import annotations
 
