@@ -32,7 +32,7 @@ unbind unfold var_mean view where
 
 @pytest.mark.parametrize("name", FEW)
 def test_entry(name):
-    assert set(check(entries()[name], 2)) == {"agrees"}
+    assert {"agrees"} <= set(check(entries()[name], 2)) <= {"agrees", "not recorded"}
 
 
 def results(name, *options):
@@ -57,7 +57,7 @@ def test_all_entries(name):
 @pytest.mark.parametrize("name", FEW)
 def test_opsets(name, opset):
     for result in check(entries()[name], 2, opset):
-        assert result == "agrees" or "from opset 18 on" in result or "from opset 20 on" in result
+        assert result in ("agrees", "not recorded") or "from opset 18 on" in result or "from opset 20 on" in result
 
 
 @pytest.mark.sweep
