@@ -29,7 +29,7 @@ _SMALL = 256
 class ONNXProgram:
     """A model as ONNX. :func:`taeda.onnx.export` makes it.
 
-    Calling it runs onnxruntime: ``program(*args, **kwargs)`` with the arguments of the model gives its tensors in a tuple.
+    Calling it runs onnxruntime: ``program(*args, **kwargs)``, with the arguments of the model, gives its tensors.
 
     Attributes:
         exported_program: the program that it was made from, decomposed.
@@ -139,7 +139,7 @@ class ONNXProgram:
         self.release()
 
     def optimize(self) -> None:
-        """Leave out steps that nothing uses, and steps that are there twice. ``export`` does it unless told otherwise."""
+        """Leave out steps that nothing uses, and steps that are there twice, as ``export`` does by default."""
         graph = self._skeleton.graph
         outputs = {x.name for x in graph.output}
         kept = without_dead(shared(list(graph.node), outputs), outputs)

@@ -35,7 +35,8 @@ def convolution(
             raise Unsupported("a transposed convolution whose output_padding is larger than its padding and its stride")
     options = {
         "kernel_shape": [int(n) for n in weight.shape[2:]] if is_static(weight.shape[2:]) else None,
-        "strides": several(stride, count), "dilations": several(dilation, count), "group": groups, "pads": [*sides, *ends],
+        "strides": several(stride, count), "dilations": several(dilation, count), "group": groups,
+        "pads": [*sides, *ends],
         "output_padding": more if any(more) else None,
     }  # fmt: skip
     made = g.op("ConvTranspose" if transposed else "Conv", x, weight, bias, **options)
