@@ -39,8 +39,8 @@ def export(
 ) -> ONNXProgram | None:  # fmt: skip
     """Write a model as ONNX.
 
-    The model is recorded by :func:`taeda.export.export`, decomposed, and translated op by op. The result is checked by the
-    package onnx.
+    The model is recorded by :func:`taeda.export.export`, decomposed, and translated op by op. The result is checked
+    by the package onnx.
 
     Args:
         model: a Module, a function, or an ExportedProgram.
@@ -50,11 +50,11 @@ def export(
         input_names, output_names: names for the tensors among arguments and results, in their order.
         opset_version: the version of ONNX's ops, 17 to 23; 20 by default.
         dynamo: give an ONNXProgram; with False None, and the model is exported in the mode that ``training`` says.
-        external_data: write the weights to ``f.data``, where ``f`` is a path and ``dynamo`` holds. Without it they are in
-            the model, but for more than 1.5 GB of them.
+        external_data: write the weights to ``f.data``, where ``f`` is a path and ``dynamo`` holds. Without it they are
+            in the model, but for more than 1.5 GB of them.
         dynamic_shapes: which sizes may change, as for :func:`taeda.export.export`; strings will do for Dims.
-        custom_translation_table: from functions of taeda to functions ``(g, *args, **kwargs)`` that write their calls, or
-            to functions of onnxscript. See ``docs/onnx.md``.
+        custom_translation_table: from functions of taeda to functions ``(g, *args, **kwargs)`` that write their calls,
+            or to functions of onnxscript. See ``docs/onnx.md``.
         report: write a report to ``artifacts_dir``.
         optimize: leave out steps that are there twice.
         verify: run onnxruntime on the example, and compare.
@@ -104,9 +104,9 @@ def dynamo_export(model: Any, /, *model_args: Any, export_options: Any = None, *
 def load(file: Any) -> Model:
     """Read an ONNX model as a :class:`taeda.nn.Module`.
 
-    Floating-point initializers are its parameters (but for the statistics of BatchNormalization), the others its buffers.
-    It is called with tensors in the order of the
-    graph's inputs, or by their names, and gives a tensor, or a tuple in the order of the outputs. No code of the file is run.
+    Floating-point initializers are its parameters (but for the statistics of BatchNormalization), the others its
+    buffers. It is called with tensors in the order of the graph's inputs, or by their names, and gives a tensor, or a
+    tuple in the order of the outputs. No code of the file is run.
 
     Args:
         file: a path, the bytes of a file, an open file, or an ``onnx.ModelProto``. Data in other files needs the path.

@@ -242,7 +242,7 @@ def _tensor(onnx: Any, array: Any, name: str, g: Any) -> Any:
 
 
 def check(made: ONNXProgram) -> None:
-    """Check the model by the package onnx, with the types and sizes of all values. The weights count by their sizes alone.
+    """Check the model by the package onnx, with the types and sizes of all values. Of weights only the sizes count.
 
     Raises:
         OnnxExporterError: it is not valid; that is a fault of a translation.

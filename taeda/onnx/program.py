@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ _SMALL = 256
 class ONNXProgram:
     """A model as ONNX. :func:`taeda.onnx.export` makes it.
 
-    Calling it runs onnxruntime: ``program(*args, **kwargs)`` with the arguments of the model gives its tensors in a tuple.
+    Calling it runs onnxruntime: ``program(*args, **kwargs)``, with the arguments of the model, gives its tensors.
 
     Attributes:
         exported_program: the program that it was made from, decomposed.
@@ -38,7 +37,7 @@ class ONNXProgram:
 
     def __init__(
         self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any,
-        complex_outputs: Sequence[bool] = (),
+        complex_outputs: Sequence[bool],
     ) -> None:  # fmt: skip
         self._skeleton = skeleton  # the model without the weights
         self._weights = dict(weights)
@@ -140,7 +139,7 @@ class ONNXProgram:
         self.release()
 
     def optimize(self) -> None:
-        """Leave out steps that nothing uses, and steps that are there twice. ``export`` does it unless told otherwise."""
+        """Leave out steps that nothing uses, and steps that are there twice, as ``export`` does by default."""
         graph = self._skeleton.graph
         outputs = {x.name for x in graph.output}
         kept = without_dead(shared(list(graph.node), outputs), outputs)
@@ -177,9 +176,7 @@ class ONNXProgram:
         if self._session is None:
             self.initialize_inference_session()
         made = _run(self._session, self._inputs(args, kwargs))
-        return tuple(
-            taeda.view_as_complex(x) if c else x for x, c in itertools.zip_longest(made, self._complex, fillvalue=False)
-        )
+        return tuple(taeda.view_as_complex(x) if c else x for x, c in zip(made, self._complex, strict=True))
 
     def call_reference(self, *args: Any, **kwargs: Any) -> tuple:
         """As a call, by the reference implementation of the package onnx: slow, and in Python."""

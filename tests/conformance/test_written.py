@@ -18,21 +18,22 @@ from .opdb.written import LACKING, check, close
 from .test_module_db import ENTRIES, call, inputs, is_lazy, pair
 
 FEW = """
-abs add addmm all amax any arange argmax atan2 baddbmm bmm bool broadcast_to cat clamp cummax cumsum diagonal div.floor_rounding
-einsum expand fft.rfft fill flip floor_divide fmod gather index_add index_put index_select lerp linalg.vector_norm log1p
-logcumsumexp logsumexp masked_fill matmul maximum mean median nan_to_num native_layer_norm nn.functional.adaptive_avg_pool2d
-nn.functional.avg_pool2d nn.functional.batch_norm nn.functional.conv2d nn.functional.conv_transpose2d
-nn.functional.cross_entropy nn.functional.embedding nn.functional.embedding_bag nn.functional.gelu nn.functional.grid_sample
-nn.functional.group_norm nn.functional.interpolate.bilinear nn.functional.interpolate.nearest nn.functional.max_pool2d
-nn.functional.pad.reflect nn.functional.scaled_dot_product_attention nn.functional.unfold norm permute pow quantile remainder
-repeat roll round scatter scatter_reduce.mean select_scatter slice softmax sort split squeeze stack std sum take topk tril
+abs add addmm all amax any arange argmax atan2 baddbmm bmm bool broadcast_to cat clamp cummax cumsum diagonal
+div.floor_rounding einsum expand fft.rfft fill flip floor_divide fmod gather index_add index_put index_select lerp
+linalg.vector_norm log1p logcumsumexp logsumexp masked_fill matmul maximum mean median nan_to_num native_layer_norm
+nn.functional.adaptive_avg_pool2d nn.functional.avg_pool2d nn.functional.batch_norm nn.functional.conv2d
+nn.functional.conv_transpose2d nn.functional.cross_entropy nn.functional.embedding nn.functional.embedding_bag
+nn.functional.gelu nn.functional.grid_sample nn.functional.group_norm nn.functional.interpolate.bilinear
+nn.functional.interpolate.nearest nn.functional.max_pool2d nn.functional.pad.reflect
+nn.functional.scaled_dot_product_attention nn.functional.unfold norm permute pow quantile remainder repeat roll
+round scatter scatter_reduce.mean select_scatter slice softmax sort split squeeze stack std sum take topk tril
 unbind unfold var_mean view where
 """.split()
 
 
 @pytest.mark.parametrize("name", FEW)
 def test_entry(name):
-    assert set(check(entries()[name], 2)) == {"agrees"}
+    assert {"agrees"} <= set(check(entries()[name], 2)) <= {"agrees", "not recorded"}
 
 
 def results(name, *options):
@@ -57,7 +58,7 @@ def test_all_entries(name):
 @pytest.mark.parametrize("name", FEW)
 def test_opsets(name, opset):
     for result in check(entries()[name], 2, opset):
-        assert result == "agrees" or "from opset 18 on" in result or "from opset 20 on" in result
+        assert result in ("agrees", "not recorded") or "from opset 18 on" in result or "from opset 20 on" in result
 
 
 @pytest.mark.sweep

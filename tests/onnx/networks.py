@@ -1,4 +1,4 @@
-"""Small networks as people write them: ``NETWORKS[name]()`` gives a module, arguments, and the sizes that may change."""
+"""Small networks as people write them: ``NETWORKS[name]()`` gives a module, arguments, sizes that may change."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def mobile():
             return x * self.layers(x.mean((2, 3), keepdim=True))
 
     net = nn.Sequential(
-        nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.Hardswish(), nn.Conv2d(8, 8, 3, 1, 1, groups=8), nn.GroupNorm(2, 8),
-        nn.SiLU(), Squeeze(8), nn.Conv2d(8, 16, 1), nn.InstanceNorm2d(16), nn.ReLU6(), nn.AvgPool2d(2), nn.Flatten(),
-        nn.LazyLinear(5),
+        nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.Hardswish(), nn.Conv2d(8, 8, 3, 1, 1, groups=8),
+        nn.GroupNorm(2, 8), nn.SiLU(), Squeeze(8), nn.Conv2d(8, 16, 1), nn.InstanceNorm2d(16), nn.ReLU6(),
+        nn.AvgPool2d(2), nn.Flatten(), nn.LazyLinear(5),
     )  # fmt: skip
     x = taeda.randn(2, 3, 16, 16)
     net(x)

@@ -63,6 +63,8 @@ def test_networks(name, opset):
     flat, spec = pytree.tree_flatten(args)
     others = pytree.tree_leaves(sizes, is_leaf=lambda s: isinstance(s, dict))
     compare(program, model, *pytree.tree_unflatten([changed(x, s) for x, s in zip(flat, others, strict=True)], spec))
+    if opset is None:  # and read again
+        compare(lambda *args: taeda.onnx.load(program.model_proto)(*leaves(args)), model, *args)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -212,6 +214,14 @@ def test_what_is_refused(given):
             taeda.onnx.export(model, args, **options)
     with pytest.raises(ValueError, match="17 to 23, got 9"):
         taeda.onnx.export(model, args, opset_version=9)
+
+
+def test_scripts_and_programs_of_files(tmp_path):
+    model, args, _ = NETWORKS["residual"]()
+    model.eval()
+    taeda.export.save(taeda.export.export(model, args), tmp_path / "net.pt2")
+    for given in (taeda.jit.trace(model, args), taeda.jit.script(model), taeda.export.load(tmp_path / "net.pt2")):
+        compare(taeda.onnx.export(given, args), model, *args)
 
 
 def test_errors_name_op_line_and_alternative():

@@ -22,10 +22,10 @@ PARTS = {taeda.complex64: taeda.float32, taeda.complex128: taeda.float64, taeda.
 #: Ops of which each part's result follows from the same part alone.
 _APART = (
     "reshape Tensor.view view_alias clone identity Tensor.contiguous detach permute transpose squeeze unsqueeze expand "
-    "Tensor.expand_as repeat cat stack split_with_sizes unbind select slice_view narrow diagonal flip roll Tensor.unfold "
-    "as_strided tril triu constant_pad_nd operator.getitem basic_index Tensor.index index_select gather add sub neg sum mean "
-    "cumsum take where where_select masked_fill diag_embed zeros ones zeros_like ones_like full full_like "
-    "Tensor.new_zeros Tensor.new_ones select_scatter slice_scatter index_put scatter scatter_add index_add"
+    "Tensor.expand_as repeat cat stack split_with_sizes unbind select slice_view narrow diagonal flip roll "
+    "Tensor.unfold as_strided tril triu constant_pad_nd operator.getitem basic_index Tensor.index index_select gather "
+    "add sub neg sum mean cumsum take where where_select masked_fill diag_embed zeros ones zeros_like ones_like full "
+    "full_like Tensor.new_zeros Tensor.new_ones select_scatter slice_scatter index_put scatter scatter_add index_add"
 ).split()
 #: The arguments of those that are never complex, whatever dtype they have.
 _REAL_FIRST = frozenset("where where_select".split())
@@ -321,7 +321,7 @@ def to(g: Writer, input: Any, *args: Any, **options: Any) -> Any:
 
 
 def _transform(g: Writer, x: Any, dim: int, forward: bool, onesided: bool = False) -> Any:
-    """The node DFT along one dimension, without a factor but for 1 / n of the inverse one. It wants a batch in front."""
+    """The node DFT along one dimension: the inverse has a factor of 1 / n. It wants a batch in front."""
     rank = x.rank
     signal = joined(g, x) if isinstance(x, Pair) else g.Unsqueeze(x, [-1])
     signal = g.Unsqueeze(signal, [0])

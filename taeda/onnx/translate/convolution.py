@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..writer import Unsupported, Value, Writer, is_static
-from .shape import static_size
+from .shape import padded, static_size
 from .table import translates
 
 
@@ -35,11 +35,33 @@ def convolution(
             raise Unsupported("a transposed convolution whose output_padding is larger than its padding and its stride")
     options = {
         "kernel_shape": [int(n) for n in weight.shape[2:]] if is_static(weight.shape[2:]) else None,
-        "strides": several(stride, count), "dilations": several(dilation, count), "group": groups, "pads": [*sides, *ends],
+        "strides": several(stride, count), "dilations": several(dilation, count), "group": groups,
+        "pads": [*sides, *ends],
         "output_padding": more if any(more) else None,
     }  # fmt: skip
     made = g.op("ConvTranspose" if transposed else "Conv", x, weight, bias, **options)
     return g.Squeeze(made, [0]) if single else made
+
+
+def _register(name: str) -> None:
+    @translates(name)
+    def conv(
+        g: Writer, input: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1,
+    ) -> Value:  # fmt: skip
+        if not isinstance(padding, str):
+            return convolution(g, input, weight, bias, stride, padding, dilation, False, 0, groups)
+        count = weight.rank - 2
+        if padding == "valid":
+            return convolution(g, input, weight, bias, stride, 0, dilation, False, 0, groups)
+        spread = several(dilation, count)
+        total = [(static_size(weight, d + 2, "padding='same'") - 1) * spread[d] for d in range(count)]
+        pads = [n for t in reversed(total) for n in (t // 2, t - t // 2)]  # what is odd goes to the end
+        return convolution(g, padded(g, input, pads), weight, bias, stride, 0, dilation, False, 0, groups)
+
+
+for _count in (1, 2, 3):
+    _register(f"conv{_count}d")
 
 
 def _register_transposed(name: str) -> None:

@@ -13,8 +13,8 @@ _MODES = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicu
 
 @translates("nn.functional.interpolate")
 def interpolate(
-    g: Writer, input: Value, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
-    recompute_scale_factor: Any = None, antialias: bool = False,
+    g: Writer, input: Value, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
 ) -> Value:  # fmt: skip
     count = input.rank - 2
     if mode == "area":

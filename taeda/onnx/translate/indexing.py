@@ -197,6 +197,20 @@ def gather(g: Writer, input: Value, dim: int, index: Value, *, sparse_grad: bool
     return g.GatherElements(_cut(g, input, index.shape, dim), g.cast(index, taeda.int64), axis=dim)
 
 
+@translates("take_along_dim")
+def take_along_dim(g: Writer, input: Value, indices: Value, dim: int | None = None) -> Value:
+    if dim is None:
+        return g.GatherElements(g.Reshape(input, [-1]), g.Reshape(indices, [-1]), axis=0)
+    at = dim % input.rank
+    one = g.slice(input, [0], [1], [at]), g.slice(indices, [0], [1], [at])
+    shape = g.Shape(g.Add(*(g.Mul(g.cast(x, taeda.float32), 0.0) for x in one)))
+    before, after = g.slice(shape, [0], [at], [0]), g.slice(shape, [at + 1], [_FAR], [0])
+    x, places = (
+        g.Expand(v, g.Concat(before, g.Shape(v, start=at, end=at + 1), after, axis=0)) for v in (input, indices)
+    )
+    return g.GatherElements(x, places, axis=at)
+
+
 def _cut(g: Writer, x: Value, shape: Sequence, dim: int | None = None) -> Value:
     """``x`` with no more elements than ``shape`` along each dimension but ``dim``."""
     axes = [

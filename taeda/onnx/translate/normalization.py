@@ -35,6 +35,9 @@ def batch_norm(
         variance, center = moments(g, input, axes, 0, True)
         made = g.Mul(g.Sub(input, center), rsqrt(g, g.Add(variance, eps)))
         return _scaled(g, made, weight, bias, input.rank)
+    if input.rank < 2:
+        made = g.Mul(g.Sub(input, running_mean), rsqrt(g, g.Add(running_var, eps)))
+        return _scaled(g, made, weight, bias, 1)
     count = running_mean.shape
     weight = filled(g, count, 1, input.dtype) if weight is None else weight
     bias = filled(g, count, 0, input.dtype) if bias is None else bias

@@ -155,6 +155,6 @@ def _positive(g: Writer, x: Value) -> Value:
 for _name, _write in {
     "uniform": _uniform, "normal": _normal, "exponential": _exponential, "geometric": _geometric, "cauchy": _cauchy,
     "log_normal": lambda g, x, mean=1.0, std=2.0: g.Exp(_normal(g, x, mean, std)),
-    "bernoulli": lambda g, x, p=0.5: g.Bernoulli(g.cast(p, x.dtype) if isinstance(p, Value) else filled(g, g.sizes_of(x), p, x.dtype)),
+    "bernoulli": lambda g, x, p=0.5: g.Bernoulli(filled(g, g.sizes_of(x), p, x.dtype)),
 }.items():  # fmt: skip
     _drawing(_name, _write)

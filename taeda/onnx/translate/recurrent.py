@@ -23,8 +23,8 @@ def recurrent_layer(
 ) -> tuple:  # fmt: skip
     """One layer in one direction.
 
-    The gates are the product of the input and weights: where that product is a step of its own, its factors are given to
-    the node, and the step is left out for want of use. Else the node multiplies by the identity.
+    The gates are the product of the input and weights: where that product is a step of its own, its factors are
+    given to the node, and the step is left out for want of use. Else the node multiplies by the identity.
     """
     kind, order = _KINDS[mode]
     hidden, parts = static_size(w_hh, 1, mode), len(order)

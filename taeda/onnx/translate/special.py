@@ -78,7 +78,7 @@ def digamma(g: Writer, input: Value) -> Value:
 
 @translates("erfinv")
 def erfinv(g: Writer, input: Value) -> Value:
-    """Winitzki's approximation, then two steps of Newton's method for ``erf``, in double precision where it is near 1."""
+    """Winitzki's approximation, then two steps of Newton's method for ``erf``."""
     x = floating(g, input)
     log = log1p(g, g.Neg(g.Mul(x, x)))
     first = g.Add(g.Mul(log, 0.5), 2 / (math.pi * 0.147))

@@ -76,6 +76,34 @@ What does not pass:
 ops with options that the cases above have little of. onnxruntime differs in LabelEncoder of NaN, in the labels of trees
 that score both of two classes, in `Resize` with `align_corners` and scales, and in `auto_pad` where the step is larger than the
 window; there, ONNX's text is followed.
+
+## Written as ONNX
+
+`python -m tests.conformance.opdb.written "" 8` writes up to 8 samples of each entry of the operator database, of one
+dtype, float32 where there is one, by `taeda.onnx.export` at opset 20, checks them by the package onnx and runs them in
+onnxruntime 1.32. An entry counts if all of its samples agree: shapes, dtypes, and values to 1e-4 of each number, or of
+the largest one if that is below 1 or the op is a Fourier transform (of random numbers only shapes and dtypes).
+
+| entries | number |
+|---|---|
+| written, and agree | 551 |
+| differ | 0 |
+| refused: factors, inverses, powers and eigenvalues of matrices | 50 |
+| refused: special functions (Bessel, orthogonal polynomials, `zeta`, `polygamma`, `igamma`, `erfcx`, `log_ndtr`) | 33 |
+| refused: others, listed below | 14 |
+| not recorded for some sample by `taeda.export`: sizes that depend on values | 27 |
+| no tensor as a result, or no sample | 5 |
+
+The others are `cov` with weights, `istft`, `frexp`, `nextafter`, `nanquantile`, `multinomial` without replacement,
+`resize_as_`, `nonzero_static`, `hash_tensor`, `ctc_loss`, alpha dropout in training (2 entries), and transposed
+convolutions whose `output_padding` is larger than their stride and padding (2). With one sample an entry and opset 17,
+553 agreed; with two samples and all sizes dynamic that the op allows to be, 467 agreed. No value differed in either;
+the rest raised an error.
+
+Every layer in PyTorch's database of modules (all but `CTCLoss`), in evaluation, agrees in one sample; 111 of 114 in up
+to 8 (`Transformer` and `TransformerEncoder` read their mask in Python in one of the samples).
+`tests/onnx/test_export.py` has models as people write them, at opsets 17, 20 and 23 and at other sizes than the
+example's: a residual and a mobile CNN, a U-Net, BERT, GPT-2 and Llama with caches, ViT, Whisper, recurrent taggers.
 """
 
 
