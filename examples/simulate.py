@@ -18,7 +18,8 @@ from taeda.distributed import simulate
 from taeda.distributed.simulation import Device, Layer, Link, Network, Simulation, Step, Traffic
 
 # Rates from data sheets: dense bfloat16, memory, NVLink and InfiniBand in one direction. The share of the arithmetic
-# that products reach is chosen so that Llama 405B on 8,192 GPUs takes about what was published; everything
+# that products reach is chosen so that Llama 405B on 8,192 GPUs takes about what was published; all else
+# follows.
 EFFICIENCY = 0.56
 A100 = Device(312e12, 2.0e12, 80e9, EFFICIENCY, overhead=3e-6)
 H100 = Device(989e12, 3.35e12, 80e9, EFFICIENCY, overhead=3e-6)

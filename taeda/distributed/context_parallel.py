@@ -174,8 +174,7 @@ def ring_attention(
     return _Ring.apply(query, key, value, is_causal, load_balance, scale, group)
 
 
-# ---- the parts of a sequence
-# -----------------------------------------------------------------------------------------------
+# ---- the parts of a sequence --------------------------------------------------------------------------------
 
 
 def _group_of(mesh: Any) -> Any:

@@ -40,8 +40,9 @@ for name, n in (("ScheduleGPipe", 4), ("Schedule1F1B", 4), ("Schedule1F1B", 8), 
         losses = []
         for m in own.values():
             m.zero_grad()
-        out = schedule.step(*([x] if rank == 0 else []), **({"target": y, "losses": losses} if rank == size - 1 else
-    {})) print(json.dumps([name, n, [l.item() for l in losses], out.tolist() if out is not None else None,
+        last = {"target": y, "losses": losses} if rank == size - 1 else {}
+        out = schedule.step(*([x] if rank == 0 else []), **last)
+    print(json.dumps([name, n, [l.item() for l in losses], out.tolist() if out is not None else None,
                       {s: grads(m) for s, m in own.items()}]))
 """
 
@@ -174,8 +175,7 @@ def test_tensors_of_many_kinds_pass_between_stages():
     module = (First if rank == 0 else Last)()
     stage = PipelineStage(module, rank, 2, "cpu")
     schedule = Schedule1F1B(stage, 3, loss_fn=lambda out, target: (out["sum"] - target).sum(), scale_grads=False)
-    x, ids, target = taeda.arange(21.0).reshape(7, 3), taeda.arange(7), taeda.zeros(7)  # microbatches of 3, 2 and 2
-    rows
+    x, ids, target = taeda.arange(21.0).reshape(7, 3), taeda.arange(7), taeda.zeros(7)  # 3, 2 and 2 rows
     for _ in range(2):
         losses = []
         out = schedule.step(*([x, ids] if rank == 0 else []), target=target if rank else None, losses=losses,

@@ -64,7 +64,7 @@ class _Schedule:
         """Forward and, with a ``loss_fn``, backward on all microbatches of a batch. Every process calls it.
 
         Gradients are added to those of the parameters: the mean over microbatches, or the sum with
-            ``scale_grads=False``.
+        ``scale_grads=False``.
 
         Args:
             args: the batch, at the process of the first stage.
