@@ -139,7 +139,9 @@ def compare(forms: list[Form], pictures: np.ndarray, expected: np.ndarray) -> No
         loaded = (time.perf_counter() - start) * 1000
         parts = [call(pictures[i : i + BATCH]) for i in range(0, len(pictures), BATCH)]
         difference = float(np.abs(np.concatenate(parts) - expected).max())
-        size = f"{form.path.stat().st_size / 1024:.0f}" if form.path else ""
+        # ONNX has the weights in a file beside
+        files = [form.path, *form.path.parent.glob(f"{form.path.name}.*")] if form.path else []
+        size = f"{sum(file.stat().st_size for file in files) / 1024:.0f}" if files else ""
         print(f"{form.name:18} {difference:18.1e} {size:>7} {loaded:9.2f} {measure(call, pictures[:BATCH]):16.3f}")
         assert difference < 1e-3, f"{form.name} differs"
 

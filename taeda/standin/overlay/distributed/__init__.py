@@ -53,7 +53,6 @@ _PARTS = {
     "pipelining.microbatch": "TensorChunkSpec",
     "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
     "tensor.experimental": "local_map",
-    "tensor.experimental._attention": "set_rotate_method",
     "utils": "_sync_module_states",
 }
 

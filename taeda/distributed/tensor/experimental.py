@@ -1,6 +1,0 @@
-"""``taeda.distributed.tensor.experimental``: implicit replication, and sequences cut over processes."""
-
-from ..context_parallel import context_parallel, context_parallel_unshard
-from .dtensor import implicit_replication
-
-__all__ = ["context_parallel", "context_parallel_unshard", "implicit_replication"]
