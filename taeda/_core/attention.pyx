@@ -241,6 +241,8 @@ cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint cau
     cdef Tensor sums = empty_tensor(code, 4, two)
     cdef int64_t arg[ARGS]
     cdef char* ptr[9]
+    if sums.count == 0:
+        return (out if code == query.code else out.to(query.dtype)), sums
     if mask is not None:
         m = spread(mask if (<Tensor?>mask).code == BOOL else cast(mask, code), q, k)
     slot = packed_bytes(code, q.sizes[3]) if q.sizes[3] > STACKED else 0
@@ -315,6 +317,8 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
         if causal and s > n:  # keys that no query sees
             dk.zero_()
             dv.zero_()
+    if sums.count == 0 or kh == 0:
+        return tuple([x.zero_().to(query.dtype) for x in (dq, dk, dv)])
     if mask is not None:
         m = spread(mask if (<Tensor?>mask).code == BOOL else cast(mask, code), q, k)
     if e > STACKED or ev > STACKED:

@@ -1,5 +1,7 @@
 """Scaled dot-product attention against its definition."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import taeda
 from taeda._core import memory
 from taeda.autograd import gradcheck
 from taeda.nn import functional as F
+from taeda.ops.attention import _attention, _attention_backward
 
 
 def rand(*shape):
@@ -228,3 +231,14 @@ def test_memory_is_linear_in_positions(options):
     peak(64)  # what is made once
     few, many = peak(512), peak(2048)
     assert many < 4.5 * few and many < 2048 * 2048 * 4 * max(options.get("size", 0) // 100, 1)
+
+
+def test_the_op_takes_sizes_of_nothing():
+    for batch, heads, queries, keys, size in itertools.product((0, 1), (0, 2), (0, 3), (0, 3), (0, 4)):
+        q, k = taeda.randn(batch, heads, queries, size), taeda.randn(batch, heads, keys, size)
+        for causal in (False, True):
+            out, sums = _attention(q, k, k, None, causal, 0.5)
+            assert out.shape == q.shape and sums.shape == (batch, heads, queries, 2)
+            grads = _attention_backward(taeda.ones_like(out), q, k, k, None, out, sums, causal, 0.5)
+            assert [g.shape for g in grads] == [q.shape, k.shape, k.shape]
+            assert all(g.isfinite().all() for g in grads)
