@@ -10,8 +10,8 @@ import sys
 import threading
 from types import ModuleType
 
-_lock = threading.RLock()  # one for all: a module may load another
-if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through one
+_lock = threading.RLock()  # of all modules, as one may load another, and of kernels that are made
+if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through either
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
@@ -68,6 +68,7 @@ random = _deferred("random")
 recurrent = _deferred("recurrent")
 reduce = _deferred("reduce")
 resample = _deferred("resample")
+rowwise = _deferred("rowwise")
 scalar = _deferred("scalar")
 scan = _deferred("scan")
 short_gemm = _deferred("short_gemm")

@@ -11,22 +11,20 @@ profiler puts its function there, and nobody who holds a kernel's address need k
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import tempfile
-import threading
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import _lock
 from .ir import Function
 from .target import Target, host
 
 FORMAT = 1  # changes when the cache's layout does
 _SHIPPED = Path(__file__).with_name("shipped")
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through a kernel
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _addresses: dict[str, int] = {}
 _sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel once more
 _alive: list[object] = []  # what LLVM must not free
@@ -205,8 +203,6 @@ def build(f: Function, again: Callable[[], Function]) -> int:
     """
     text = f.text()
     target = host()
-    import hashlib
-
     door = "" if f.inner else _DOOR
     digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{door}{text}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
