@@ -325,7 +325,10 @@ def _decode_graph(x: Any, depth: int) -> GraphModule:
         ended = _decode_step(entry, graph, nodes, modules)
     if not ended:
         raise bad("a graph has no output")
-    return GraphModule(modules, graph, "GraphModule")
+    try:
+        return GraphModule(modules, graph, "GraphModule")
+    except SyntaxError as error:  # an item of a number is set
+        raise bad(f"its steps are no program: {error.msg}") from None
 
 
 def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict[str, GraphModule]) -> bool:

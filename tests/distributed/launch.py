@@ -5,11 +5,14 @@ import socket
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
-HEAD = """
+#: Programs may import from `tests`; taeda, which may lie beside these sources unbuilt, has been found by then.
+HEAD = f"""
 import sys, taeda
 import taeda.distributed as dist
 from datetime import timedelta
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 """
 
 
