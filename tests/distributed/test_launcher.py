@@ -106,14 +106,18 @@ def test_signals_end_all_processes(start, number):
 
 
 def test_two_machines_with_numbers(start):
-    """Two launchers stand for machines. A failure on one starts both again; the error names its rank."""
+    """Two launchers stand for machines. A failure on one starts both again; there, the error names its rank.
+
+    The other one may see its own process first, which fails because its peer is gone.
+    """
     code = "if rank == 2 and attempt == '0': sys.exit(5)\ndist.barrier()"
     options = ["--nnodes=2", "--nproc-per-node=2", "--max-restarts=1", f"--master-port={free_port()}"]
     both = [start(code, *options, f"--node-rank={n}") for n in range(2)]
     ends = [p.communicate(timeout=100) for p in both]
     assert [p.returncode for p in both] == [0, 0], ends
     assert lines(ends[1][0]) == [f"rank {r} of 4, attempt {a}" for r in (2, 3) for a in (0, 1)]
-    assert all("rank 2 (local rank 0) on host" in err and "exit code 5" in err for _, err in ends)
+    assert "rank 2 (local rank 0) on host" in ends[1][1] and "exit code 5" in ends[1][1]
+    assert "on host" in ends[0][1]
 
 
 STAY = (
