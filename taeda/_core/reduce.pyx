@@ -21,9 +21,8 @@ from .memory cimport release_scratch, take_scratch, unsettled
 from .recorder cimport note_flag
 from .pool cimport kernel_t, launch as run_kernel
 from .tensor cimport (
-    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, NO_COMMON, WORK, Tensor, address_of, address_to_read,
-    alias_tensor,
-    contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, NO_COMMON, VALUES, WORK, Tensor, address_of,
+    address_to_read, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
 )
 
 cdef enum:
@@ -231,7 +230,7 @@ cdef class Reducer:
         cdef int64_t values[2]
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
-        if (<Tensor>first).count and unsettled and source.storage.recipe is not None:
+        if (<Tensor>first).count and unsettled and source.holds == VALUES and source.storage.recipe is not None:
             begin()
             try:
                 self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values,

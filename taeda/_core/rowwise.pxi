@@ -172,7 +172,7 @@ cdef class Rowwise:
             b *= source.sizes[i]
         cdef bint columns = b > 1
         late = (self.computes and unsettled and not columns and source is x and x.count
-                and x.storage.recipe is not None)
+                and x.holds == VALUES and x.storage.recipe is not None)
         for i in range(self.nouts):
             shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
             code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code

@@ -164,6 +164,26 @@ def test_what_is_read_meanwhile_stays_put_off(kernels):
     assert np.array_equal(later.numpy(), want)
 
 
+@pytest.mark.parametrize("make", [taeda.Tensor.to_sparse, lambda x: x.to("meta"), taeda.Tensor.to_sparse_csr])
+@pytest.mark.parametrize("call", [lambda x: taeda.softmax(x, -1), lambda x: x.sum(-1), lambda x: x.amax()])
+def test_tensors_without_elements_meet_what_they_meet_eagerly(make, call):
+    x = make(draw(4, 5))
+
+    def tried():
+        try:
+            result = call(x)
+            return result.layout, result.device, result.shape
+        except (RuntimeError, NotImplementedError) as error:
+            return type(error), str(error)
+
+    want, pending = tried(), draw(4, 5, seed=1)
+    _core.put_off_ops(True)
+    later = pending * 2
+    got = tried()
+    _core.put_off_ops(False)
+    assert got == want and taeda.equal(later, pending * 2)
+
+
 def test_operands_of_every_form():
     a, b, c = draw(4, 3, 8), draw(8, seed=1), draw(4, 1, 1, seed=2)
     check(lambda a, b, c: (a * b + c).relu() * a.transpose(0, 1).transpose(0, 1), a, b, c)
