@@ -19,7 +19,7 @@ from .gemm cimport (
 )
 from .memory cimport release_scratch, take_scratch
 from .pool cimport kernel_t, launch as launch_kernel
-from .recorder cimport CONSTANT, note_filled
+from .recorder cimport CONSTANT, note_filled, note_prepared
 from .tensor cimport (
     BF16, BOOL, F32, F64, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, empty_tensor,

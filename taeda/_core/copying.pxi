@@ -38,7 +38,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     cdef char* to = stored_at(target)
     if unsettled and source.holds == VALUES and source.storage.recipe is not None and COMPUTE_INTO(target, source):
         return 0
-    cdef char* origin = stored_at(source)
+    cdef char* origin = stored_to_read(source)
     if target.count == 0:
         return 0
     if target.code == F4_E2M1FN_X2 or source.code == F4_E2M1FN_X2:
@@ -126,7 +126,7 @@ cdef int cast_into(Op op, Tensor source, int compute, Tensor target) except -1:
     L.nmem = 2
     L.nd = target.nd
     L.ptr[0] = stored_at(target)
-    L.ptr[1] = stored_at(source)
+    L.ptr[1] = stored_to_read(source)
     codes[0] = source.code
     outcodes[0] = target.code
     for d in range(target.nd):

@@ -23,7 +23,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from . cimport memory
-from .memory cimport Pending, Storage, is_planning, set_settler, settle
+from .memory cimport Pending, Storage, is_planning, set_settler, settle, settle_to_read
 from .pool cimport kernel_t
 from . cimport tensor
 from .tensor cimport (
@@ -162,6 +162,8 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
     cdef Tensor first = target, t, out
     cdef Recipe r
     cdef Source* s
+    cdef PyObject* parts[MOST_SOURCES]
+    cdef list slices = None
     cdef int i, d, nd, code, inner = -1
     cdef int64_t count
     cdef bint flat = True
@@ -230,27 +232,112 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
             t = <Tensor>inputs[i]
             s.code, s.data = t.code, t.raw
             if t.storage.recipe is not None and not same_form(<Recipe>t.storage.recipe, t, out):
-                settle(t.storage)
+                part = slice_of(<Recipe>t.storage.recipe, t, out)
+                if part is None:
+                    settle_to_read(t.storage)
+                else:
+                    slices = [None] * nin if slices is None else slices
+                    slices[i] = part
         else:
             s.code = PARAM
             number_slots(op, <object>inputs[i], compute, s.slots)
-    count_parts(r, inputs)
+    for i in range(nin):  # what computes them: each may have been computed with another
+        parts[i] = NULL
+        if slices is not None and slices[i] is not None:
+            parts[i] = <PyObject*>slices[i]
+        elif r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.recipe is not None:
+            parts[i] = <PyObject*>(<Tensor>inputs[i]).storage.recipe
+    count_parts(r, parts)
     if too_large(r):
-        measure(r, inputs)
+        measure(r, parts)
         if too_large(r):
             for i in range(nin):
                 if r.sources[i].code != PARAM:
                     compute_own((<Tensor>inputs[i]).storage)
-            count_parts(r, inputs)
-    keep(r, inputs, out, flat)
+                    parts[i] = NULL
+            count_parts(r, parts)
+    keep(r, inputs, parts, out, flat)
     return out
+
+
+cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
+    """A recipe for a slice ``t`` of what ``r`` computes, which operands of the size of ``out`` are computed with; None
+    where there is none, or it would take many ops."""
+    cdef int64_t start[INLINE]
+    cdef int64_t left = (t.raw - r.data) // ITEMSIZE[t.code]
+    cdef int d, i, next
+    cdef bint seen[INLINE]
+    if (t.code != r.code or t.nd != r.nd or r.nodes > AGAIN or not same_sizes(t, out) or left < 0
+            or not reads_only(r)):
+        return None
+    for d in range(r.nd):
+        start[d], seen[d] = 0, r.sizes[d] == 1
+        if t.sizes[d] != 1 and t.strides[d] != r.strides[d]:
+            return None
+    for i in range(r.nd):  # the largest stride first
+        next = -1
+        for d in range(r.nd):
+            if not seen[d] and (next < 0 or r.strides[d] > r.strides[next]):
+                next = d
+        if next < 0:
+            break
+        seen[next] = True
+        start[next], left = left // r.strides[next], left % r.strides[next]
+        if start[next] + t.sizes[next] > r.sizes[next]:
+            return None
+    return sliced(r, t, start, {}) if left == 0 else None
+
+
+cdef bint reads_only(Recipe r) noexcept:
+    """Whether ``r`` and what it is computed with write over nothing that they read."""
+    cdef int i
+    if r.inplace:
+        return False
+    for i in range(r.nsources):
+        if pending(&r.sources[i]) != NULL and not reads_only(<Recipe>r.sources[i].recipe):
+            return False
+    return True
+
+
+cdef Recipe sliced(Recipe r, Tensor t, const int64_t* start, dict made):
+    """``r`` for the sizes of ``t`` from ``start`` on. It has no memory: only what reads it computes it."""
+    cdef Recipe part = made.get(<size_t><void*>r), of
+    cdef int i, d
+    cdef Source* s
+    if part is not None:
+        return part
+    part = made[<size_t><void*>r] = <Recipe>Recipe.__new__(Recipe)
+    part.op, part.variant, part.compute, part.code = r.op, r.variant, r.compute, r.code
+    part.nd, part.count, part.data = r.nd, t.count, r.data
+    part.nodes, part.reads, part.numbers, part.nsources = r.nodes, r.reads, r.numbers, r.nsources
+    memcpy(part.sizes, t.sizes, r.nd * sizeof(int64_t))
+    memcpy(part.strides, r.strides, r.nd * sizeof(int64_t))
+    for i in range(r.nsources):
+        s = &part.sources[i]
+        s[0] = r.sources[i]
+        s.storage = s.recipe = NULL
+        if s.code == PARAM:
+            continue
+        for d in range(r.nd):
+            s.data += start[d] * s.strides[d]
+        if pending(&r.sources[i]) != NULL:
+            of = sliced(<Recipe>r.sources[i].recipe, t, start, made)
+            s.recipe = <PyObject*>of
+            Py_INCREF(of)
+            of.readers += 1
+        else:
+            s.storage = r.sources[i].storage
+            Py_INCREF(<object>s.storage)
+            (<Storage>s.storage).waits += 1
+    enlist(part)
+    return part
 
 
 cdef inline bint too_large(Recipe r) noexcept:
     return r.nodes > MOST_NODES or r.reads > MOST_READ or r.numbers > MOST_NUMBERS
 
 
-cdef int count_parts(Recipe r, PyObject** inputs) except -1:
+cdef int count_parts(Recipe r, PyObject** parts) except -1:
     """An upper bound of what a kernel for ``r`` holds: what two operands share is counted twice."""
     cdef int i
     cdef Recipe part
@@ -259,20 +346,33 @@ cdef int count_parts(Recipe r, PyObject** inputs) except -1:
         if r.sources[i].code == PARAM:
             r.own_numbers += 1
         else:
-            r.own += (<Tensor>inputs[i]).storage.recipe is None
+            r.own += parts[i] == NULL
     r.reads, r.numbers = r.own, r.own_numbers
     for i in range(r.nsources):
-        if r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.recipe is not None:
-            part = <Recipe>(<Tensor>inputs[i]).storage.recipe
+        if parts[i] != NULL:
+            part = <Recipe>parts[i]
             r.nodes += part.nodes
             r.reads += part.reads
             r.numbers += part.numbers
     return 0
 
 
-cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
-    """Make ``r`` the recipe of the memory of ``out``."""
+cdef void enlist(Recipe r) noexcept:
+    """Append ``r`` to the list."""
     global oldest, newest, written
+    memory.unsettled += 1
+    r.listed = True
+    written += r.inplace
+    r.before, r.after = newest, NULL
+    if newest != NULL:
+        (<Recipe>newest).after = <PyObject*>r
+    else:
+        oldest = <PyObject*>r
+    newest = <PyObject*>r
+
+
+cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint flat) noexcept:
+    """Make ``r`` the recipe of the memory of ``out``."""
     cdef Source* s
     cdef Tensor t
     cdef int i, d, at, item
@@ -281,8 +381,8 @@ cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
         if s.code == PARAM:
             continue
         t = <Tensor>inputs[i]
-        if t.storage.recipe is not None:
-            s.recipe = <PyObject*>t.storage.recipe
+        if parts[i] != NULL:
+            s.recipe = parts[i]
             Py_INCREF(<object>s.recipe)
             (<Recipe>s.recipe).readers += 1
         if t.storage is not out.storage and (s.recipe == NULL or (<Recipe>s.recipe).inplace):
@@ -302,15 +402,7 @@ cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
     else:
         out.storage.waits += 1
     out.storage.recipe = r
-    memory.unsettled += 1
-    r.listed = True
-    written += r.inplace
-    r.before, r.after = newest, NULL
-    if newest != NULL:
-        (<Recipe>newest).after = <PyObject*>r
-    else:
-        oldest = <PyObject*>r
-    newest = <PyObject*>r
+    enlist(r)
 
 
 # ---- computing -------------------------------------------------------------------------------------------------------
@@ -363,15 +455,15 @@ cdef int start(Kernel* k) noexcept:
     return 0
 
 
-cdef int measure(Recipe r, PyObject** inputs) except -1:
+cdef int measure(Recipe r, PyObject** parts) except -1:
     """Count what a kernel for ``r``, which is not kept yet, holds exactly."""
     cdef Kernel k
     cdef int i
     cdef bint fits = True
     start(&k)
     for i in range(r.nsources):
-        if r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.recipe is not None:
-            fits = fits and gather(&k, <Recipe>(<Tensor>inputs[i]).storage.recipe)
+        if parts[i] != NULL:
+            fits = fits and gather(&k, <Recipe>parts[i])
     if fits:
         r.nodes, r.reads, r.numbers = k.nnodes + 1, r.own + k.nleaves, r.own_numbers + k.nnumbers
     return 0
@@ -582,8 +674,11 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
     cdef Recipe r = <Recipe>source.storage.recipe
     cdef Kernel k
     cdef int i, j, d
-    if (target.holds != VALUES or target.code != source.code or not same_sizes(target, source)
-            or not same_form(r, source, source) or target.storage is source.storage
+    if target.holds != VALUES or target.code != source.code or not same_sizes(target, source):
+        return False
+    if not same_form(r, source, source):
+        r = slice_of(r, source, source)
+    if (r is None or target.storage is source.storage
             or r.nodes > AGAIN and Py_REFCNT(r.storage) > (<Storage>r.storage).waits):
         return False
     for d in range(r.nd):  # in the order of memory on both sides, or it is a matter of copying
@@ -680,14 +775,14 @@ cdef int compute_own(Storage storage) except -1:
     return 0
 
 
-cdef int settle_storage(Storage storage) except -1:
-    """Compute what ``storage`` should hold, and whatever waits to read it."""
+cdef int settle_storage(Storage storage, bint reading) except -1:
+    """Compute what ``storage`` should hold, and unless it is for ``reading``, whatever waits to read it."""
     cdef PyObject* at
     begin()
     try:
         if storage.recipe is not None:
             compute(<Recipe>storage.recipe)
-        while storage.waits:
+        while storage.waits and not reading:
             at = newest
             while at != NULL and not reads(<Recipe>at, storage):
                 at = (<Recipe>at).before
@@ -885,6 +980,11 @@ def put_off_ops(bint on):
     puts_off = on
     tensor.recorders += on - before
     return before
+
+
+def puts_off_ops():
+    """Whether this thread puts pointwise ops off."""
+    return bool(puts_off)
 
 
 cdef int collect(object x, list found) except -1:

@@ -37,16 +37,19 @@ cdef class Storage:
     cdef int exports           # Python buffers on it: it must not move while there are any
     cdef Pending recipe        # of contents that have not been computed, see fusion.pyx; else None
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
+    cdef dict prepared         # what plans have computed from the contents, see plan.pyx; or None
     cdef bint shown            # whether somebody else may have its address: then nothing is put off that reads it
     cdef object __weakref__
     cdef int need_bytes(self) except -1
 
 # How many recipes there are: where none is, no storage need be asked.
 cdef int unsettled
-ctypedef int (*settler_t)(Storage) except -1
+ctypedef int (*settler_t)(Storage, bint) except -1
 cdef void set_settler(settler_t settler) noexcept
 # Compute what `storage` should hold, and whatever waits to read it: before anybody else reads or writes there.
 cdef int settle(Storage storage) except -1
+# Compute what `storage` should hold, for who reads it: what others are to read there may wait on.
+cdef int settle_to_read(Storage storage) except -1
 # The same for memory whose address is given away.
 cdef int show(Storage storage) except -1
 

@@ -164,7 +164,11 @@ cdef void set_settler(settler_t settler) noexcept:
 
 
 cdef int settle(Storage storage) except -1:
-    return SETTLER(storage) if storage.waits else 0
+    return SETTLER(storage, False) if storage.waits else 0
+
+
+cdef int settle_to_read(Storage storage) except -1:
+    return SETTLER(storage, True) if storage.recipe is not None else 0
 
 
 @cython.no_gc

@@ -16,6 +16,7 @@ cdef enum Place:             # where a block of a plan is
     GIVEN                    # in the storage of an argument
     MADE                     # in the storage of a result
     SCRATCH                  # in the memory of the run
+    PREPARED                 # in a block that is kept from run to run, see Ready
 
 cdef class Form:
     cdef Place place
@@ -26,6 +27,16 @@ cdef class Form:
 cdef class Fields:
     cdef object kind
     cdef tuple items
+
+cdef class Ready:            # a block that a launch computes from other memory, while that is not written to
+    cdef Storage memory
+    cdef int64_t version     # of what it was computed from; -1 where it was not
+    cdef int64_t before      # the version before
+    cdef char* data          # and where that was
+    cdef bint stands(self, Storage source) noexcept
+    cdef void note(self, Storage source) noexcept
+
+cdef Ready make_ready(int64_t nbytes)
 
 cdef struct Key:             # what a call depends on, besides what its tensors hold
     int64_t* words

@@ -26,11 +26,12 @@ from libc.string cimport memcpy, memset
 from .memory cimport Storage, is_planning, new_storage, release_scratch, settle, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport (
-    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, free_recorder, is_touched,
+    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, free_recorder, is_observing,
+    is_touched, note_prepared,
 )
 from .tensor cimport (
     CONJUGATES, ITEMSIZE, NOTHING, U8, VALUES, Op, Tensor, address_of, alias_tensor, call_body, default_code, dtype,
-    empty_tensor, set_planner,
+    empty_tensor, recorders, set_planner,
 )
 
 from .pool import get_num_threads
@@ -41,6 +42,7 @@ cdef extern from "Python.h":
 cdef enum:
     MOST_POINTERS = 512      # of a launch
     MOST_KEPT = 512          # plans of an op
+    MOST_PREPARED = 4        # blocks of a plan that are kept from run to run
 
 cdef struct Pointer:
     Place place
@@ -66,6 +68,26 @@ cdef class Fields:
         self.kind, self.items = kind, items
 
 
+cdef class Ready:
+    """A block that a launch has computed from a storage, such as weights in the order in which a kernel reads them.
+
+    It stands as long as nobody writes to that storage. What others may write to unseen is never relied on.
+    """
+
+    cdef bint stands(self, Storage source) noexcept:
+        return (self.version == source.version and self.data == source.data and not source.shown
+                and not source.exports and source.owner is None)
+
+    cdef void note(self, Storage source) noexcept:
+        self.before, self.version, self.data = self.version, source.version, source.data
+
+
+cdef Ready make_ready(int64_t nbytes):
+    cdef Ready ready = Ready.__new__(Ready)
+    ready.memory, ready.version, ready.before = new_storage(nbytes), -1, -1
+    return ready
+
+
 cdef class Plan:
     """The launches of one call, for arguments of one form."""
 
@@ -79,6 +101,7 @@ cdef class Plan:
     cdef list filled         # (whether in a result, its number, offset, table): what is there before the launches
     # for each storage of the arguments: (number of an argument in it, bytes before its first element)
     cdef list given
+    cdef list prepared       # of each block that is kept: (the launch that computes it, number in `given`, bytes)
     cdef list writes         # (number of an argument, how many in-place writes its storage counts)
     cdef list held           # storages that fixed addresses are in
     cdef list tables         # of the body's own
@@ -96,7 +119,7 @@ cdef class Plan:
     def launches(self):
         """Of each launch the address of its kernel, its range, its grain, and what it is given: ``(place, index,
         offset)``."""
-        names = ("fixed", "given", "made", "scratch")
+        names = ("fixed", "given", "made", "scratch", "prepared")
         found = []
         for i in range(self.nsteps):
             first = self.steps[i].pointers
@@ -134,7 +157,10 @@ cdef class Plan:
         cdef Pointer* p
         cdef Step* step
         cdef int64_t i, k
-        cdef list storages = []
+        cdef list storages = [], ready
+        cdef char* packs[MOST_PREPARED]
+        cdef int64_t computed_by[MOST_PREPARED]
+        cdef int64_t nready = len(self.prepared), next = 0
         cdef bint good = True
         cdef Storage storage
         for i in range(len(self.given)):
@@ -154,15 +180,25 @@ cdef class Plan:
                 raise MemoryError()
             if self.nflags:
                 memset(memory, 0, self.nflags)
+        if nready:
+            ready = self.look_up(tensors, bases)
+            for i in range(nready):
+                packs[i], computed_by[i] = (<Ready>ready[i]).memory.data, (<tuple>self.prepared[i])[0]
+                note_prepared(packs[i])
         for in_result, number, offset, table in self.filled:
             memcpy((results[<int64_t>number] if in_result else memory) + <int64_t>offset, address_of(<Tensor>table),
                    (<Tensor>table).count)
         for i in range(self.nsteps):
+            if next < nready and i == computed_by[next]:
+                next += 1
+                if (<Ready>ready[next - 1]).stands(self.source(next - 1, tensors)):
+                    continue
             step = &self.steps[i]
             p = self.pointers + step.pointers
             for k in range(step.npointers):
                 at[k] = ((<char*>0 if p[k].place == FIXED else bases[p[k].index] if p[k].place == GIVEN
-                          else results[p[k].index] if p[k].place == MADE else memory) + p[k].offset)
+                          else results[p[k].index] if p[k].place == MADE
+                          else packs[p[k].index] if p[k].place == PREPARED else memory) + p[k].offset)
             launch(<kernel_t>step.kernel, at, <int>step.npointers, self.numbers + step.numbers, <int>step.nnumbers,
                    step.total, step.grain, step.small)
             if self.flagged[i] and any_word(memory, self.nflags):
@@ -172,9 +208,42 @@ cdef class Plan:
             release_scratch(memory, self.scratch)
         if not good:
             return BAD
+        for i in range(nready):
+            (<Ready>ready[i]).note(self.source(i, tensors))
         for number, times in self.writes:
             (<Tensor>tensors[number]).storage.version += <int64_t>times
         return self.give(self.result, tensors, storages)
+
+    cdef Storage source(self, int64_t i, list tensors):
+        """What prepared block ``i`` is computed from."""
+        return (<Tensor>tensors[(<tuple>self.given[(<tuple>self.prepared[i])[1]])[0]]).storage
+
+    cdef list look_up(self, list tensors, char** bases):
+        """The prepared blocks: those of the calls before, or others for the time of this call.
+
+        They are kept while ops are put off, from the second call on that finds the same contents: not those of weights
+        that every step changes.
+        """
+        cdef list found = []
+        cdef Storage source
+        cdef Ready ready
+        for i, (_, number, nbytes) in enumerate(self.prepared):
+            source, ready = self.source(i, tensors), None
+            if recorders and not is_observing():
+                if source.prepared is None:
+                    source.prepared = {}
+                key = (self, i, bases[<int64_t>number] - source.data)
+                known = source.prepared.get(key)
+                if type(known) is Ready:
+                    ready = <Ready>known
+                    if ready.version != source.version and ready.version != ready.before:  # it was of no use
+                        del source.prepared[key]
+                elif known is not None and known == source.version:
+                    ready = source.prepared[key] = make_ready(nbytes)
+                else:
+                    source.prepared[key] = source.version
+            found.append(make_ready(nbytes) if ready is None else ready)
+        return found
 
     cdef object give(self, object x, list tensors, list storages):
         """``x`` with tensors for its forms."""
@@ -537,7 +606,7 @@ cdef Plan finish(Recorder* r, Maker maker, object result):
     plan.result = describe(result, maker, made)
     plan.key, plan.given, plan.held, plan.tables, plan.addresses = form_key(maker.tensors), maker.given, [], [], []
     plan.made = [None] * len(made)
-    plan.filled = []
+    plan.filled, plan.prepared = [], []
     plan.steps = <Step*>malloc(r.nsteps * sizeof(Step) + 1)
     plan.pointers = <Pointer*>malloc(r.npointers * sizeof(Pointer) + 1)
     plan.numbers = <int64_t*>malloc(r.nnumbers * 8 + 8)
@@ -569,7 +638,7 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
     cdef int64_t* room_of = <int64_t*>calloc(r.nblocks + 1, 8)  # one more than the number of its room
     cdef int64_t* offsets = <int64_t*>calloc(r.nblocks + 1, 8)
     cdef dict given = {<uintptr_t>(<Storage>maker.storages[i]).data: i for i in range(len(maker.storages))}
-    cdef dict tables = {}
+    cdef dict tables = {}, prepared = {}
     try:
         for i in range(r.nblocks):
             if <uintptr_t>r.blocks[i].data in made and r.blocks[i].purpose != FLAG:
@@ -612,7 +681,15 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
                     p.place, p.index, p.offset = GIVEN, given[<uintptr_t>block.data], at
                 elif <uintptr_t>block.data in made:
                     p.place, p.index, p.offset = MADE, made[<uintptr_t>block.data], at
+                elif found in prepared:
+                    p.place, p.index, p.offset = PREPARED, prepared[found], at
                 else:
+                    if (block.prepared and not room_of[found] and len(prepared) < MOST_PREPARED
+                            and only_source(r, &r.steps[i], found, given, maker) >= 0):
+                        prepared[found] = len(prepared)
+                        plan.prepared.append((i, only_source(r, &r.steps[i], found, given, maker), block.nbytes))
+                        p.place, p.index, p.offset = PREPARED, prepared[found], at
+                        continue
                     if not room_of[found]:
                         rooms[n].block, rooms[n].first = found, i
                         rooms[n].nbytes = (block.nbytes + LINE) // LINE * LINE
@@ -644,6 +721,20 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
     return 0
 
 
+cdef int64_t only_source(Recorder* r, Step* step, int64_t made, dict given, Maker maker) except -2:
+    """The one argument whose storage a launch reads for block ``made``, beside tables; -1 where it reads more."""
+    cdef int64_t k, found, number, source = -1
+    for k in range(step.pointers, step.pointers + step.npointers):
+        found = r.found[k]
+        if found < 0 or found == made or r.blocks[found].purpose == CONSTANT:
+            continue
+        number = given.get(<uintptr_t>r.blocks[found].data, -1)
+        if number < 0 or source >= 0 and source != number or (<Storage>maker.storages[number]).version:
+            return -1
+        source = number
+    return source
+
+
 cdef Tensor keep(Plan plan, Block* block):
     """A copy of a table that the body filled, as long as the plan."""
     cdef Tensor table
@@ -655,6 +746,11 @@ cdef Tensor keep(Plan plan, Block* block):
     memcpy(address_of(table), block.data, block.nbytes)
     plan.tables.append(table)
     return table
+
+
+def count_prepared(Tensor t):
+    """How many blocks that plans have computed from the memory of ``t`` are kept."""
+    return sum([type(x) is Ready for x in (t.storage.prepared or {}).values()])
 
 
 # ---- plans of ops ----------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ cdef struct Block:
     Purpose purpose
     PyObject* owner      # the storage of what is HELD; a reference
     bint used            # whether a launch was given it
+    bint prepared        # one launch computes it, from what it only reads, and no other writes to it
     char* content        # of an observed thread: what was in it then, where something was
     int64_t width, naddresses   # of a TABLE: words of a row, and how many of them are addresses
     int64_t* found       # and the blocks that those are in
@@ -75,6 +76,8 @@ cdef int note_call(object thing, char* address=*) except -1
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil
 # Say that the body has filled a block, and with what.
 cdef void note_filled(const void* data, Purpose purpose) noexcept nogil
+# Say that one launch computes a block, from what it only reads, and that no other writes to it.
+cdef void note_prepared(const void* data) noexcept nogil
 cdef void note_held(object storage, char* data, int64_t nbytes) noexcept
 # Say that this thread does something that is no launch. Nothing happens where nothing is kept.
 cdef void refuse_recording(const char* why) noexcept nogil

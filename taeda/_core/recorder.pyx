@@ -239,7 +239,7 @@ cdef void note_block(Recorder* r, void* data, int64_t nbytes, Purpose purpose) n
     block = &r.blocks[r.nblocks]
     block.data, block.nbytes, block.made, block.gone, block.purpose = <char*>data, nbytes, r.nsteps, -1, purpose
     block.owner = NULL
-    block.used, block.content, block.found, block.width = False, NULL, NULL, 0
+    block.used, block.prepared, block.content, block.found, block.width = False, False, NULL, NULL, 0
     r.nblocks += 1
     if purpose == FLAG or purpose == TABLE:
         if grow(<void**>&r.own, &r.room_own, r.nown + 1, sizeof(int64_t)):
@@ -391,6 +391,13 @@ cdef void note_filled(const void* data, Purpose purpose) noexcept nogil:
         for i in range(r.nblocks):
             if r.blocks[i].data == data and r.blocks[i].purpose == MEMORY and r.blocks[i].gone < 0:
                 r.blocks[i].purpose = purpose
+
+
+cdef void note_prepared(const void* data) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    cdef int64_t found = find_block(r, <const char*>data) if r != NULL else -1
+    if found >= 0 and r.blocks[found].data == data:
+        r.blocks[found].prepared = True
 
 
 # ---- memory of device meta -------------------------------------------------------------------------------------------

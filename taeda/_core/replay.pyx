@@ -31,8 +31,8 @@ from .memory cimport (
     Storage, count_observer, is_planning, new_storage, release_scratch, settle, take_scratch, unsettled,
 )
 from .plan cimport (
-    GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Room, add_argument, add_word,
-    arrange, extent, placed, prototype,
+    GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Ready, Room, add_argument,
+    add_word, arrange, extent, make_ready, placed, prototype,
 )
 from .pool cimport kernel_t, launch
 from .recorder cimport (
@@ -417,6 +417,7 @@ cdef class Trace:
     cdef list calls              # (object, address of its table)
     cdef list leaves             # (leaf or number of an argument, None or form of its gradient, its number if GIVEN)
     cdef list grads              # (leaf or number of an argument, what its gradient is at the end)
+    cdef list prepared           # (launch, storage that it reads, Ready): of blocks that stand from call to call
     cdef list writes             # (storage or number of a tensor, writes that its storage counts)
     cdef list forms              # Kept
     cdef object result
@@ -494,7 +495,7 @@ cdef class Trace:
 
     cdef object run(self, list tensors):
         cdef char* memory = NULL
-        cdef int64_t i = 0, k, b = 0, flag = 0
+        cdef int64_t i = 0, k, b = 0, flag = 0, nready = len(self.prepared), next = 0
         cdef Step* step
         cdef bint good = True
         cdef list storages = []
@@ -527,6 +528,10 @@ cdef class Trace:
             while i < self.nsteps:
                 step = &self.steps[i]
                 i += 1
+                if next < nready and i > self.launch_of(next):
+                    next += 1
+                    if self.stands(next - 1):
+                        continue
                 if step.kernel == NULL:
                     thing, table = <tuple>self.calls[self.numbers[step.numbers]]
                     if type(thing) is not Skip:
@@ -545,6 +550,8 @@ cdef class Trace:
         finally:
             if memory != NULL:
                 release_scratch(memory, self.scratch)
+        for _, storage, ready in self.prepared:
+            (<Ready>ready).note(storage)
         for where, times in self.writes:
             storage = <Storage>(where if isinstance(where, Storage) else (<Tensor>tensors[where]).storage)
             storage.version += <int64_t>times
@@ -552,6 +559,15 @@ cdef class Trace:
         for where, value in self.grads:
             (<Tensor>(where if isinstance(where, Tensor) else tensors[where])).grad_ = self.give(value, made)
         return self.give(self.result, made)
+
+    cdef int64_t launch_of(self, int64_t i) except -1:
+        """The launch that computes prepared block ``i``."""
+        return (<tuple>self.prepared[i])[0]
+
+    cdef bint stands(self, int64_t i) except -1:
+        """Whether prepared block ``i`` holds already what its launch would compute."""
+        _, source, ready = <tuple>self.prepared[i]
+        return (<Ready>ready).stands(<Storage>source)
 
     cdef inline void move(self, int64_t b, char* address) noexcept:
         """Write the addresses in a base where it is not where it was."""
@@ -660,6 +676,7 @@ cdef class Maker:
     cdef list alive              # tensors that forms are of
     cdef list patches            # (base, offset, address of the slot); bases as (place, index)
     cdef list signature
+    cdef dict ready              # number of a prepared block -> Ready
     cdef dict order              # number of a block -> in which order it was met
 
     def __cinit__(self, Before before, list tensors):
@@ -667,7 +684,8 @@ cdef class Maker:
         self.before, self.tensors = before, list(tensors)
         self.trace = Trace.__new__(Trace)
         self.given, self.held, self.made, self.forms, self.alive, self.patches = {}, {}, {}, {}, [], []
-        self.signature, self.order, self.old_grads = [], {}, {}
+        self.signature, self.order, self.old_grads, self.ready = [], {}, {}, {}
+        self.trace.prepared = []
         self.trace.given, self.trace.held, self.trace.made, self.trace.forms = [], [], [], []
         self.trace.filled, self.trace.calls, self.trace.tables, self.trace.writes = [], [], [], []
         self.trace.nargs = len(tensors)
@@ -913,6 +931,12 @@ cdef class Maker:
             if found in self.made:
                 self.patches.append((MADE, self.made[found], at, <uintptr_t>slot))
                 return 0
+            if r.blocks[found].prepared and not room_of[found] and found not in self.ready:
+                self.prepare(r, i, found)
+            if found in self.ready:
+                number = self.hold((<Ready>self.ready[found]).memory)
+                self.patches.append((Place.FIXED, number, at, <uintptr_t>slot))
+                return 0
             if not room_of[found]:
                 number = room_of[r.nblocks]          # how many there are
                 room = &rooms[number]
@@ -946,6 +970,36 @@ cdef class Maker:
             self.patches.append((Place.FIXED, number, address - storage.data, <uintptr_t>slot))
             self.signature.append((id(storage), address - storage.data))
         return 0
+
+    cdef int prepare(self, Recorder* r, int64_t i, int64_t made) except -1:
+        """Keep a block from call to call, if launch ``i`` computes it from one storage that stays."""
+        cdef int64_t k, found
+        cdef Step* step = &r.steps[i]
+        cdef Storage source = None, storage
+        if r.dry or self.trace.grads or self.is_left_out(r, i):
+            return 0
+        for k in range(step.pointers, step.pointers + step.npointers):
+            found = r.found[k]
+            if found == made or r.pointers[k] == NULL or found >= 0 and r.blocks[found].purpose == NUMBERS:
+                continue
+            storage = self.before.at(<uintptr_t>r.pointers[k]) if found < 0 else None
+            if storage is None or source is not None and storage is not source or id(storage) in self.given \
+                    or id(storage) in self.old_grads or any([storage is x for x, _ in self.trace.writes]):
+                return 0
+            source = storage
+        if source is not None:
+            self.ready[made] = make_ready(r.blocks[made].nbytes)
+            self.trace.prepared.append((i, source, self.ready[made]))
+        return 0
+
+    cdef bint is_left_out(self, Recorder* r, int64_t i) except -1:
+        """Whether a replay may leave launch ``i`` out."""
+        for k in range(i):
+            if r.steps[k].kernel == NULL:
+                thing = (<list>r.calls)[r.numbers[r.steps[k].numbers]]
+                if type(thing) is Skip and k + (<Skip>thing).length >= i:
+                    return True
+        return False
 
     cdef int check_given(self, Storage storage, char* address) except -1:
         """Refuse an address in the storage of an argument, but outside of the arguments themselves."""

@@ -230,7 +230,7 @@ cdef object read_scalar(const char* p, int code)
 cdef int scalar_code(object x) except -1
 cdef int check_device(object where) except -1
 cdef int wrap_dim(object dim, int ndim, str name) except -1
-cdef char* settled_address(Tensor t, bint conjugates=*) except? NULL nogil
+cdef char* settled_address(Tensor t, bint conjugates=*, bint reading=*) except? NULL nogil
 cdef char* refuse_elements(Tensor t) except NULL
 
 
@@ -242,7 +242,8 @@ cdef inline char* address_of(Tensor t) except? NULL nogil:
 
 cdef inline char* address_to_read(Tensor t) except? NULL:
     """`address_of` for who does not write there: what others are to read there later need not be computed first."""
-    return t.raw if t.holds == VALUES and (not unsettled or t.storage.recipe is None) else settled_address(t)
+    return (t.raw if t.holds == VALUES and (not unsettled or t.storage.recipe is None)
+            else settled_address(t, False, True))
 
 
 cdef inline char* elements_of(Tensor t) except? NULL:
@@ -260,3 +261,8 @@ cdef inline bint is_conjugate_view(Tensor t) noexcept:
 cdef inline char* stored_at(Tensor t) except? NULL nogil:
     """Where the elements of ``t`` lie, or their conjugates (negatives), which the caller minds."""
     return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True)
+
+
+cdef inline char* stored_to_read(Tensor t) except? NULL nogil:
+    """`stored_at` for who does not write there."""
+    return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True, True)

@@ -7,13 +7,16 @@
 # else in the core looks: an op that has one among its arguments is handed to `HELPERS["conjugated"]` first, and runs on
 # copies.
 
-cdef char* settled_address(Tensor t, bint conjugates=False) except? NULL nogil:
-    """`address_of`, or with ``conjugates`` `stored_at`, where it must look closer."""
+cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
+    """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for who only reads."""
     if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
         return refuse_address(t)
     if t.storage.waits:
         with gil:
-            settle(t.storage)
+            if reading:
+                settle_to_read(t.storage)
+            else:
+                settle(t.storage)
     return t.raw
 
 

@@ -102,6 +102,7 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
     memory = make_slots(&slots, arg[29] + t.pixels, max(tasks, t.blocks * c_panels))
     if ready & WEIGHTS_READY:
         u = working(POSITIONS * panels * c * b.panel * 4)
+        note_prepared(address_of(u))
         ptr[0], ptr[1] = address_of(u), w
         run(find_winograd(_winograd_weights, code, "winograd_weights"), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
         w = address_of(u)

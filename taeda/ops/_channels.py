@@ -144,6 +144,16 @@ def group_norm_gradient(g, input, groups, weight, eps):
     return _image_of(dx, input), dot.sum(0), total.sum(0)
 
 
+def coefficients(mean, var, weight, bias, eps):
+    """``mean, scale, level`` of :func:`apply`, from statistics of the dtype that they are computed in."""
+    return _scaled(mean, (var + eps).rsqrt(), weight, bias)
+
+
+def _scaled(mean, rstd, weight, bias):
+    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
+    return mean, scale, empty(mean.shape, rstd.dtype).zero_() if bias is None else bias.to(rstd.dtype)
+
+
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """Batch norm of ``[positions, channels]``, with the statistics of the batch (empty where not ``training``).
 
@@ -161,11 +171,10 @@ def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, e
     else:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
         kept = empty((0,), acc), empty((0,), acc)
-    scale = rstd if weight is None else rstd * weight.to(acc)
-    level = empty(mean.shape, acc).zero_() if bias is None else bias.to(acc)
+    terms = _scaled(mean, rstd, weight, bias)
     if x.dim() > 2:
-        return apply(x.flatten(2), mean, scale, level, False).reshape(x.shape), *kept
-    return apply(x.unsqueeze(0), mean, scale, level)[0], *kept
+        return apply(x.flatten(2), *terms, False).reshape(x.shape), *kept
+    return apply(x.unsqueeze(0), *terms)[0], *kept
 
 
 def batch_norm_gradient(g, x, mean, rstd, weight, training):

@@ -57,6 +57,38 @@ def views_written_and_read():
 
 
 @program
+def slices_of_what_is_put_off():
+    x, w = numbers(6, 8, 10), numbers(10)
+    y = (x * w).sin()
+    a, b, c = y[2:5, :, 1:7], y[:, 3:4], y.permute(1, 0, 2)[1:3, 2:]
+    results = a * 2, b + a[:1, :1, :1], c.exp() - 1, y[:, ::2] * 3, T.cat([-a, a], 1)
+    x.zero_()
+    return (*results, a + 1)
+
+
+@program
+def slices_of_what_is_written_over():
+    x = numbers(8, 10)
+    y = x + 1
+    y.mul_(3)
+    a = y[:, 2:5] * 2
+    y.add_(a.sum())
+    b = y[1:4] - 1
+    y[:2].zero_()
+    return a, b, y, y[:3] * 2
+
+
+@program
+def read_while_others_wait():
+    x = numbers(8, 10)
+    y = x.tanh()
+    z, copy_of_y = y * 2, y[:, 1:].contiguous()
+    y.add_(1)
+    x.fill_(3)
+    return z, copy_of_y, y, T.cat([y, z])
+
+
+@program
 def in_place_chains_on_a_view():
     x = numbers(6, 6)
     y = x.exp()
