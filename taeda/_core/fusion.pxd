@@ -56,3 +56,7 @@ cdef void begin() noexcept
 cdef void end() noexcept
 cdef object prologue_of(Tensor x, Prologue* p)
 cdef object prologue_parts(Prologue* p)
+
+# What a pointwise result is computed from, and the same from other operands: for who reads few of its elements.
+cdef list leaves_of(Tensor x)
+cdef Tensor computed_from(Tensor x, list leaves, Tensor like)

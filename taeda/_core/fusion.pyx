@@ -28,8 +28,8 @@ from .pool cimport kernel_t
 from . cimport tensor
 from .tensor cimport (
     BOOL, DOMAIN, F32, F64, I32, I64, INLINE, ITEMSIZE, MAXDIM, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, U8,
-    VALUES, Launch, Op, Tensor, broadcast_shape, coalesce, empty_strided_like, is_dense, layout_class, new_output,
-    number_slots, out_code, run_elements, same_sizes, set_recorder, stores_stream,
+    VALUES, Launch, Op, Tensor, alias_tensor, broadcast_shape, coalesce, empty_strided_like, empty_tensor, is_dense,
+    layout_class, new_output, number_slots, out_code, run_elements, same_sizes, set_recorder, stores_stream,
 )
 
 from .tensor import ALL_DTYPES, HELPERS
@@ -285,7 +285,7 @@ cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
         start[next], left = left // r.strides[next], left % r.strides[next]
         if start[next] + t.sizes[next] > r.sizes[next]:
             return None
-    return sliced(r, t, start, {}) if left == 0 else None
+    return remade(r, t, start, NULL, None, {}) if left == 0 else None
 
 
 cdef bint reads_only(Recipe r) noexcept:
@@ -299,38 +299,88 @@ cdef bint reads_only(Recipe r) noexcept:
     return True
 
 
-cdef Recipe sliced(Recipe r, Tensor t, const int64_t* start, dict made):
-    """``r`` for the sizes of ``t`` from ``start`` on. It has no memory: only what reads it computes it."""
+cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, dict made):
+    """``r`` for the sizes of ``t`` from ``start`` on, or with ``leaves``, contiguous, for those of ``k``.
+
+    It has no memory: only what reads it computes it.
+    """
     cdef Recipe part = made.get(<size_t><void*>r), of
     cdef int i, d
     cdef Source* s
+    cdef Tensor leaf
     if part is not None:
         return part
     part = made[<size_t><void*>r] = <Recipe>Recipe.__new__(Recipe)
     part.op, part.variant, part.compute, part.code = r.op, r.variant, r.compute, r.code
-    part.nd, part.count, part.data = r.nd, t.count, r.data
+    part.nd, part.count, part.data, part.contiguous = r.nd, t.count, r.data, leaves is not None
     part.nodes, part.reads, part.numbers, part.nsources = r.nodes, r.reads, r.numbers, r.nsources
     memcpy(part.sizes, t.sizes, r.nd * sizeof(int64_t))
-    memcpy(part.strides, r.strides, r.nd * sizeof(int64_t))
+    memcpy(part.strides, &r.strides[0] if leaves is None else &t.strides[0], r.nd * sizeof(int64_t))
     for i in range(r.nsources):
         s = &part.sources[i]
         s[0] = r.sources[i]
         s.storage = s.recipe = NULL
         if s.code == PARAM:
             continue
-        for d in range(r.nd):
-            s.data += start[d] * s.strides[d]
         if pending(&r.sources[i]) != NULL:
-            of = sliced(<Recipe>r.sources[i].recipe, t, start, made)
+            of = remade(<Recipe>r.sources[i].recipe, t, start, k, leaves, made)
             s.recipe = <PyObject*>of
             Py_INCREF(of)
             of.readers += 1
-        else:
-            s.storage = r.sources[i].storage
-            Py_INCREF(<object>s.storage)
-            (<Storage>s.storage).waits += 1
+            continue
+        s.storage = r.sources[i].storage
+        if leaves is not None:
+            leaf = <Tensor>leaves[leaf_of(k, &r.sources[i], r.nd)]
+            s.storage, s.data = <PyObject*>leaf.storage, leaf.raw
+        for d in range(r.nd):
+            if leaves is None:
+                s.data += start[d] * s.strides[d]
+            else:
+                s.strides[d] = t.strides[d] * ITEMSIZE[s.code]
+        Py_INCREF(<object>s.storage)
+        (<Storage>s.storage).waits += 1
     enlist(part)
     return part
+
+
+cdef list leaves_of(Tensor x):
+    """Tensors of the sizes of ``x`` that its elements are computed from, each from those at its place; None where ``x``
+    lies in memory, or it takes many ops."""
+    cdef Kernel k
+    cdef Recipe r
+    cdef int64_t strides[MAXDIM]
+    cdef int i, d
+    cdef Tensor like, leaf
+    cdef list found = []
+    if x.holds != VALUES or x.storage.recipe is None:
+        return None
+    r = <Recipe>x.storage.recipe
+    start(&k)
+    if r.nodes > AGAIN or not same_form(r, x, x) or not reads_only(r) or not gather(&k, r):
+        return None
+    for i in range(k.nleaves):
+        like = <Tensor>Tensor.__new__(Tensor)
+        like.code, like.holds = k.leaves[i].code, VALUES
+        for d in range(x.nd):
+            strides[d] = k.leaves[i].strides[d] // ITEMSIZE[like.code]
+        leaf = alias_tensor(like, x.nd, x.sizes, strides, 0)
+        leaf.storage, leaf.raw = <Storage>k.leaves[i].storage, k.leaves[i].data
+        found.append(leaf)
+    return found
+
+
+cdef Tensor computed_from(Tensor x, list leaves, Tensor like):
+    """What ``x`` is computed from its `leaves_of`, from others: contiguous ones of the sizes of ``like``."""
+    cdef Tensor out = empty_tensor(x.code, like.nd, like.sizes)
+    cdef Recipe root = <Recipe>x.storage.recipe
+    cdef Kernel k
+    start(&k)
+    gather(&k, root)
+    root = remade(root, out, NULL, &k, leaves, {})
+    root.storage, root.data, root.contiguous = <PyObject*>out.storage, out.raw, True
+    out.storage.recipe = root
+    out.storage.waits += 1
+    return out
 
 
 cdef inline bint too_large(Recipe r) noexcept:

@@ -15,6 +15,8 @@ from libc.string cimport memcmp
 from .indexing cimport (
     ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
 )
+from .fusion cimport computed_from, leaves_of
+from .memory cimport unsettled
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BOOL,
@@ -35,6 +37,9 @@ from .tensor cimport (
 )
 
 from .tensor import HELPERS
+
+cdef enum:
+    FEW = 16      # of so many elements one is read: then it is not worth while to compute the others
 
 #: Functions that raise, by what went wrong.
 EXPLAIN = {}
@@ -93,9 +98,17 @@ cdef bint fits(Tensor input, int at, Tensor index, Tensor src) noexcept:
 def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     """The body of ``taeda.gather``."""
     cdef int at = wrap_dim(dim, input.nd, "gather")
+    cdef int before
     cdef Tensor out
     if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
+    if unsettled and index.nd == input.nd and index.count * FEW <= input.count:  # compute what is gathered alone
+        leaves = leaves_of(input)
+        if leaves is not None:
+            before = unsettled
+            leaves = [gather(leaf, at, index) for leaf in leaves]
+            if unsettled == before:  # none of it was computed on the way
+                return computed_from(input, leaves, index)
     out = empty_tensor(input.code, index.nd, index.sizes)
     if index.count and not move_along(as_vector(input), as_vector(out), as_vector(index), at, GET):
         EXPLAIN["range"](index, input, at)

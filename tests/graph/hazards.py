@@ -67,6 +67,16 @@ def slices_of_what_is_put_off():
 
 
 @program
+def few_elements_of_what_is_put_off():
+    x, w = numbers(8, 160, grad=True), numbers(8, 1)
+    index = T.arange(8)[:, None]
+    y = x - (x * w).logsumexp(-1, keepdim=True)
+    a, b = y.gather(1, index), (y * w).sin().gather(0, index[:2].expand(2, 3))
+    (gradient,) = T.autograd.grad(a.sum() + (b * b).sum() + y.mean(), x)
+    return a, b, gradient, y
+
+
+@program
 def slices_of_what_is_written_over():
     x = numbers(8, 10)
     y = x + 1
