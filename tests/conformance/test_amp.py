@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 import taeda  # noqa: E402
 
 from .opdb.checks import entries, pick, tensors  # noqa: E402
-from .opdb.meta import is_plain  # noqa: E402
+from .opdb.samples import is_plain  # noqa: E402
 from .opdb.translate import translate  # noqa: E402
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
 import traceback
@@ -82,6 +83,7 @@ def is_compared(op) -> bool:
     return not private and not any(part in op.name for part in LEFT_OUT)
 
 
+@functools.cache
 def entries() -> dict:
     return {name_of(op): op for op in op_db if is_compared(op)}
 
