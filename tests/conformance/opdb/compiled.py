@@ -8,8 +8,9 @@ from __future__ import annotations
 import taeda
 from taeda._core import fusion
 
+from ..trees import rebuilt
 from .checks import tensors
-from .plans import copies, rebuilt
+from .plans import copies
 from .samples import calls, chosen
 
 

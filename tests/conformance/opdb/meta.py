@@ -11,6 +11,7 @@ import torch
 
 import taeda
 
+from ..trees import mapped
 from .checks import UNSPECIFIED, explain, tensors
 from .samples import chosen, dtype_of, plain_samples
 from .translate import translate
@@ -18,15 +19,15 @@ from .translate import translate
 
 def on_meta(thing):
     """``thing`` with tensors of the same form on device meta in place of its tensors, of either framework."""
-    if isinstance(thing, (taeda.Tensor, torch.Tensor)):
-        framework = torch if isinstance(thing, torch.Tensor) else taeda
-        made = framework.empty_strided(tuple(thing.shape), tuple(thing.stride()), dtype=thing.dtype, device="meta")
-        return made.requires_grad_(thing.requires_grad)
-    if isinstance(thing, dict):
-        return {k: on_meta(v) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
-        return type(thing)(on_meta(x) for x in thing)
-    return thing
+
+    def moved(x):
+        if not isinstance(x, (taeda.Tensor, torch.Tensor)):
+            return x
+        framework = torch if isinstance(x, torch.Tensor) else taeda
+        made = framework.empty_strided(tuple(x.shape), tuple(x.stride()), dtype=x.dtype, device="meta")
+        return made.requires_grad_(x.requires_grad)
+
+    return mapped(moved, thing)
 
 
 def form(t) -> tuple:

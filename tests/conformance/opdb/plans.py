@@ -11,6 +11,7 @@ from collections import Counter
 import taeda
 from taeda._core.plan import NoPlan, make_plan
 
+from ..trees import rebuilt
 from .checks import tensors
 from .samples import calls, chosen
 
@@ -20,17 +21,6 @@ def same(a, b) -> bool:
     if (a.shape, a.dtype, a.stride()) != (b.shape, b.dtype, b.stride()):
         return False
     return bool(((a == b) | ((a != a) & (b != b))).all())
-
-
-def rebuilt(thing, given):
-    """``thing`` with the next of ``given`` for each tensor."""
-    if isinstance(thing, taeda.Tensor):
-        return next(given)
-    if isinstance(thing, dict):
-        return {k: rebuilt(v, given) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
-        return type(thing)(rebuilt(x, given) for x in thing)
-    return thing
 
 
 def copies(found):

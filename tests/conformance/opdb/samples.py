@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import torch
 
 import taeda
-from taeda.utils._pytree import tree_map
 
+from ..trees import mapped
 from .checks import entries, pick, tensors
 from .translate import translate
 
@@ -44,7 +44,7 @@ def plain_samples(op, limit, dtype=None, requires_grad=False) -> list:
 
 def copied(thing):
     """``thing`` with copies of the tensors in it."""
-    return tree_map(lambda x: x.clone() if isinstance(x, taeda.Tensor) else x, thing)
+    return mapped(lambda x: x.clone() if isinstance(x, taeda.Tensor) else x, thing)
 
 
 def calls(op, limit, fails=False) -> Iterator[tuple]:

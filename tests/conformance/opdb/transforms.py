@@ -14,6 +14,7 @@ import torch
 import taeda
 from taeda.func import batching
 
+from ..trees import rebuilt
 from .checks import UNSPECIFIED, Differs, close, describe, explain, name_of, pick, tensors
 from .samples import chosen
 from .translate import Missing, back, translate
@@ -78,17 +79,6 @@ def pairs(op, limit, dtype, requires_grad=False):
     for one, two in zip(*found, strict=False):
         if describe(one) == describe(two):
             yield one, two
-
-
-def rebuilt(thing, leaves):
-    """``thing`` with its tensors taken from ``leaves`` in order."""
-    if isinstance(thing, (taeda.Tensor, torch.Tensor)):
-        return next(leaves)
-    if isinstance(thing, dict):
-        return {k: rebuilt(v, leaves) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
-        return type(thing)(rebuilt(x, leaves) for x in thing)
-    return thing
 
 
 def like(framework, t, k: int):
