@@ -35,6 +35,17 @@ def run_python(tmp_path):
 
 
 @pytest.fixture(autouse=True)
+def same_threads():
+    """A test may set the number of threads: the next one has that of before."""
+    import taeda
+
+    before = taeda.get_num_threads()
+    yield
+    if taeda.get_num_threads() != before:
+        taeda.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
 def compiled():
     """With TAEDA_TEST_COMPILED=1 every test runs as if it were compiled, with results of all sizes put off."""
     if os.environ.get("TAEDA_TEST_COMPILED") != "1":

@@ -55,6 +55,12 @@ def outcome(fn, *args, **kwargs):
         return None, error
 
 
+def failure(fn, *args, **kwargs):
+    """The name of the class of the exception that a call raises."""
+    _, error = outcome(fn, *args, **kwargs)
+    return type(error).__name__ if error is not None else "no error"
+
+
 def compare(name, fn, *args, tolerance=None, **kwargs):
     """``fn(framework, *args)`` in both gives the same values, or fails with the same type of exception."""
     want, theirs_error = outcome(fn, torch, *args, **kwargs)

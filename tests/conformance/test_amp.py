@@ -9,8 +9,9 @@ torch = pytest.importorskip("torch")
 import taeda  # noqa: E402
 
 from .opdb.checks import entries, pick, tensors  # noqa: E402
-from .opdb.meta import is_plain  # noqa: E402
+from .opdb.samples import is_plain  # noqa: E402
 from .opdb.translate import translate  # noqa: E402
+from .trees import mapped  # noqa: E402
 
 
 def dtypes(fn):
@@ -83,13 +84,9 @@ FLOATING = sorted(name for name, op in entries().items() if torch.float32 in op.
 OTHERWISE = ("linalg.pinv", "linalg.pinv.hermitian", "linalg.det")
 
 
-def _of_dtype(x, dtype):
-    """``x`` with floating-point tensors in another dtype."""
-    if isinstance(x, torch.Tensor):
-        return x.to(dtype) if x.is_floating_point() else x
-    if isinstance(x, dict):
-        return {name: _of_dtype(item, dtype) for name, item in x.items()}
-    return type(x)(_of_dtype(item, dtype) for item in x) if type(x) in (list, tuple) else x
+def _of_dtype(thing, dtype):
+    """``thing`` with floating-point tensors in another dtype."""
+    return mapped(lambda x: x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x, thing)
 
 
 def _within_autocast(t, function, args, kwargs):

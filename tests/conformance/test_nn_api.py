@@ -16,6 +16,8 @@ torch = pytest.importorskip("torch")
 import torch.nn.utils.parametrizations  # noqa: E402, F811
 import torch.nn.utils.prune  # noqa: E402
 
+from .peer import failure  # noqa: E402
+
 PROGRAMS = []
 
 
@@ -34,15 +36,6 @@ def plain(x):
     if isinstance(x, (list, tuple)):
         return [plain(v) for v in x]
     return x
-
-
-def failure(f, *args, **kwargs):
-    """The type of the exception that ``f`` raises, and the first line of its text without library names."""
-    try:
-        f(*args, **kwargs)
-    except Exception as e:
-        return type(e).__name__
-    return "no error"
 
 
 # ---- Module ---------------------------------------------------------------------------------------------------------

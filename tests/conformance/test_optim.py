@@ -13,6 +13,8 @@ import taeda.optim
 
 torch = pytest.importorskip("torch")
 
+from .peer import failure  # noqa: E402
+
 SHAPES = [(5, 7), (70,), (3, 4, 2), (1,), (), (0, 3)]
 TOLERANCE = {"float32": 2e-6, "float64": 1e-10, "bfloat16": 0.06, "float16": 0.1, "complex64": 2e-6}
 
@@ -200,14 +202,6 @@ def test_state_dicts_cross(name, options):
     b.step()
     for p, q in zip(ours, theirs, strict=True):
         agree(p, q, 2e-6)
-
-
-def failure(f, *args, **kwargs):
-    try:
-        f(*args, **kwargs)
-    except Exception as e:
-        return type(e).__name__
-    return "no error"
 
 
 def program_groups(L):

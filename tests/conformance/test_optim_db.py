@@ -13,6 +13,7 @@ from torch.testing._internal.common_optimizers import OptimizerErrorEnum, optim_
 
 from .opdb.checks import close  # noqa: E402
 from .opdb.translate import back, translate  # noqa: E402
+from .trees import mapped  # noqa: E402
 
 ENTRIES = {info.optim_cls.__name__: info for info in optim_db}
 SHAPES = ((5, 3), (3, 4))  # matrices: Muon takes nothing else
@@ -112,23 +113,11 @@ def test_steps_and_state(name, k):
     same_states(ours, theirs, name)
 
     # PyTorch's state goes into ours, ours into PyTorch's, and both go on alike
-    ours.load_state_dict(_ours(theirs.state_dict()))
-    theirs.load_state_dict(_theirs(ours.state_dict()))
+    ours.load_state_dict(mapped(translate, theirs.state_dict()))
+    theirs.load_state_dict(mapped(back, ours.state_dict()))
     for opt, framework, params in ((ours, taeda, mine), (theirs, torch, others)):
         run(opt, framework, params, sparse, 3, 5)
     same_parameters(mine, others, name)
-
-
-def _ours(x):
-    if isinstance(x, dict):
-        return {k: _ours(v) for k, v in x.items()}
-    return [_ours(v) for v in x] if isinstance(x, list) else translate(x)
-
-
-def _theirs(x):
-    if isinstance(x, dict):
-        return {k: _theirs(v) for k, v in x.items()}
-    return [_theirs(v) for v in x] if isinstance(x, list) else back(x)
 
 
 @pytest.mark.parametrize("name", sorted(n for n, i in ENTRIES.items() if i.supports_sparse))

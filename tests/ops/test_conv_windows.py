@@ -211,17 +211,14 @@ def test_any_strides():
 def test_bits_do_not_depend_on_threads(case, dtype):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
-    before, found = taeda.get_num_threads(), set()
+    found = set()
     x, w = taeda.randn(*shape, dtype=dtype), taeda.randn(m, shape[1] // geometry[-1], *kernel, dtype=dtype)
     x, w = x.requires_grad_(), w.requires_grad_()
-    try:
-        for threads in (1, 2, 3, 5):
-            taeda.set_num_threads(threads)
-            y = getattr(F, f"conv{len(kernel)}d")(x, w, None, *geometry)
-            gradients = taeda.autograd.grad((y * y).sum(), (x, w))
-            found.add(b"".join(t.detach().float().numpy().tobytes() for t in (y, *gradients)))
-    finally:
-        taeda.set_num_threads(before)
+    for threads in (1, 2, 3, 5):
+        taeda.set_num_threads(threads)
+        y = getattr(F, f"conv{len(kernel)}d")(x, w, None, *geometry)
+        gradients = taeda.autograd.grad((y * y).sum(), (x, w))
+        found.add(b"".join(t.detach().float().numpy().tobytes() for t in (y, *gradients)))
     assert len(found) == 1
 
 
@@ -250,15 +247,12 @@ def test_windows_that_do_not_overlap(shape, c, kernel, groups, dtype):
     want = np.concatenate([np.einsum(f"nm{space},mc{taps}->nc{order}", *pair) for pair in pairs], 1)
     want = want.reshape(len(want), c, *(n * k for n, k in zip(shape[2:], kernel, strict=True)))
     want = want + b.numpy().reshape(c, *(1,) * nd)
-    function, before = getattr(F, f"conv_transpose{nd}d"), taeda.get_num_threads()
-    try:
-        for threads in (1, 3):
-            taeda.set_num_threads(threads)
-            assert (function(x, w, b, kernel, groups=groups).numpy() == want).all()
-            turned = x.transpose(0, -1).contiguous().transpose(0, -1)
-            assert (function(turned, w, b, kernel, groups=groups).numpy() == want).all()
-    finally:
-        taeda.set_num_threads(before)
+    function = getattr(F, f"conv_transpose{nd}d")
+    for threads in (1, 3):
+        taeda.set_num_threads(threads)
+        assert (function(x, w, b, kernel, groups=groups).numpy() == want).all()
+        turned = x.transpose(0, -1).contiguous().transpose(0, -1)
+        assert (function(turned, w, b, kernel, groups=groups).numpy() == want).all()
 
 
 @pytest.mark.parametrize("kernel, stride", [(16, 16), (7, 2)])
@@ -266,21 +260,17 @@ def test_images_of_few_channels_are_not_turned(kernel, stride):
     """What a call takes beyond its result is a few blocks of the image, however large the image is."""
     from taeda._core import memory
 
-    before = taeda.get_num_threads()
     x, w = taeda.randn(1, 3, 512, 512), taeda.randn(32, 3, kernel, kernel).requires_grad_()
     taeda.set_num_threads(1)
-    try:
-        y = F.conv2d(x, w, None, stride)
-        taken = []
-        for call in (
-            lambda: F.conv2d(x, w.detach(), None, stride),
-            lambda: taeda.autograd.grad(y.sum(), w, retain_graph=True),
-        ):
-            call()
-            memory.reset_peak_memory_stats()
-            start = memory.memory_stats()["allocated"]
-            call()
-            taken.append(memory.memory_stats()["peak_allocated"] - start - y.numel() * 4)
-    finally:
-        taeda.set_num_threads(before)
+    y = F.conv2d(x, w, None, stride)
+    taken = []
+    for call in (
+        lambda: F.conv2d(x, w.detach(), None, stride),
+        lambda: taeda.autograd.grad(y.sum(), w, retain_graph=True),
+    ):
+        call()
+        memory.reset_peak_memory_stats()
+        start = memory.memory_stats()["allocated"]
+        call()
+        taken.append(memory.memory_stats()["peak_allocated"] - start - y.numel() * 4)
     assert max(taken) < 4 << 20, taken

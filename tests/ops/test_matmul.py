@@ -264,17 +264,13 @@ def test_few_rows_by_a_large_matrix(rows, k, n, dtype):
 def test_threads_do_not_change_a_bit():
     """Products large enough to be cut into tasks, packed ahead and not."""
     taeda.manual_seed(0)
-    before = taeda.get_num_threads()
     a, b, c = taeda.randn(300, 400), taeda.randn(400, 330), taeda.randn(100, 400)
     batch, tokens, wide = taeda.randn(40, 50, 60), taeda.randn(64, 2100), taeda.randn(600, 2100)
     results = []
-    try:
-        for n in (1, 2, 3):
-            taeda.set_num_threads(n)
-            results.append([a @ b, c @ b, a.t() @ a, batch @ batch.mT, F.linear(a, b.t().contiguous())])
-            results[-1] += [F.linear(tokens, wide), wide @ wide.t(), wide.t() @ wide, a[:1, :300] @ wide[:300]]
-            results[-1] += [a[:2, :300].bfloat16() @ wide[:300].bfloat16()]
-    finally:
-        taeda.set_num_threads(before)
+    for n in (1, 2, 3):
+        taeda.set_num_threads(n)
+        results.append([a @ b, c @ b, a.t() @ a, batch @ batch.mT, F.linear(a, b.t().contiguous())])
+        results[-1] += [F.linear(tokens, wide), wide @ wide.t(), wide.t() @ wide, a[:1, :300] @ wide[:300]]
+        results[-1] += [a[:2, :300].bfloat16() @ wide[:300].bfloat16()]
     for other in results[1:]:
         assert all(taeda.equal(x, y) for x, y in zip(results[0], other, strict=True))

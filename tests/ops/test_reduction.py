@@ -7,14 +7,6 @@ import taeda
 import taeda.nn.functional as F
 
 
-@pytest.fixture
-def threads():
-    """Sets the number of threads for one test."""
-    before = taeda.get_num_threads()
-    yield taeda.set_num_threads
-    taeda.set_num_threads(before)
-
-
 def draw(*shape, dtype="float32"):
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
 
@@ -66,21 +58,21 @@ def test_against_numpy(op):
         lambda x: x.t().sum(1),
     ],
 )
-def test_same_bits_for_any_number_of_threads(fn, threads):
+def test_same_bits_for_any_number_of_threads(fn):
     x = taeda.from_numpy(draw(3000, 300))
     results = []
     for n in (1, 2, 3):
-        threads(n)
+        taeda.set_num_threads(n)
         results.append(fn(x).numpy())
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
 
 
-def test_same_bits_of_gradients_for_any_number_of_threads(threads):
+def test_same_bits_of_gradients_for_any_number_of_threads():
     w0, b0 = draw(300), draw(300)
     results = []
     for n in (1, 2):
-        threads(n)
+        taeda.set_num_threads(n)
         x = taeda.from_numpy(draw(3000, 300)).requires_grad_()
         w, b = taeda.from_numpy(w0).requires_grad_(), taeda.from_numpy(b0).requires_grad_()
         (F.layer_norm(x, (300,), w, b).softmax(1).square().sum()).backward()
@@ -206,12 +198,12 @@ def test_gradient_of_running_sums(shape, dim, dtype):
         *(((300, 9, 701), (0, 2)), ((40, 5, 4000), (0, 2))),
     ],
 )
-def test_far_rows(shape, dim, dtype, name, threads):
+def test_far_rows(shape, dim, dtype, name):
     """Few rows and many, narrow ones and wide, of which sums are in registers or in memory, and rows of several runs."""
     x = draw(*shape, dtype=dtype)
     got = []
     for n in (1, 2, 4):
-        threads(n)
+        taeda.set_num_threads(n)
         got.append(getattr(taeda.from_numpy(x), name)(dim).numpy())
     want = getattr(np, name)(x.astype("float64"), dim)
     near = 1e-12 if dtype == "float64" else 2e-6

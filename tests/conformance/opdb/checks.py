@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
 import traceback
@@ -13,6 +14,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import taeda
 
+from ..trees import mapped
 from .translate import Missing, back, translate
 
 LEFT_OUT = ("jiterator", "_refs", "_scaled", "to_sparse", "sparse.", "ops.aten", "torch.ops")
@@ -70,6 +72,9 @@ WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
 }
+# A seed is for all devices. Those that are not there keep it, with the text of the call stack: half the time of these tests.
+for _device in (torch.cuda, torch.xpu, torch.mtia):
+    _device.manual_seed_all = lambda seed: None
 KINDS = ("value", "view", "out", "inplace", "method", "gradient", "second", "error")
 
 
@@ -82,6 +87,7 @@ def is_compared(op) -> bool:
     return not private and not any(part in op.name for part in LEFT_OUT)
 
 
+@functools.cache
 def entries() -> dict:
     return {name_of(op): op for op in op_db if is_compared(op)}
 
@@ -171,15 +177,12 @@ def tensors(thing) -> list:
 
 
 def widened(thing, dtype):
-    if isinstance(thing, torch.Tensor):
-        return thing.detach().to(dtype) if thing.dtype in WIDER else thing
-    if isinstance(thing, torch.dtype):
-        return dtype if thing in WIDER else thing
-    if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
-        return type(thing)(widened(x, dtype) for x in thing)
-    if type(thing) is dict:
-        return {k: widened(v, dtype) for k, v in thing.items()}
-    return thing
+    def wide(x):
+        if isinstance(x, torch.Tensor):
+            return x.detach().to(dtype) if x.dtype in WIDER else x
+        return dtype if isinstance(x, torch.dtype) and x in WIDER else x
+
+    return mapped(wide, thing)
 
 
 def pick(samples, limit):
@@ -440,29 +443,22 @@ def leaves(thing):
 
     PyTorch says that such a view asks for a gradient, and gives it none.
     """
-    if isinstance(thing, torch.Tensor):
-        half = thing.requires_grad and thing.is_leaf and thing._is_view()
-        return thing.detach().requires_grad_() if half else thing
-    if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
-        return type(thing)(leaves(x) for x in thing)
-    if type(thing) is dict:
-        return {k: leaves(v) for k, v in thing.items()}
-    return thing
+
+    def leaf(x):
+        half = isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf and x._is_view()
+        return x.detach().requires_grad_() if half else x
+
+    return mapped(leaf, thing)
 
 
 def grown(thing, dtype):
     """A copy in another precision whose tensors ask for gradients where the originals do."""
-    if isinstance(thing, torch.Tensor):
-        if thing.dtype not in WIDER:
-            return thing
-        return thing.detach().to(dtype).requires_grad_(thing.requires_grad)
-    if isinstance(thing, torch.dtype):
-        return dtype if thing in WIDER else thing
-    if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
-        return type(thing)(grown(x, dtype) for x in thing)
-    if type(thing) is dict:
-        return {k: grown(v, dtype) for k, v in thing.items()}
-    return thing
+
+    def grow(x):
+        made = widened(x, dtype)
+        return made.requires_grad_(x.requires_grad) if made is not x and isinstance(x, torch.Tensor) else made
+
+    return mapped(grow, thing)
 
 
 def differentiate(framework, call, args, kwargs, second):

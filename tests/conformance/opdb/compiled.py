@@ -5,19 +5,13 @@ python -m tests.conformance.opdb.compiled [REGEX [SAMPLES]]     (0: all samples)
 
 from __future__ import annotations
 
-import re
-import sys
-import warnings
-
-import torch
-
 import taeda
 from taeda._core import fusion
 
-from .checks import entries, name_of, pick, tensors
-from .meta import is_plain
-from .plans import copies, rebuilt
-from .translate import translate
+from ..trees import rebuilt
+from .checks import tensors
+from .plans import copies
+from .samples import calls, chosen
 
 
 def same(a, b) -> bool:
@@ -70,33 +64,17 @@ def attempt(function, args, kwargs, **options) -> str:
 
 def check(op, limit=1, **options) -> list[str]:
     """For each sample what :func:`attempt` says."""
-    supported = op.supported_dtypes("cpu")
-    if not supported:
-        return []
-    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
-    torch.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
-        function, found = translate(op.op), []
-        for sample in samples if limit is None else pick(samples, limit):
-            args = translate((sample.input, *sample.args))
-            found.append(attempt(function, args, translate(sample.kwargs), **options))
-    return found
+    return [attempt(*call, **options) for call in calls(op, limit, fails=True)]
 
 
 def main() -> None:
-    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    limit = int(sys.argv[2]) or None if len(sys.argv) > 2 else 1
     good = total = 0
-    for op in entries().values():
-        if not expression.search(name_of(op)):
-            continue
+    for name, op, limit in chosen():
         found = check(op, limit)
         total += len(found)
         good += found.count("")
         for difference in filter(None, found):
-            print(name_of(op), "DIFFERS:", difference, flush=True)
+            print(name, "DIFFERS:", difference, flush=True)
     print(f"{good} of {total} calls as eagerly")
 
 

@@ -18,7 +18,7 @@ from taeda.export._decompose import is_canonical
 from taeda.ops.table import trait
 
 from .checks import entries, name_of, pick, tensors
-from .meta import is_plain
+from .samples import is_plain
 from .translate import translate
 
 #: Steps that no op is for: parts of tuples and of tensors, sizes, arithmetic of sizes.

@@ -14,8 +14,9 @@ import taeda
 from taeda.export import build
 from tests.export.libraries import CODES, Library, Tensor
 
+from ..trees import rebuilt
 from .checks import tensors
-from .plans import main, rebuilt
+from .plans import main
 
 
 class Call(taeda.nn.Module):

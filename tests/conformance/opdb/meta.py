@@ -5,29 +5,29 @@ python -m tests.conformance.opdb.meta [REGEX [SAMPLES]]     (0: all samples)
 
 from __future__ import annotations
 
-import re
-import sys
 import warnings
 
 import torch
 
 import taeda
 
-from .checks import UNSPECIFIED, entries, explain, name_of, pick, tensors
+from ..trees import mapped
+from .checks import UNSPECIFIED, explain, tensors
+from .samples import chosen, dtype_of, plain_samples
 from .translate import translate
 
 
 def on_meta(thing):
     """``thing`` with tensors of the same form on device meta in place of its tensors, of either framework."""
-    if isinstance(thing, (taeda.Tensor, torch.Tensor)):
-        framework = torch if isinstance(thing, torch.Tensor) else taeda
-        made = framework.empty_strided(tuple(thing.shape), tuple(thing.stride()), dtype=thing.dtype, device="meta")
-        return made.requires_grad_(thing.requires_grad)
-    if isinstance(thing, dict):
-        return {k: on_meta(v) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
-        return type(thing)(on_meta(x) for x in thing)
-    return thing
+
+    def moved(x):
+        if not isinstance(x, (taeda.Tensor, torch.Tensor)):
+            return x
+        framework = torch if isinstance(x, torch.Tensor) else taeda
+        made = framework.empty_strided(tuple(x.shape), tuple(x.stride()), dtype=x.dtype, device="meta")
+        return made.requires_grad_(x.requires_grad)
+
+    return mapped(moved, thing)
 
 
 def form(t) -> tuple:
@@ -58,30 +58,14 @@ def attempt(framework, function, args, kwargs, smooth):
     return forms, [None if g is None else (tuple(g.shape), str(g.dtype).split(".")[-1]) for g in found], None
 
 
-def is_plain(sample) -> bool:
-    """Whether all tensors are strided, on the CPU, and not conjugate views."""
-    return all(
-        t.layout is torch.strided and t.device.type == "cpu" and not t.is_conj() and not t.is_neg()
-        for t in tensors([sample.input, list(sample.args), sample.kwargs])
-    )
-
-
 def check(op, limit=1) -> list[str]:
     """What differs."""
-    bad = []
-    supported = op.supported_dtypes("cpu")
-    if not supported:
+    bad, dtype = [], dtype_of(op)
+    if dtype is None:
         return []
-    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
     smooth = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     function = translate(op.op)
-    torch.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        samples = pick(op.sample_inputs("cpu", dtype, requires_grad=smooth), limit)
-    for sample in samples:
-        if not is_plain(sample):
-            continue
+    for sample in plain_samples(op, limit, dtype, requires_grad=smooth):
         given = [sample.input, *sample.args], dict(sample.kwargs)
         ours = on_meta(translate(given[0])), on_meta(translate(given[1]))
         if any(str(v) == "cpu" for v in given[1].values()):
@@ -113,16 +97,13 @@ def check(op, limit=1) -> list[str]:
 
 
 def main() -> None:
-    pattern = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    limit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     differing = n = 0
-    for op in entries().values():
-        if pattern.search(name_of(op)):
-            n += 1
-            bad = check(op, limit or None)
-            differing += bool(bad)
-            for line in bad[:2]:
-                print(f"{name_of(op)}: {line[:400]}", flush=True)
+    for name, op, limit in chosen():
+        bad = check(op, limit)
+        n += 1
+        differing += bool(bad)
+        for line in bad[:2]:
+            print(f"{name}: {line[:400]}", flush=True)
     print(f"{n - differing} of {n} agree")
 
 

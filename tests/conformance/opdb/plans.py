@@ -5,19 +5,15 @@ python -m tests.conformance.opdb.plans [REGEX [SAMPLES]]     (0: all samples)
 
 from __future__ import annotations
 
-import re
 import sys
-import warnings
 from collections import Counter
-
-import torch
 
 import taeda
 from taeda._core.plan import NoPlan, make_plan
 
-from .checks import entries, name_of, pick, tensors
-from .meta import is_plain
-from .translate import translate
+from ..trees import rebuilt
+from .checks import tensors
+from .samples import calls, chosen
 
 
 def same(a, b) -> bool:
@@ -25,17 +21,6 @@ def same(a, b) -> bool:
     if (a.shape, a.dtype, a.stride()) != (b.shape, b.dtype, b.stride()):
         return False
     return bool(((a == b) | ((a != a) & (b != b))).all())
-
-
-def rebuilt(thing, given):
-    """``thing`` with the next of ``given`` for each tensor."""
-    if isinstance(thing, taeda.Tensor):
-        return next(given)
-    if isinstance(thing, dict):
-        return {k: rebuilt(v, given) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
-        return type(thing)(rebuilt(x, given) for x in thing)
-    return thing
 
 
 def copies(found):
@@ -71,34 +56,12 @@ def attempt(function, args, kwargs) -> str:
 
 def check(op, limit=1, attempt=attempt) -> list[str]:
     """For each sample what ``attempt`` says."""
-    supported = op.supported_dtypes("cpu")
-    if not supported:
-        return []
-    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
-    torch.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
-    function, found = translate(op.op), []
-    for sample in samples if limit is None else pick(samples, limit):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
-            try:
-                function(*args, **kwargs)
-            except Exception:  # an error that the comparison of values is about
-                continue
-            found.append(attempt(function, args, kwargs))
-    return found
+    return [attempt(*call) for call in calls(op, limit)]
 
 
 def main(attempt=attempt) -> None:
-    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    limit = int(sys.argv[2]) or None if len(sys.argv) > 2 else 1
     why, good, total = Counter(), 0, 0
-    for op in entries().values():
-        if not expression.search(name_of(op)):
-            continue
+    for name, op, limit in chosen():
         found = check(op, limit, attempt)
         total += len(found)
         good += found.count("")
@@ -106,9 +69,9 @@ def main(attempt=attempt) -> None:
             if reason.startswith("- "):
                 why[reason] += 1
                 if "-v" in sys.argv:
-                    print(name_of(op), reason)
+                    print(name, reason)
             elif reason:
-                print(name_of(op), "DIFFERS:", reason)
+                print(name, "DIFFERS:", reason)
     print(f"{good} of {total} calls repeated")
     for reason, n in why.most_common(40):
         print(n, reason)

@@ -10,8 +10,9 @@ from taeda._core.replay import MISS, Trace, key_of, observe
 from taeda.graph.replay import guard
 from taeda.kernels.build import is_kernel
 
+from ..trees import rebuilt
 from .checks import tensors
-from .plans import copies, main, rebuilt, same
+from .plans import copies, main, same
 
 
 def attempt(function, args, kwargs) -> str:

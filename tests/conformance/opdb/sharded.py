@@ -8,8 +8,6 @@ Run on several processes, of which each prints what it found:
 from __future__ import annotations
 
 import random
-import re
-import sys
 import warnings
 from collections import Counter
 from datetime import timedelta
@@ -23,8 +21,8 @@ from taeda.distributed.device_mesh import init_device_mesh
 from taeda.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from taeda.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from .checks import UNSPECIFIED, entries, name_of, pick
-from .meta import is_plain
+from .checks import UNSPECIFIED, name_of
+from .samples import chosen, plain_samples
 from .translate import Missing, translate
 
 #: Entries whose results are new random numbers, memory that was never written, or addresses.
@@ -120,17 +118,13 @@ def same(x, y) -> bool:
 
 def check(op, limit, mesh) -> list[str]:
     """For each sample what :func:`attempt` says."""
-    supported = op.supported_dtypes("cpu")
-    dtype = next((d for d in (torch.float64, torch.int64) if d in supported), None)
+    dtype = next((d for d in (torch.float64, torch.int64) if d in op.supported_dtypes("cpu")), None)
     if dtype is None:
         return []
-    torch.manual_seed(0)
+    function, found = translate(op.op), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        samples = op.sample_inputs("cpu", dtype, requires_grad=dtype is torch.float64)
-        samples = [s for s in samples if is_plain(s)]
-        function, found = translate(op.op), []
-        for i, sample in enumerate(samples if limit is None else pick(samples, limit)):
+        for i, sample in enumerate(plain_samples(op, limit, dtype, requires_grad=dtype is torch.float64)):
             args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
             rng = random.Random(f"{name_of(op)} {i}")  # the same at every process
             try:
@@ -143,13 +137,11 @@ def check(op, limit, mesh) -> list[str]:
 
 
 def main() -> None:
-    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    limit = int(sys.argv[2]) or None if len(sys.argv) > 2 else 1
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     counts: Counter = Counter()
-    for op in entries().values():
-        if not expression.search(name_of(op)) or op.name in UNSPECIFIED or op.name in UNCOMPARED:
+    for name, op, limit in chosen():
+        if op.name in UNSPECIFIED or op.name in UNCOMPARED:
             continue
         try:
             found = check(op, limit, mesh)
@@ -165,7 +157,7 @@ def main() -> None:
             )
             counts[kind] += 1
             if result and dist.get_rank() == 0:
-                print(name_of(op), kind, result, flush=True)
+                print(name, kind, result, flush=True)
     if dist.get_rank() == 0:
         print(dict(counts))
     dist.destroy_process_group()

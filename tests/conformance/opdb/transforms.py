@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-import sys
 import warnings
 
 import torch
@@ -16,7 +14,9 @@ import torch
 import taeda
 from taeda.func import batching
 
-from .checks import UNSPECIFIED, Differs, close, describe, entries, explain, name_of, pick, tensors
+from ..trees import rebuilt
+from .checks import UNSPECIFIED, Differs, close, describe, explain, name_of, pick, tensors
+from .samples import chosen
 from .translate import Missing, back, translate
 
 RANDOM = (
@@ -79,17 +79,6 @@ def pairs(op, limit, dtype, requires_grad=False):
     for one, two in zip(*found, strict=False):
         if describe(one) == describe(two):
             yield one, two
-
-
-def rebuilt(thing, leaves):
-    """``thing`` with its tensors taken from ``leaves`` in order."""
-    if isinstance(thing, (taeda.Tensor, torch.Tensor)):
-        return next(leaves)
-    if isinstance(thing, dict):
-        return {k: rebuilt(v, leaves) for k, v in thing.items()}
-    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
-        return type(thing)(rebuilt(x, leaves) for x in thing)
-    return thing
 
 
 def like(framework, t, k: int):
@@ -423,15 +412,13 @@ def _raises(trial: Trial, name: str, args: tuple) -> bool:
 
 
 def main():
-    pattern, limit, *_ = *sys.argv[1:], *("", "1")[len(sys.argv) - 1 :]
-    limit = int(limit)
     looped: dict[str, list[str]] = {}
     count = good = 0
-    for name, op in entries().items():
-        if not re.search(pattern, name) or not is_mapped(op):
+    for name, op, limit in chosen():
+        if not is_mapped(op):
             continue
         count += 1
-        bad, slow = check(op, limit or None, limit != 1)
+        bad, slow = check(op, limit, limit != 1)
         good += not bad
         for op_name in slow:
             looped.setdefault(op_name, []).append(name)

@@ -7,23 +7,19 @@ what differs, and counts.
 from __future__ import annotations
 
 import math
-import re
 import sys
-import warnings
 from collections import Counter
 
 import numpy as np
-import torch
 
 import taeda
 import taeda.export
 import taeda.onnx
 from taeda.export import Dim
 
-from .checks import UNSPECIFIED, entries, name_of, pick, tensors
-from .decomposed import _Call, translate_copy
-from .meta import is_plain
-from .translate import translate
+from .checks import UNSPECIFIED, tensors
+from .decomposed import _Call
+from .samples import calls, chosen, copied
 
 EXACT = 1e-4
 #: Entries of ops that ONNX has no form of: factors and inverses of matrices, special functions, what depends on values.
@@ -59,12 +55,12 @@ def attempt(function, args, kwargs, unspecified=False, opset=None, dynamic=False
     With ``dynamic`` all sizes may change that the op allows to. Where onnxruntime has no kernel for the types, the
     package onnx's reference implementation is asked.
     """
-    want = tensors(function(*translate_copy(args), **kwargs))
+    want = tensors(function(*copied(args), **kwargs))
     if not want:
         return "no tensor"
     try:
-        shapes = {"args": sizes_of(translate_copy(args))} if dynamic else None
-        program = taeda.export.export(_Call(function, kwargs), translate_copy(args), dynamic_shapes=shapes)
+        shapes = {"args": sizes_of(copied(args))} if dynamic else None
+        program = taeda.export.export(_Call(function, kwargs), copied(args), dynamic_shapes=shapes)
     except RuntimeError:
         return "not recorded"
     try:
@@ -78,7 +74,7 @@ def attempt(function, args, kwargs, unspecified=False, opset=None, dynamic=False
     kinds = {n.op_type for n in made.model_proto.graph.node}
     random = any(kind.startswith(RANDOM) for kind in kinds)
     limit = math.inf if "DFT" in kinds else 1.0  # sums of large terms
-    given = translate_copy(args)
+    given = copied(args)
     try:
         got = made(*given)
     except Exception as error:
@@ -97,37 +93,17 @@ def attempt(function, args, kwargs, unspecified=False, opset=None, dynamic=False
 
 def check(op, limit=1, opset=None, dynamic=False):
     """For each sample what :func:`attempt` says."""
-    supported = op.supported_dtypes("cpu")
-    if not supported:
-        return
-    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
-    torch.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
-        function = translate(op.op)
-        for sample in pick(samples, limit):
-            args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
-            try:
-                function(*translate_copy(args), **kwargs)
-            except Exception:  # an error that the comparison of values is about
-                continue
-            yield attempt(function, args, kwargs, op.name in UNSPECIFIED, opset, dynamic)
+    for call in calls(op, limit):
+        yield attempt(*call, op.name in UNSPECIFIED, opset, dynamic)
 
 
 def main() -> None:
-    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    limit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     opset = int(sys.argv[3]) if len(sys.argv) > 3 else None
-    dynamic = len(sys.argv) > 4
     counts: Counter = Counter()
-    for op in entries().values():
-        name = name_of(op)
-        if not expression.search(name):
-            continue
+    for name, op, limit in chosen():
         found = set()
         try:
-            found.update(check(op, limit or None, opset, dynamic))
+            found.update(check(op, limit, opset, len(sys.argv) > 4))
         except Exception as error:
             found.add(f"FAILS {type(error).__name__}: {str(error)[:400]}")
         worst = max(found or {"no sample"}, key=lambda text: (text != "agrees", text.startswith("FAILS"), text))
