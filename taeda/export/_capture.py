@@ -73,6 +73,10 @@ class Capture:
 
     # ---- making tensors ----
 
+    def in_body(self) -> bool:
+        """Whether the body of an op runs, in place of a step."""
+        return False
+
     def new_name(self) -> str:
         """A name for a size that has no expression."""
         self._names += 1

@@ -126,6 +126,11 @@ class Traced(FakeTensor):
         return id(self) >> 4
 
     @property
+    def is_meta(self) -> bool:
+        """Whether it has no values to look at, as bodies ask that check their arguments."""
+        return self._device.type == "meta" or self.capture.in_body()
+
+    @property
     def requires_grad(self) -> bool:
         return self.wants_grad
 

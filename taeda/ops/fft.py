@@ -112,7 +112,7 @@ def fft_c2c(input, dims, forward, scale):
 fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, scale))
 
 
-@primitive(method=False, batch="along")
+@primitive(method=False, batch="along", canonical=True)
 def fft_r2c(input, dims, scale):
     """The forward transform of a real tensor, of which the last of ``dims`` keeps its non-negative half."""
     return _transform("rfft", input, dims, None, True, scale, _COMPLEX[input.dtype.name])
@@ -127,7 +127,7 @@ def _r2c_backward(g, input_shape, dims, scale):
 fft_r2c.vjp(input=_r2c_backward)
 
 
-@primitive(method=False, batch="along")
+@primitive(method=False, batch="along", canonical=True)
 def fft_c2r(input, dims, n, scale):
     """The unnormalised inverse of a half-complex tensor; the last of ``dims`` gets ``n`` elements."""
     return _transform("irfft", input, dims, n, False, scale, input.dtype.to_real())

@@ -36,6 +36,15 @@ def _euclidean(x1, x2):
     return matmul(left, right.transpose(-2, -1)).clamp_(min=0).sqrt_()
 
 
+def _euclidean_by_matmul(x1, x2):
+    one, two = (x.square().sum(-1, True) for x in (x1, x2))
+    squares = one + two.transpose(-2, -1) - 2 * matmul(x1, x2.transpose(-2, -1))
+    return squares.clamp(min=0).sqrt()
+
+
+_euclidean.traits["lowering"] = _euclidean_by_matmul
+
+
 @_euclidean.vjp_all("x1", "x2")
 def _euclidean_backward(g, x1, x2, out):
     slope = (g / out).masked_fill(out == 0, 0)
