@@ -281,6 +281,8 @@ class _Lowering(Capture):
             self.scope.graph.erase_node(node)
         _, self.scope.sizes, self.scope.nodes, guards, self.views, self.progress, versions = mark
         del self.guards[guards:]
+        for memory in self.memories.values():
+            memory.version = 0  # of one that is new
         for memory, version in versions:
             memory.version = version
 

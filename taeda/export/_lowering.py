@@ -38,6 +38,7 @@ _WRITTEN: dict[str, Callable] = {
         (x == y) & (s.abs(x) == math.inf), x,
         s.maximum(x, y) + s.log1p_of_exponential(s.abs(x - y) * math.log(2)) / math.log(2),
     ),
+    "ndtr": lambda s, x: (s.erf(x * math.sqrt(0.5)) + 1.0) * 0.5,
     "real": lambda s, x: x,
     "sgn": lambda s, x: s.sign(x),
     "softplus": lambda s, x: s.at_least(x, 0.0) + s.log1p_of_exponential(s.abs(x)),
@@ -101,8 +102,11 @@ def of_expression(op: Op, *args: Any, **kwargs: Any) -> Any:
         return NotImplemented  # promotion is the op's own
     body = _of_tensors(function, _OfTensors(tensors[0] if tensors[0].dtype is kind else tensors[0].to(kind)))
     given = {n: v.to(kind) if isinstance(v, Tensor) and v.dtype is not kind else v for n, v in values.items()}
+    mode = tensors[0].capture
+    before = [mode.memory(x).version for x in tensors]
     made = body(*(given[n] for n in asked_for(body)), **{n: given[n] for n in named})
-    if not isinstance(made, Tensor) or made.shape != result.shape:
+    written = [mode.memory(x).version for x in tensors] != before  # ``x += 1`` makes another scalar, but not a tensor
+    if written or not isinstance(made, Tensor) or made.shape != result.shape:
         return NotImplemented
     return made if made.dtype is result.dtype else made.to(result.dtype)
 

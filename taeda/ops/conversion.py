@@ -12,7 +12,7 @@ from .._core import tensor as core
 from ._lazy import np
 from .copies import clone, convert, empty_in_format, to_dtype
 from .creation import blank
-from .table import composite, spread
+from .table import OPS, composite, spread
 
 
 def _check_device(where: Any) -> None:

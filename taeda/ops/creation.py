@@ -12,7 +12,7 @@ from .._core import Tensor, settings
 from .._core import tensor as core
 from .._warn import warn_once
 from ..kernels import copy as kernels
-from .table import check_out, composite, is_index, pointwise, primitive, spread
+from .table import OPS, check_out, composite, is_index, pointwise, primitive, spread
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
 

@@ -103,7 +103,7 @@ def _norm(scale: float, count: int, forward: bool) -> str | None:
     return "ortho" if scale == 1 / math.sqrt(count) else None
 
 
-@primitive(method=False, batch="along")
+@primitive(method=False, batch="along", canonical=True)
 def fft_c2c(input, dims, forward, scale):
     """``scale`` times the sum of ``input * exp(-+ 2 pi i k n / N)`` over ``dims``."""
     return _transform("fft" if forward else "ifft", input, dims, None, forward, scale, input.dtype)

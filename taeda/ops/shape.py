@@ -12,7 +12,7 @@ from .._core import tensor as core
 from .._core.conv import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
-from .table import composite, is_index, primitive, spread, traits
+from .table import OPS, composite, is_index, primitive, spread, traits
 from .views import _wrap, narrow, reshape, transpose
 
 _LAUNCH = 1 << 15

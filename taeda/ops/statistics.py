@@ -59,7 +59,7 @@ def _euclidean_backward(g, x1, x2, out):
 _BY_PRODUCT = 25
 
 
-@composite(method=False, autocast="float32")
+@composite(method=False, autocast="float32", canonical=True)
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``.
 
@@ -88,7 +88,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def pdist(input, p=2.0):
     """Distances between every pair of rows, as a vector."""
     if input.dim() != 2:

@@ -27,9 +27,7 @@ def _scattered(name, input, src, view, *where):
     return result
 
 
-@composite(
-    out="same", lowering=lambda input, src, offset, dim1, dim2: on_diagonal(src, input, offset, dim1, dim2)
-)
+@composite(out="same", lowering=lambda input, src, offset, dim1, dim2: on_diagonal(src, input, offset, dim1, dim2))
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """A copy of ``input`` with ``src`` on a diagonal."""
     return _scattered("diagonal_scatter", input, src, diagonal, offset, dim1, dim2)
