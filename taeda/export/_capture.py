@@ -22,6 +22,7 @@ from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
 from ._control_flow import RECORDED
+from ._functions import own_names
 from ._steps import assert_scalar, set_grad_enabled, sym_size
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 
@@ -213,7 +214,7 @@ class Capture:
 
     def _record(self, function: Any, given: Any, results: list) -> Any:
         self._follow_grad_mode()
-        args, kwargs = given
+        args, kwargs = given[0], own_names(function, given[1])
         node = self.create(function, map_aggregate(args, self.node_of), map_aggregate(kwargs, self.node_of))
         if function is operator.setitem:
             return None
