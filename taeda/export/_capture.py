@@ -22,6 +22,7 @@ from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
 from ._control_flow import RECORDED
+from ._functions import own_names
 from ._steps import assert_scalar, set_grad_enabled, sym_size
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 
@@ -72,6 +73,10 @@ class Capture:
         self.expressions: dict[tuple, Expr] = {}  # of sizes, by their values at the samples
 
     # ---- making tensors ----
+
+    def in_body(self) -> bool:
+        """Whether the body of an op runs, in place of a step."""
+        return False
 
     def new_name(self) -> str:
         """A name for a size that has no expression."""
@@ -209,7 +214,7 @@ class Capture:
 
     def _record(self, function: Any, given: Any, results: list) -> Any:
         self._follow_grad_mode()
-        args, kwargs = given
+        args, kwargs = given[0], own_names(function, given[1])
         node = self.create(function, map_aggregate(args, self.node_of), map_aggregate(kwargs, self.node_of))
         if function is operator.setitem:
             return None
@@ -304,6 +309,8 @@ class Capture:
     def guard(self, expr: Expr, values: list, source: tuple) -> bool:
         """The outcome of a comparison, which must be the same at every sample."""
         outcome = values[0]
+        if repr(expr.args[0]) == repr(expr.args[-1]):
+            return outcome  # of a size with itself
         known = all(exact(a) for a in source[1:])
         for i, value in enumerate(values):
             if value != outcome:

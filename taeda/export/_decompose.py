@@ -97,6 +97,9 @@ class _Lowering(Capture):
             int, tuple[int, Callable[[Traced], Any]]
         ] = {}  # of tensors: version, and how they are made anew
 
+    def in_body(self) -> bool:
+        return bool(self.active)
+
     # ---- memory ----
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
@@ -219,6 +222,7 @@ class _Lowering(Capture):
         count = len(self.alive)
         try:
             made = rule(*args, **kwargs)
+            made = pytree.tree_map(self._kept, made)
             fresh = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor) and not isinstance(x, Traced)]
             if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
                 made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
@@ -233,6 +237,10 @@ class _Lowering(Capture):
             self._back(before)
             return NotImplemented
         return made
+
+    def _kept(self, x: Any) -> Any:
+        """A tensor with values that a rule made of numbers, as a constant of the program."""
+        return self._lifted(x) if isinstance(x, Tensor) and not isinstance(x, Traced) and not x.is_meta else x
 
     def _wanted(self, function: Any, args: tuple, kwargs: dict) -> list:
         """The forms of what ``function`` gives, at each sample."""
@@ -273,6 +281,8 @@ class _Lowering(Capture):
             self.scope.graph.erase_node(node)
         _, self.scope.sizes, self.scope.nodes, guards, self.views, self.progress, versions = mark
         del self.guards[guards:]
+        for memory in self.memories.values():
+            memory.version = 0  # of one that is new
         for memory, version in versions:
             memory.version = version
 

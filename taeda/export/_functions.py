@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda._core import Composite, Method, Op, Tensor
+from taeda._core.tensor import ALIASES, FIRST
 from taeda.fx import _names
 from taeda.nn import lower
-from taeda.ops.table import OPS
+from taeda.ops.table import OPS, trait
 
 from . import _control_flow, _steps
 
@@ -82,6 +83,32 @@ def _signature(function: Callable) -> inspect.Signature | None:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
+
+
+def own_names(function: Any, kwargs: dict) -> dict:
+    """``kwargs`` by the names of the function's parameters: ``axis`` is ``dim`` and ``x1`` is ``input``, as PyTorch has them."""
+    known = _parameters(function) if kwargs else ()
+    if not known or all(name in known for name in kwargs):
+        return kwargs
+    also = trait(function, "also") or {}
+
+    def own(name: str) -> str:
+        found = also.get(ALIASES.get(name, name), ALIASES.get(name, name))
+        if found in FIRST and found not in known:
+            found = "input" if "input" in known else known[0]
+        return found if found in known else name
+
+    return {name if name in known else own(name): value for name, value in kwargs.items()}
+
+
+@functools.cache
+def _parameters(function: Any) -> tuple[str, ...]:
+    if isinstance(function, Op):
+        return (*function.params, "out")
+    if not isinstance(function, Composite):
+        return ()
+    signature = _signature(function)
+    return () if signature is None else tuple(signature.parameters)
 
 
 def check_call(name: str, function: Any, args: tuple, kwargs: dict) -> None:

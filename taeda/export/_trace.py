@@ -370,7 +370,7 @@ class _Exporter:
                 before = dict(self.fixed), dict(self.roots)
                 self._assume(name, fixed)
                 later = None if kind == "static" else self._try()[0]
-                if later is None or later.progress > conflict.progress:
+                if later is None or later.progress > conflict.progress or self._is_about_another(later, name, fixed):
                     if kind == "static" and not self.roots[name].free:
                         self._refuse_static(name, conflict)
                     if kind != "static" and not self._may_tie(name, fixed):
@@ -378,6 +378,12 @@ class _Exporter:
                     return
                 self.fixed, self.roots = before
         raise UserError(f"Constraints violated ({', '.join(suspects)})! {conflict.text}")
+
+    def _is_about_another(self, later: Conflict, name: str, fixed: Any) -> bool:
+        """Whether a conflict at the same step comes of a size that was not tied to another one."""
+        left = [n for n in self.roots if n not in self.fixed]
+        about = left[later.sample - 1] if 0 < later.sample <= len(left) else name
+        return about not in (name, str(fixed), f"_{name}")
 
     def _stepped_on(self, conflict: Conflict) -> bool:
         """Whether a sample was the one size that the program makes an exception for; it is avoided then."""

@@ -126,6 +126,11 @@ class Traced(FakeTensor):
         return id(self) >> 4
 
     @property
+    def is_meta(self) -> bool:
+        """Whether it has no values to look at, as bodies ask that check their arguments."""
+        return self._device.type == "meta" or self.capture.in_body()
+
+    @property
     def requires_grad(self) -> bool:
         return self.wants_grad
 
@@ -212,28 +217,28 @@ def samples_of(roots: dict[str, tuple[int, int, float]], avoid: Iterable[int] = 
 
 def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
     """A short expression that has these values at the samples, if one is found."""
-    base, names = samples[0], list(samples[0])
-    depends = [n for i, n in enumerate(names) if values[i + 1] != values[0]]
-    factors, constant = {}, values[0]
-    for i, name in enumerate(names):
-        if name in depends:
-            step = samples[i + 1][name] - base[name]
-            if step == 0 or (values[i + 1] - values[0]) % step:
-                break
-            factors[name] = (values[i + 1] - values[0]) // step
-            constant -= factors[name] * base[name]
+    first, changed = _apart(samples)
+    base, start = samples[first], values[first]
+    depends = [name for name, i in changed.items() if values[i] != start]
+    factors, constant = {}, start
+    for name in depends:
+        step, rise = samples[changed[name]][name] - base[name], values[changed[name]] - start
+        if step == 0 or rise % step:
+            break
+        factors[name] = rise // step
+        constant -= factors[name] * base[name]
 
     def candidates() -> Iterator[Expr]:
         if len(factors) == len(depends) and depends:
             yield _sum(factors, constant)
         product = math.prod(base[n] for n in depends)
-        if depends and product and values[0] % product == 0:
+        if depends and product and start % product == 0:
             expr = Expr(depends[0])
             for name in depends[1:]:
                 expr = Expr("mul", expr, Expr(name))
-            yield Expr("mul", values[0] // product, expr) if values[0] != product else expr
+            yield Expr("mul", start // product, expr) if start != product else expr
         for c in range(2, 65) if len(depends) == 1 else ():
-            b = values[0] * c - base[depends[0]]
+            b = start * c - base[depends[0]]
             for shift in range(b, b + c):
                 symbol = Expr(depends[0])
                 shifted = Expr("add", symbol, shift) if shift > 0 else Expr("sub", symbol, -shift) if shift else symbol
@@ -243,6 +248,19 @@ def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
         if all(expr.value(sample) == v for sample, v in zip(samples, values, strict=True)):
             return expr
     return None
+
+
+def _apart(samples: list[dict[str, int]]) -> tuple[int, dict[str, int]]:
+    """A sample, and for each symbol the sample that differs from it in that symbol alone, by their places."""
+    for first, base in enumerate(samples):
+        changed = {}
+        for i, other in enumerate(samples):
+            differ = [name for name in base if other[name] != base[name]]
+            if len(differ) == 1:
+                changed.setdefault(differ[0], i)
+        if len(changed) == len(base):
+            return first, {name: changed[name] for name in base}
+    return 0, {name: i + 1 for i, name in enumerate(samples[0])}
 
 
 def _sum(factors: dict[str, int], constant: int) -> Expr:

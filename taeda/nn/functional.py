@@ -458,7 +458,7 @@ def _with_indices(pool: Callable) -> Callable:
 
     function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
     function.__doc__ = f":func:`{pool.__name__}`, and where each maximum was found."
-    return function
+    return _traits(canonical=getattr(pool, "canonical", False))(function)
 
 
 max_pool1d_with_indices = _with_indices(max_pool1d)

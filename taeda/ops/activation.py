@@ -358,6 +358,7 @@ def _silu_bend(g, grad, input):
     return mul_conj(mul_conj(grad, g), bend)
 
 
+silu.traits["lowering"] = lambda input: mul(input, sigmoid(input))
 silu.vjp(input=lambda g, input: silu_backward(g, input))
 silu_backward.vjp(grad=lambda g, input: silu_backward(g, input), input=_silu_bend)
 

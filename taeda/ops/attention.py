@@ -171,7 +171,23 @@ def _leading(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dro
     return lead
 
 
-@composite(method=False, autocast="lower")
+def _by_definition(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    """Attention in public ops."""
+    scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale  # without features all scores are 0
+    if enable_gqa:
+        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    dtype = query.dtype
+    if dtype.itemsize == 2:
+        query, key, value = (x.to(_core.float32) for x in (query, key, value))
+        if attn_mask is not None and attn_mask.is_floating_point():
+            attn_mask = attn_mask.to(_core.float32)
+    weights = _weights(query, key, attn_mask, is_causal, scale)
+    if dropout_p > 0.0:
+        weights = dropout(weights, dropout_p, True)
+    return (weights @ value).to(dtype)
+
+
+@composite(method=False, autocast="lower", lowering=_by_definition)
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
@@ -213,12 +229,4 @@ def scaled_dot_product_attention(
         first = (None,) * (4 - query.dim())
         out = _fused(query[first], key[first], value[first], attn_mask, dropout_p, is_causal, scale)
         return out.view(*shape, *out.shape[-2:])
-    if enable_gqa:
-        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-    dtype = query.dtype
-    if dtype.itemsize == 2:
-        query, key, value = (x.to(_core.float32) for x in (query, key, value))
-    weights = _weights(query, key, attn_mask, is_causal, scale)
-    if dropout_p > 0.0:
-        weights = dropout(weights, dropout_p, True)
-    return (weights @ value).to(dtype)
+    return _by_definition(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

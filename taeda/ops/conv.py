@@ -12,6 +12,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import conv as core
 from . import flops
+from .creation import arange
 from .matmul import _conj
 from .table import OPS, composite, primitive
 from .views import reshape, squeeze, unsqueeze
@@ -331,6 +332,18 @@ def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, outpu
     return size, stride, padding, dilation
 
 
+def _as_transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
+    """The same by the canonical op."""
+    n = weight.dim() - 2
+    stride, padding, output_padding, dilation = (
+        _tuple(x, n, "conv_transpose", "size") for x in (stride, padding, output_padding, dilation)
+    )
+    if input.dim() == n + 1:
+        input = unsqueeze(input, 0)
+        return squeeze(_as_transposed(input, weight, bias, stride, padding, output_padding, groups, dilation), 0)
+    return OPS["convolution"](input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
 def _transposed(name, n, input, weight, bias, stride, padding, output_padding, groups, dilation):
     _check(name, n, input, weight, bias)
     single = input.dim() == n + 1
@@ -383,6 +396,7 @@ def _transposed_grad_weight(name, n):
 
 
 for _n, _op in ((1, conv_transpose1d), (2, conv_transpose2d), (3, conv_transpose3d)):
+    _op.traits["lowering"] = _as_transposed
     _document(
         _op,
         _n,
@@ -473,6 +487,20 @@ def _col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return out
 
 
+def _columns_by_index(input, kernel_size, dilation, padding, stride):
+    kernel, dilation, padding, stride, count = _blocks(
+        "unfold", kernel_size, dilation, padding, stride, input.shape[2:]
+    )
+    x = OPS["constant_pad_nd"](input, (padding[1], padding[1], padding[0], padding[0]))
+    rows, columns = (
+        (arange(kernel[d]) * dilation[d]).unsqueeze(-1) + arange(count[d]) * stride[d] for d in (0, 1)
+    )  # [of the window, of windows]
+    made = OPS["index"](x, (None, None, rows.unsqueeze(-1).unsqueeze(-1), columns))
+    n, c = input.shape[:2]
+    return made.permute(0, 1, 2, 4, 3, 5).reshape(n, c * kernel[0] * kernel[1], count[0] * count[1])
+
+
+_im2col.traits["lowering"] = _columns_by_index
 _im2col.vjp(
     input=lambda g, input_shape, kernel_size, dilation, padding, stride: _col2im(
         g, tuple(input_shape[2:]), kernel_size, dilation, padding, stride

@@ -12,7 +12,7 @@ from .._core import tensor as core
 from ._lazy import np
 from .copies import clone, convert, empty_in_format, to_dtype
 from .creation import blank
-from .table import composite, spread
+from .table import OPS, composite, spread
 
 
 def _check_device(where: Any) -> None:
@@ -199,7 +199,19 @@ def is_shared(input):
     return is_shared(input.untyped_storage())
 
 
-@composite()
+def _made(make: str) -> Any:
+    """The lowering of an op that makes a tensor of sizes of its own, with the dtype and device of another one."""
+
+    def lowered(input: Any, args: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Any:
+        device = input.device if device is None else device
+        value = {"new_empty": (), "new_zeros": (0,), "new_ones": (1,)}[make]
+        function = OPS["full"] if value else OPS["empty"]
+        return function(spread(args, size), *value, dtype=dtype or input.dtype, device=device)
+
+    return lowered
+
+
+@composite(lowering=_made("new_empty"))
 def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """An uninitialised tensor with the dtype of ``input``."""
     _check_device(device)
@@ -209,7 +221,7 @@ def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     return result.requires_grad_(requires_grad)
 
 
-@composite()
+@composite(lowering=_made("new_zeros"))
 def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Zeros with the dtype of ``input``."""
     result = new_empty(input, *args, size=size, dtype=dtype, device=device)
@@ -217,13 +229,17 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     return result.requires_grad_(requires_grad)
 
 
-@composite()
+@composite(lowering=_made("new_ones"))
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Ones with the dtype of ``input``."""
     return new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1).requires_grad_(requires_grad)
 
 
-@composite()
+@composite(
+    lowering=lambda input, size, fill_value, dtype, device: OPS["full"](
+        size, fill_value, dtype=dtype or input.dtype, device=input.device if device is None else device
+    )
+)
 def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """``fill_value`` everywhere, with the dtype of ``input``."""
     return new_empty(input, size, dtype=dtype, device=device).fill_(fill_value).requires_grad_(requires_grad)

@@ -82,6 +82,7 @@ def to_dtype(input, dtype):
     return result
 
 
+to_dtype.traits["lowering"] = lambda input, dtype: input.to(dtype)
 to_dtype.vjp(input=lambda g, input_dtype: convert(g, input_dtype))
 
 

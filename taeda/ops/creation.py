@@ -12,7 +12,7 @@ from .._core import Tensor, settings
 from .._core import tensor as core
 from .._warn import warn_once
 from ..kernels import copy as kernels
-from .table import check_out, composite, is_index, pointwise, primitive, spread
+from .table import OPS, check_out, composite, is_index, pointwise, primitive, spread
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
 
@@ -227,7 +227,14 @@ def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
     return empty_in_format(input.shape, dtype or input.dtype, memory_format)
 
 
-@composite(method=False, pointwise="form")
+def _made_like(make: Any) -> Any:
+    """The lowering of an op that makes a tensor like another one: ``make`` of its sizes, dtype and device."""
+    return lambda input, dtype, device: make(
+        input.shape, dtype=dtype or input.dtype, device=input.device if device is None else device
+    )
+
+
+@composite(method=False, pointwise="form", lowering=_made_like(empty))
 def empty_like(
     input,
     *,
@@ -242,7 +249,7 @@ def empty_like(
     return _finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
 
 
-@composite(method=False, pointwise="form")
+@composite(method=False, pointwise="form", lowering=lambda input, dtype, device: _in_full(input, 0, dtype, device))
 def zeros_like(
     input,
     *,
@@ -259,7 +266,11 @@ def zeros_like(
     return _finish(result, None, requires_grad, device)
 
 
-@composite(method=False, pointwise="form")
+def _in_full(input: Any, value: Any, dtype: Any, device: Any) -> Any:
+    return full_like(input, value, dtype=dtype or input.dtype, device=device)
+
+
+@composite(method=False, pointwise="form", lowering=lambda input, dtype, device: _in_full(input, 1, dtype, device))
 def ones_like(
     input,
     *,
@@ -445,6 +456,21 @@ def _spaced(start, end, steps, dtype):
     return result
 
 
+def _spaced_in_parts(start, end, steps, dtype):
+    """By distances from the nearer end, so that both ends are exact."""
+    if isinstance(start, Tensor) or isinstance(end, Tensor) or dtype.is_complex:
+        return NotImplemented
+    if not dtype.is_floating_point:
+        start, end = int(start), int(end)
+    at = arange(steps, dtype=_core.float64)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    made = OPS["where"](at < steps / 2, at * step + start, end - (steps - 1 - at) * step if steps > 1 else at + start)
+    return made.to(dtype)
+
+
+_spaced.traits["lowering"] = _spaced_in_parts
+
+
 @composite(method=False, meta="numbers")
 def logspace(
     start,
@@ -473,7 +499,13 @@ def logspace(
 # ---- matrices --------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, meta="numbers")
+def _eye_by_comparison(n, m, dtype, device):
+    dtype = _core.get_default_dtype() if dtype is None else dtype
+    rows, columns = arange(n, device=device), arange(n if m is None else m, device=device)
+    return (rows.unsqueeze(-1) == columns).to(dtype)
+
+
+@composite(method=False, meta="numbers", lowering=_eye_by_comparison)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
     m = n if m is None else m

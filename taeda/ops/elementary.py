@@ -23,7 +23,7 @@ from .pointwise import (
     where_nonzero,
 )
 from .powers import pow
-from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise, result_type
+from .table import OPS, Number, alias, composite, expect_tensors, no_derivative, pointwise, result_type
 from .views import broadcast_tensors, view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
@@ -502,6 +502,13 @@ def _splat(x, number):
     return x.fn.splat(s.real(number), x.lanes)
 
 
+def _replaced(input, nan, posinf, neginf):
+    input = OPS["where"](input == float("inf"), posinf, input)
+    input = OPS["where"](input == float("-inf"), neginf, input)
+    return OPS["where"](input.isnan(), nan, input)
+
+
+replace_nonfinite.traits["lowering"] = _replaced
 replace_nonfinite.vjp(input=lambda g, input: where_finite(input, g))
 
 

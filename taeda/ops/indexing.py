@@ -13,13 +13,13 @@ from .._core.exchange import tensor as make_tensor
 from .._warn import warn_once
 from ..kernels import scalar as s
 from .joining import cat
-from .table import composite, pointwise, primitive
+from .table import OPS, composite, pointwise, primitive
 from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 
 # ---- reading and writing ---------------------------------------------------------------------------------------------
 
 
-@primitive(selection.index, method=False, out=False, meta="mixed")
+@primitive(selection.index, method=False, out=False, meta="mixed", canonical=True)
 def index(input, indices):
     """The elements at ``indices``: one tensor of integers, mask or None per dimension; what advanced indexing comes to.
 
@@ -119,6 +119,7 @@ def take(input, index):
     """
 
 
+take.traits["lowering"] = lambda input, index: OPS["index"](reshape(input, (-1,)), (index,))
 take.vjp(input=lambda g, input_shape, index: blank(g, input_shape).put(index, g, True))
 
 
@@ -152,6 +153,9 @@ def put(input, index, source, accumulate=False):
         _core.copy_tensor(input, core.view_reshape(flat, input.shape))
 
 
+put.traits["lowering"] = lambda input, index, source, accumulate: reshape(
+    reshape(input, (-1,)).index_put((reshape(index, (-1,)),), reshape(source, (-1,)), accumulate), input.shape
+)
 put.vjp(
     input=lambda g, index, accumulate: g if accumulate else g.put(index, g.new_zeros(index.shape)),
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
@@ -227,6 +231,7 @@ def where_select(condition, input, other):
     return _choose(_true(condition), input, other)
 
 
+where_select.traits["lowering"] = lambda condition, input, other: where(condition, input, other)
 where_select.vjp(
     input=lambda g, condition: where_select(condition, g, 0),
     other=lambda g, condition: where_select(condition, 0, g),
@@ -295,7 +300,7 @@ def nonzero(input, *, as_tuple=False, out=None):
     return argwhere(unsqueeze(input, 0) if input.dim() == 0 else input).unbind(1)
 
 
-@composite(out="same")
+@composite(out="same", lowering=lambda input: NotImplemented)  # its sizes are known, its body's are not
 def nonzero_static(input, *, size, fill_value=-1):
     """The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer.
 

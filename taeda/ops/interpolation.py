@@ -368,7 +368,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> No
         )
 
 
-@composite(method=False, autocast="float32")
+@composite(method=False, autocast="float32", canonical=True)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """Sample ``input`` at the points of ``grid``.
 

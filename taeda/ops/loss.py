@@ -145,6 +145,31 @@ _fused_cross_entropy.vjp(
 )
 
 
+def _cross_entropy_in_parts(input, target, weight, ignore_index, reduction):
+    dim = _class_dim(input)
+    loss, weights, count = _nll_loss_in_parts(log_softmax(input, dim), target, weight, ignore_index, reduction)
+    top = input.amax(dim)
+    return loss, weights, top, input.logsumexp(dim) - top, count
+
+
+def _nll_loss_in_parts(input, target, weight, ignore_index, reduction):
+    dim, ignored = _class_dim(input), target == ignore_index
+    place = target.masked_fill(ignored, 0)
+    loss = -input.gather(dim, place.unsqueeze(dim)).squeeze(dim)
+    if weight is not None:
+        weights = weight.index_select(0, place.reshape(-1)).reshape(place.shape).masked_fill(ignored, 0)
+        loss = loss * weights
+    else:
+        weights = ignored.logical_not().to(input.dtype)
+    loss, count = loss.masked_fill(ignored, 0), weights.sum()
+    if reduction != "none":
+        loss = loss.sum() / count if reduction == "mean" else loss.sum()
+    return loss, weights, count
+
+
+_fused_cross_entropy.traits["lowering"] = _cross_entropy_in_parts
+
+
 @primitive(
     _class_loss("nll_loss", "rara"),
     method=False,
@@ -174,6 +199,9 @@ _fused_nll_loss.vjp(
         g, input, target, weights, _divisor(count, reduction), ignore_index, reduction != "none"
     )
 )
+
+
+_fused_nll_loss.traits["lowering"] = _nll_loss_in_parts
 
 
 def _class_numbers(target):
@@ -421,6 +449,9 @@ def _binary_entropy(input, target):
     return (target - 1.0) * no - target * yes
 
 
+_binary_entropy.traits["lowering"] = lambda input, target: (
+    (target - 1.0) * (1 - input).log().clamp(min=-100) - target * input.log().clamp(min=-100)
+)
 _binary_entropy.vjp(
     input=lambda g, input, target: g * (input - target) / (input * (1 - input)).clamp(min=1e-12),
     target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),

@@ -69,8 +69,11 @@ def _matmul_by_bmm(input, other):
         return _matmul_by_bmm(input, other.unsqueeze(1)).squeeze(-1)
     if input.dim() == other.dim() == 2:
         return input.mm(other)
-    batch = broadcast_shapes(input.shape[:-2], other.shape[:-2])
-    left, right = (x.expand((*batch, *x.shape[-2:])).reshape((-1, *x.shape[-2:])) for x in (input, other))
+    batch = input.shape[:-2]
+    if batch != other.shape[:-2]:
+        batch = broadcast_shapes(batch, other.shape[:-2])
+        input, other = (x.expand((*batch, *x.shape[-2:])) for x in (input, other))
+    left, right = (x.reshape((-1, *x.shape[-2:])) for x in (input, other))
     return left.bmm(right).reshape((*batch, input.shape[-2], other.shape[-1]))
 
 

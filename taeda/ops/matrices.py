@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _core
 from .._core import moves
 from .._warn import warn_once
 from .creation import arange
 from .joining import cat, stack
-from .table import composite, primitive
+from .table import OPS, composite, primitive
 from .views import _wrap, diagonal, diagonal_backward, expand, reshape
 
 # ---- triangles and diagonals -----------------------------------------------------------------------------------------
@@ -18,6 +20,17 @@ def tril(input, diagonal=0):
     """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
 
 
+def _triangle(keep: Any) -> Any:
+    """The lowering of a triangle: ``keep`` says which columns, of those and rows moved by ``diagonal``, are not 0."""
+
+    def lowered(input, diagonal):
+        rows, columns = arange(input.shape[-2]).unsqueeze(-1), arange(input.shape[-1])
+        return OPS["where"](keep(columns, rows + diagonal), input, input.new_zeros(()))
+
+    return lowered
+
+
+tril.traits["lowering"] = _triangle(lambda columns, rows: columns <= rows)
 tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
 
 
@@ -26,6 +39,7 @@ def triu(input, diagonal=0):
     """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
 
 
+triu.traits["lowering"] = _triangle(lambda columns, rows: columns >= rows)
 triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
 
 
@@ -45,13 +59,27 @@ def _triangle_indices(row, col, offset, dtype, lower, name):
     return found
 
 
-@composite(method=False, meta="numbers")
+def _known(lower: bool, name: str) -> Any:
+    """The lowering of coordinates that follow from numbers alone: a constant."""
+
+    def lowered(row, col, offset, dtype):
+        stack = _core.mode_stack()
+        _core.set_mode_stack([])
+        try:
+            return _triangle_indices(row, col, offset, dtype, lower, name)
+        finally:
+            _core.set_mode_stack(stack)
+
+    return lowered
+
+
+@composite(method=False, meta="numbers", lowering=_known(True, "tril_indices"))
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Coordinates of the lower triangle, as two rows."""
     return _triangle_indices(row, col, offset, dtype, True, "tril_indices")
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", lowering=_known(False, "triu_indices"))
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Coordinates of the upper triangle, as two rows."""
     return _triangle_indices(row, col, offset, dtype, False, "triu_indices")

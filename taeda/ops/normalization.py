@@ -188,6 +188,15 @@ def _fused_rms_norm(input, dims, weight, eps):
     return _rms_norm(input, dims, (weight,), None, eps)
 
 
+def _rms_norm_in_parts(input, dims, weight, eps):
+    x = input.to(_working(input.dtype))
+    made = x * (x.square().mean(tuple(range(-dims, 0)), True) + eps).rsqrt()
+    return (made if weight is None else made * weight.to(made.dtype)).to(input.dtype)
+
+
+_fused_rms_norm.traits["lowering"] = _rms_norm_in_parts
+
+
 @_fused_rms_norm.vjp_all("input", "weight")
 def _(g, input, dims, weight, eps, needs):
     return _norm_backward(g, input, dims, weight, None, eps, (*needs, False), False)[:2]
@@ -351,6 +360,11 @@ def _group_norm_backward(grad, input, groups, weight, bias, eps, needs):
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
         db = _in_dtype(db, bias) if bias is not None and needs[2] else None
     return keep_format(dx, input), dw, db
+
+
+_fused_group_norm.traits["lowering"] = lambda input, num_groups, weight, bias, eps: group_norm(
+    input, num_groups, weight, bias, eps
+)
 
 
 @_fused_group_norm.vjp_all("input", "weight", "bias")

@@ -162,6 +162,7 @@ def rdiv(input, other):
     return other / input
 
 
+rdiv.traits["lowering"] = lambda input, other: true_divide(other, input)
 rdiv.vjp(input=lambda g, input, out: _divisor_slope(g, input, out), other=lambda g, input: div_conj(g, input))
 
 
@@ -203,6 +204,8 @@ def trunc_divide(input, other):
     return s.trunc_divide(input, other)
 
 
+floor_divide.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="floor")
+trunc_divide.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="trunc")
 floor_divide.vjp(input=no_slope, other=no_slope)
 trunc_divide.vjp(input=no_slope, other=no_slope)
 
@@ -358,6 +361,7 @@ def _sgn_slope(g, input, out):
     return mul(sub(g, along), where_nonzero(size, true_divide(1.0, size)))
 
 
+sgn.traits["lowering"] = lambda input: over_nonzero(input, abs(input)) if input.is_complex() else sign(input)
 sgn.vjp(input=_sgn_slope)
 
 

@@ -283,15 +283,20 @@ _AVG_DOC = """Average of each window.
     """
 
 
+@traits(canonical=True)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     return _maximum("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@traits(canonical=True)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     return _maximum("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@traits(autocast=lambda *args, return_indices=False, **_: None if return_indices or True in args[6:] else "float32")
+@traits(
+    autocast=lambda *args, return_indices=False, **_: None if return_indices or True in args[6:] else "float32",
+    canonical=True,
+)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     return _maximum("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 

@@ -436,7 +436,10 @@ def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
     return _core.empty_like(input.contiguous(memory_format=memory_format), dtype)
 
 
-@composite(method=False, pointwise="form")
+@composite(
+    method=False, pointwise="form",
+    lowering=lambda input, dtype, device, generator: _drawn_like(rand, input, dtype, device, generator),
+)  # fmt: skip
 def rand_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
@@ -445,7 +448,15 @@ def rand_like(
     return _done(_fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
 
 
-@composite(method=False, pointwise="form")
+def _drawn_like(draw, input, dtype, device, generator):
+    device = input.device if device is None else device
+    return draw(input.shape, dtype=dtype or input.dtype, device=device, generator=generator)
+
+
+@composite(
+    method=False, pointwise="form",
+    lowering=lambda input, dtype, device, generator: _drawn_like(randn, input, dtype, device, generator),
+)  # fmt: skip
 def randn_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
@@ -590,6 +601,12 @@ def bernoulli(input, p=None, *, generator=None):
     return result
 
 
+def _bernoulli_by_rand(input, p, generator):
+    drawn = rand(input.shape, device=input.device, generator=generator)
+    return (drawn < (input if p is None else p)).to(input.dtype)
+
+
+bernoulli.traits["lowering"] = _bernoulli_by_rand
 bernoulli.vjp(input=lambda g: g.new_zeros(g.shape))
 
 

@@ -19,7 +19,7 @@ from .activation import relu
 from .elementary import sigmoid, tanh
 from .joining import cat, chunk
 from .matmul import addmm, linear, matmul
-from .table import primitive
+from .table import composite, primitive
 
 _SAVED = {"LSTM": 4, "GRU": 4, "RNN_TANH": 0, "RNN_RELU": 0}  # gates kept for backward
 _PIECE = 8192  # elements of one thread's piece
@@ -176,6 +176,12 @@ class _Steps:
             args = self.hidden, 1, 0, bias
             steps = table[at * kernels.STEP_ITEMS : (at + 1) * kernels.STEP_ITEMS].tobytes()
             launch(address, (*tensors, tiles, steps), args, self.panels, 1)
+
+
+@composite(method=False)
+def _recurrent_steps(mode, gates, h0, c0, w_hh, b_hh, steps, reverse, save):
+    """:func:`recurrent_layer` of ``steps`` steps of the whole batch: one step of a program, whatever their number."""
+    return recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, (h0.shape[0],) * steps, reverse, save)
 
 
 def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:

@@ -106,6 +106,9 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` with NaN counted as 0."""
 
 
+nansum.traits["lowering"] = lambda input, dim, keepdim, dtype: sum(
+    OPS["where"](input.isnan(), 0, input) if input.is_floating_point() else input, dim, keepdim, dtype=dtype
+)
 nansum.vjp(
     input=lambda g, input, dim, keepdim: (
         restore(g, input.shape, dim, keepdim).to(input.dtype) * input.isnan().logical_not()
@@ -215,10 +218,21 @@ def all(input, dim=None, keepdim=False):
     return _all(_truth(input), dim, keepdim)
 
 
+def _all_by_any(input, dim, keepdim):
+    made = any(input == 0, dim, keepdim).logical_not()
+    return made if input.dtype is not uint8 else made.to(uint8)
+
+
+all.traits["lowering"] = _all_by_any
+
+
 @primitive(out=False, batch="reduction", spreads="dim")
 def count_nonzero(input, dim=None):
     """The number of elements along ``dim`` that are not 0, as int64."""
     return _count_nonzero(input, dim, False)
+
+
+count_nonzero.traits["lowering"] = lambda input, dim: sum(input != 0, dim)
 
 
 # ---- extremes -------------------------------------------------------------------------------------------------------
@@ -270,6 +284,7 @@ def aminmax(input, *, dim=None, keepdim=False):
     """The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
 
 
+aminmax.traits["lowering"] = lambda input, dim, keepdim: (amin(input, dim, keepdim), amax(input, dim, keepdim))
 aminmax.vjp(
     input=lambda g, min, max, input, dim, keepdim: (
         _share(g[0], min, input, dim, keepdim) + _share(g[1], max, input, dim, keepdim)
@@ -456,6 +471,9 @@ def _deviation(input, dim, correction, keepdim):
     """:func:`std` with every argument."""
 
 
+_deviation.traits["lowering"] = lambda input, dim, correction, keepdim: var(
+    input, dim, correction=correction, keepdim=keepdim
+).sqrt()
 _deviation.vjp(
     input=lambda g, out, input, dim, correction, keepdim: _std_gradient(g, out, input, dim, correction, keepdim)
 )
@@ -472,6 +490,10 @@ def _variance_mean(input, dim, correction, keepdim):
     """:func:`var_mean` with every argument."""
 
 
+_variance_mean.traits["lowering"] = lambda input, dim, correction, keepdim: (
+    var(input, dim, correction=correction, keepdim=keepdim),
+    mean(input, dim, keepdim),
+)
 _variance_mean.vjp(
     input=lambda g, input, dim, correction, keepdim: _with_mean(
         _var_gradient(g[0], input, dim, correction, keepdim), g[1], input, dim, keepdim
@@ -490,6 +512,10 @@ def _deviation_mean(input, dim, correction, keepdim):
     """:func:`std_mean` with every argument."""
 
 
+_deviation_mean.traits["lowering"] = lambda input, dim, correction, keepdim: (
+    var(input, dim, correction=correction, keepdim=keepdim).sqrt(),
+    mean(input, dim, keepdim),
+)
 _deviation_mean.vjp(
     input=lambda g, std, input, dim, correction, keepdim: _with_mean(
         _std_gradient(g[0], std, input, dim, correction, keepdim), g[1], input, dim, keepdim
@@ -540,6 +566,18 @@ _logsumexp = Reducer("logsumexp", "logsumexp", (_rule(_REAL),), states=2).run
 @primitive(_logsumexp, method=False, name="_logsumexp", batch="reduction")
 def _log_sum_exp(input, dim, keepdim):
     """The logarithm of the sum of exponentials, of floats."""
+
+
+def _log_sum_exp_in_parts(input, dim, keepdim):
+    if not input.dim():
+        return input.clone()
+    top = input.detach().amax(dim, True)
+    top = top.masked_fill(top.abs() == math.inf, 0)
+    made = sum((input - top).exp(), dim, keepdim).log()
+    return made + (top if keepdim else top.reshape(made.shape))
+
+
+_log_sum_exp.traits["lowering"] = _log_sum_exp_in_parts
 
 
 @_log_sum_exp.vjp_all("input")

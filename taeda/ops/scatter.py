@@ -427,6 +427,19 @@ def index_add(input, dim, index, source, *, alpha=1):
     """
 
 
+def _put_at(input, dim, index, source, accumulate):
+    """``input`` with ``source`` at ``index`` along ``dim``, or added there."""
+    if not input.dim():
+        return reshape(_put_at(reshape(input, (1,)), 0, index, reshape(source, (-1,)), accumulate), ())
+    at = _wrap(dim, input.dim(), "index_put")
+    return input.index_put((None,) * at + (reshape(index, (-1,)),), source, accumulate)
+
+
+index_add.traits["lowering"] = lambda input, dim, index, source, alpha: _put_at(
+    input, dim, index, source if alpha == 1 else source * alpha, True
+)
+
+
 def _index_add_source(g, dim, index, alpha, source_shape):
     picked = index_select(g, dim, reshape(index, (-1,)))
     picked = reshape(picked, source_shape)
@@ -499,6 +512,7 @@ def index_copy(input, dim, index, source):
     core_indexing.index_set(target, [index], at, source, PUT, False)
 
 
+index_copy.traits["lowering"] = lambda input, dim, index, source: _put_at(input, dim, index, source, False)
 index_copy.vjp(
     input=lambda g, dim, index: index_fill(g, dim, index, 0),
     source=lambda g, dim, index, source_shape: reshape(index_select(g, dim, reshape(index, (-1,))), source_shape),
@@ -543,6 +557,9 @@ def _index_fill_value(g, dim, index):
     return where_select(reshape(written, shape), g, 0).sum()
 
 
+index_fill.traits["lowering"] = lambda input, dim, index, value: _put_at(
+    input, dim, index, value if isinstance(value, Tensor) else input.new_full((), value), False
+)
 index_fill.vjp(input=lambda g, dim, index: index_fill(g, dim, index, 0), value=_index_fill_value)
 
 selection.EXPLAIN.update(along=_explain_along, range=_explain_range, slices=_explain_slices, source=_explain_source)

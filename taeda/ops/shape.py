@@ -12,7 +12,7 @@ from .._core import tensor as core
 from .._core.conv import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
-from .table import composite, is_index, primitive, spread, traits
+from .table import OPS, composite, is_index, primitive, spread, traits
 from .views import _wrap, narrow, reshape, transpose
 
 _LAUNCH = 1 << 15
@@ -76,6 +76,22 @@ def roll(input, shifts, dims=None):
 
     Without ``dims`` the elements are taken as one dimension.
     """
+
+
+def _rolled_in_parts(input, shifts, dims):
+    if dims is None or dims == ():
+        flat = reshape(input, (-1,))
+        return reshape(_rolled_in_parts(flat, shifts, 0), input.shape)
+    shifts = (shifts,) if is_index(shifts) else shifts
+    for shift, d in zip(shifts, (dims,) if is_index(dims) else dims, strict=True):
+        size = input.shape[d]
+        if size:
+            at = (size - shift) % size
+            input = OPS["cat"]([narrow(input, d, at, size - at), narrow(input, d, 0, at)], d)
+    return input
+
+
+roll.traits["lowering"] = _rolled_in_parts
 
 
 def _roll_backward(g, shifts, dims):
@@ -159,6 +175,13 @@ def repeat_each(input, repeats, dim):
     """Each slice along ``dim`` repeated in place a number of times: :func:`repeat_interleave` of a number."""
 
 
+def _repeated_by_expand(input, repeats, dim):
+    shape = input.shape
+    made = input.unsqueeze(dim + 1).expand((*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return reshape(made, (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+
+
+repeat_each.traits["lowering"] = _repeated_by_expand
 repeat_each.vjp(
     input=lambda g, input_shape, repeats, dim: reshape(
         g, (*input_shape[: dim + 1], repeats, *input_shape[dim + 1 :])
@@ -236,7 +259,7 @@ constant_pad_nd.vjp(input=lambda g, pad: constant_pad_nd(g, tuple(-n for n in pa
 _EDGE_SAMPLES = lambda m: [((m(5, 6), (1, 2, 2, 0), mode), {}) for mode in ("reflect", "replicate", "circular")]  # noqa: E731
 
 
-@primitive(moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES)
+@primitive(moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, canonical=True)
 def edge_pad(input, pad, mode):
     """``input`` with what is at its edges around it; amounts as :func:`constant_pad_nd` has them, none negative."""
 

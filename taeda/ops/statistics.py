@@ -36,6 +36,15 @@ def _euclidean(x1, x2):
     return matmul(left, right.transpose(-2, -1)).clamp_(min=0).sqrt_()
 
 
+def _euclidean_by_matmul(x1, x2):
+    one, two = (x.square().sum(-1, True) for x in (x1, x2))
+    squares = one + two.transpose(-2, -1) - 2 * matmul(x1, x2.transpose(-2, -1))
+    return squares.clamp(min=0).sqrt()
+
+
+_euclidean.traits["lowering"] = _euclidean_by_matmul
+
+
 @_euclidean.vjp_all("x1", "x2")
 def _euclidean_backward(g, x1, x2, out):
     slope = (g / out).masked_fill(out == 0, 0)
@@ -50,7 +59,7 @@ def _euclidean_backward(g, x1, x2, out):
 _BY_PRODUCT = 25
 
 
-@composite(method=False, autocast="float32")
+@composite(method=False, autocast="float32", canonical=True)
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``.
 
@@ -79,7 +88,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def pdist(input, p=2.0):
     """Distances between every pair of rows, as a vector."""
     if input.dim() != 2:

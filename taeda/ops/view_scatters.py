@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .table import composite, primitive
-from .views import as_strided, diagonal, select, slice_view
+from .views import as_strided, diagonal, on_diagonal, select, slice_view
 
 
 @primitive(method=False, out=False)
@@ -27,7 +27,7 @@ def _scattered(name, input, src, view, *where):
     return result
 
 
-@composite(out="same")
+@composite(out="same", lowering=lambda input, src, offset, dim1, dim2: on_diagonal(src, input, offset, dim1, dim2))
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """A copy of ``input`` with ``src`` on a diagonal."""
     return _scattered("diagonal_scatter", input, src, diagonal, offset, dim1, dim2)

@@ -9,7 +9,7 @@ from .._core import Tensor
 from .._core import tensor as core
 from .._warn import warn_once
 from .creation import arange
-from .table import Ints, alias, checked, composite, is_index, primitive, spread, view
+from .table import OPS, Ints, alias, checked, composite, is_index, primitive, spread, view
 
 # ---- dimensions ------------------------------------------------------------------------------------------------------
 
@@ -268,6 +268,7 @@ def view_alias(input):
     """A differentiable view with the same sizes and strides."""
 
 
+view_alias.traits["lowering"] = lambda input: input[...]
 view_alias.vjp(input=lambda g: g)
 alias_view = view_alias
 
@@ -305,6 +306,13 @@ def index_backward(grad, shape, index):
     return result
 
 
+def _placed(grad, shape, index):
+    result = grad.new_zeros(shape)
+    result[index] = grad
+    return result
+
+
+index_backward.traits["lowering"] = _placed
 index_backward.vjp(grad=lambda g, index: basic_index(g, index))
 
 
@@ -337,6 +345,9 @@ def slice_view(input, dim=0, start=None, end=None, step=1):
     """A view of every ``step``-th element from ``start`` to before ``end`` along ``dim``."""
 
 
+slice_view.traits["lowering"] = lambda input, dim, start, end, step: input[
+    _at(dim, slice(start, end, step), input.dim())
+]
 slice_view.vjp(
     input=lambda g, input_shape, dim, start, end, step: index_backward(
         g, input_shape, _at(dim, slice(start, end, step), len(input_shape))
@@ -386,6 +397,24 @@ def diagonal_backward(grad, shape, offset, dim1, dim2):
     return result
 
 
+def on_diagonal(src, input, offset, dim1, dim2):
+    """``input`` with ``src`` on a diagonal, by a comparison of coordinates."""
+    n = input.dim()
+    first, second = dim1 % n, dim2 % n
+    order = [*(d for d in range(n) if d not in (first, second)), first, second]
+    base = permute(input, order)
+    rows, columns = base.shape[-2:]
+    side = rows if offset >= 0 else columns
+    if src.shape[-1] != side:
+        src = OPS["constant_pad_nd"](src, (0, side - src.shape[-1]))
+    src = unsqueeze(src, -1 if offset >= 0 else -2)
+    here = unsqueeze(arange(rows), -1) + offset == arange(columns)
+    return permute(OPS["where"](here, src, base), _inverse(order))
+
+
+diagonal_backward.traits["lowering"] = lambda grad, shape, offset, dim1, dim2: on_diagonal(
+    grad, grad.new_zeros(shape), offset, dim1, dim2
+)
 diagonal_backward.vjp(grad=lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2))
 diagonal.vjp(input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(g, input_shape, offset, dim1, dim2))
 
@@ -478,12 +507,15 @@ view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous()))
 view_as_complex.vjp(input=lambda g: view_as_real(g.resolve_conj()))
 
 
-@view(core.view_real, method=False, additive=True)
+@view(
+    core.view_real, method=False, additive=True,
+    lowering=lambda input: view_as_real(input)[..., 0] if input.is_complex() else input,
+)  # fmt: skip
 def real(input):
     """The real part, as a view; a real tensor is given back."""
 
 
-@view(core.view_imag, method=False)
+@view(core.view_imag, method=False, lowering=lambda input: view_as_real(input)[..., 1])
 def imag_view(input):
     """The imaginary part, as a view."""
 
@@ -611,7 +643,11 @@ for _function, _name in (
     _in_place_view(_function, _name)
 
 
-@composite()
+@composite(
+    lowering=lambda input, size, stride, dtype, device: OPS["empty_strided"](
+        size, stride, dtype=dtype or input.dtype, device=input.device if device is None else device
+    )
+)
 def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
     return _core.empty_strided(size, stride, dtype or input.dtype).requires_grad_(requires_grad)

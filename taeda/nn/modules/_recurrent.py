@@ -6,10 +6,12 @@ is ``taeda/ops/recurrent.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import taeda
 from taeda import Tensor
 
-from ...ops.recurrent import cell, recurrent_layer
+from ...ops.recurrent import _recurrent_steps, cell, recurrent_layer
 from .. import functional as F
 
 
@@ -31,10 +33,14 @@ def _projected(
 
 
 def _direction(
-    mode: str, x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: list[int], reverse: bool
+    mode: str, x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: Any, reverse: bool
 ) -> tuple[Tensor, ...]:
-    """One layer in one direction over rows ``(total, width)``: the output of every row, and the final state."""
+    """One layer in one direction over rows ``(total, width)``: the output of every row, and the final state.
+
+    ``sizes`` are the rows of each step, or the number of steps of the whole batch.
+    """
     if mode == "LSTM" and len(weights) == (5 if bias else 3):
+        sizes = sizes if isinstance(sizes, list) else [state[0].shape[0]] * sizes
         gates = F.linear(x, weights[0], weights[2] if bias else None)
         return _projected(gates, state, weights, bias, sizes, reverse)
     b_hh = weights[3] if bias else None
@@ -44,7 +50,10 @@ def _direction(
     gates = F.linear(x, weights[0], b_ih)
     c = state[1] if mode == "LSTM" else None
     save = taeda.is_grad_enabled() and (gates.requires_grad or state[0].requires_grad or weights[1].requires_grad)
-    results = recurrent_layer(mode, gates, state[0], c, weights[1], b_hh, tuple(sizes), reverse, save)
+    if isinstance(sizes, list):
+        results = recurrent_layer(mode, gates, state[0], c, weights[1], b_hh, tuple(sizes), reverse, save)
+    else:
+        results = _recurrent_steps(mode, gates, state[0], c, weights[1], b_hh, sizes, reverse, save)
     return results[: 3 if mode == "LSTM" else 2]
 
 
@@ -75,7 +84,9 @@ def recurrent(
     if batch_first:
         x = x.transpose(0, 1)
     shape = x.shape[:-1]
-    rows = [shape[1]] * shape[0] if sizes is None else sizes
+    rows: Any = sizes
+    if sizes is None:  # a program that is recorded keeps a number of steps that may change
+        rows = [shape[1]] * shape[0] if type(shape[0]) is int else shape[0]
     if not rows:
         raise RuntimeError(
             f"{mode}: Expected sequence length to be larger than 0 in RNN, got input of shape {tuple(x.shape)}"

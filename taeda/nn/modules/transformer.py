@@ -9,6 +9,8 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
+from ... import _core
+
 from .. import functional as F
 from .. import init
 from .attention import MultiheadAttention
@@ -41,8 +43,8 @@ def _sequence_length(x: Tensor, batch_first: bool) -> int:
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
-    """Whether the mask is the causal one; looked up in its values where the caller does not say."""
-    if is_causal is not None or mask is None:
+    """Whether the mask is the causal one; looked up in its values, if it has any, where the caller does not say."""
+    if is_causal is not None or mask is None or hasattr(_core.current_mode(), "control_flow"):
         return is_causal is True
     causal = _causal_mask(size, device=mask.device, dtype=mask.dtype)
     return mask.size() == causal.size() and bool((mask == causal).all())

@@ -62,8 +62,44 @@ def attempt(function, args, kwargs):
             assert taeda.allclose(
                 a.double() if not a.is_complex() else a, b.double() if not b.is_complex() else b, 1e-4, 1e-5, True
             ), "values"
+    if not random and not unspecified:
+        compare_gradients(lambda *xs: function(*xs, **kwargs), fewer.module(), args)
     calls = [n.target for n in fewer.graph.nodes if n.op == "call_function"]
     return {f.__name__ for f in calls if f.__module__ not in _PLAIN and not is_canonical(f)}
+
+
+def compare_gradients(function, module, args):
+    """Raise an AssertionError where the gradients of ``module`` are others than those of ``function``."""
+    want = gradients(function, args)
+    if want is None:
+        return
+    for a, b in zip(gradients(module, args) or [None] * len(want), want, strict=True):
+        if b is None:
+            assert a is None or not a.any(), "gradient of what has none"
+            continue
+        known = b.isfinite()
+        a = taeda.zeros_like(b) if a is None else a
+        assert taeda.allclose(a[known], b[known], 1e-3, 1e-4), "gradients"
+
+
+def gradients(function, args):
+    """Of a weighted sum of the results, by the arguments; None where they have none."""
+    args = taeda.utils._pytree.tree_map(_leaf, tuple(args))
+    leaves = [x for x in taeda.utils._pytree.tree_leaves(args) if isinstance(x, taeda.Tensor) and x.requires_grad]
+    taeda.manual_seed(42)  # as the database's functions do
+    try:
+        made = [x for x in tensors(function(*args)) if x.requires_grad]
+        parts = [part.double() for x in made for part in ((x.real, x.imag) if x.is_complex() else (x,))]
+        weighted = [(x * taeda.arange(1, x.numel() + 1).reshape(x.shape).cos()).sum() for x in parts]
+        return taeda.autograd.grad(sum(weighted), leaves, allow_unused=True) if made and leaves else None
+    except (RuntimeError, NotImplementedError):  # there is no derivative
+        return None
+
+
+def _leaf(x):
+    if not isinstance(x, taeda.Tensor):
+        return x
+    return x.clone().requires_grad_(x.is_floating_point() or x.is_complex())
 
 
 def translate_copy(args):
@@ -71,18 +107,45 @@ def translate_copy(args):
     return taeda.utils._pytree.tree_map(lambda x: x.clone() if isinstance(x, taeda.Tensor) else x, tuple(args))
 
 
-def check(op, limit=1):
-    """For each sample what :func:`attempt` says."""
+def samples_of(op, limit):
+    """Samples in float32 where there are some."""
     supported = op.supported_dtypes("cpu")
     if not supported:
-        return
+        return []
     dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
     torch.manual_seed(0)
+    return pick([s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)], limit)
+
+
+def left_by_pytorch(op):
+    """Names of ops outside of the core set that PyTorch leaves of the first sample; None where it can't export it."""
+    left = set()
+    for sample in samples_of(op, 1):
+        try:
+            program = torch.export.export(_TorchCall(op.op, sample.kwargs), (sample.input, *sample.args))
+            program = program.run_decompositions()
+        except Exception:  # any of many
+            return None
+        targets = [n.target for n in program.graph.nodes if isinstance(n.target, torch._ops.OpOverload)]
+        left |= {str(f) for f in targets if torch.Tag.core not in f.tags and "_assert_" not in str(f)}
+    return left
+
+
+class _TorchCall(torch.nn.Module):
+    def __init__(self, function, kwargs):
+        super().__init__()
+        self.function, self.kwargs = function, kwargs
+
+    def forward(self, *args):
+        return self.function(*args, **self.kwargs)
+
+
+def check(op, limit=1):
+    """For each sample what :func:`attempt` says."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
-        function = translate(op.op)
-        for sample in pick(samples, limit):
+        samples, function = samples_of(op, limit), translate(op.op)
+        for sample in samples:
             args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
             try:
                 function(*translate_copy(args), **kwargs)

@@ -1,0 +1,20 @@
+"""Steps have PyTorch's names of arguments, whichever names the program uses."""
+
+import taeda
+from taeda import nn
+from taeda.export import export
+
+
+class Numpys(nn.Module):
+    def forward(self, x):
+        y = taeda.cat([x, x], axis=1).sum(axis=1, keepdims=True)
+        return taeda.add(x1=y, x2=x), taeda.transpose(x, axis0=0, axis1=1), x.std(axis=0), taeda.concat([x, x], axis=0)
+
+
+def test_names_of_numpy_are_those_of_pytorch_in_steps():
+    x = taeda.randn(2, 3)
+    program = export(Numpys(), (x,))
+    names = {name for node in program.graph.nodes for name in node.kwargs}
+    assert names == {"dim", "keepdim", "input", "other", "dim0", "dim1"}
+    for got, want in zip(program.module()(x), Numpys()(x), strict=True):
+        assert taeda.equal(got, want)
