@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 import operator
 import sys
@@ -65,7 +66,7 @@ class Capture:
         self.guards: list[tuple[Expr, bool, str]] = []
         self.constants: dict[int, tuple[Tensor, Traced]] = {}
         self.alive: list[Any] = []
-        self.modules: list[tuple[str, str]] = []
+        self.modules: list[tuple[str, str, int]] = []  # path, class, and which call it is
         self.paths: dict[int, str] = {}
         self.grad_mode = _core.is_grad_enabled()
         self.lift: Callable[[Tensor], Traced] = lambda x: self.traced(self.root.placeholder("c_0"), [x], x.device)
@@ -252,7 +253,8 @@ class Capture:
         node = self.scope.graph.create_node("call_function", target, args, kwargs, name)
         node.meta["stack_trace"] = self.stack_trace()
         if self.modules:
-            node.meta["nn_module_stack"] = {path: (path, kind) for path, kind in self.modules}
+            node.meta["nn_module_stack"] = {path: (path, kind) for path, kind, _ in self.modules}
+            node.meta["module_calls"] = tuple(self.modules)
         return node
 
     def _follow_grad_mode(self) -> None:
@@ -427,9 +429,11 @@ class Capture:
         """Keep ``modules`` up to date while ``model`` runs."""
         self.paths = {id(m): name for name, m in model.named_modules()} if hasattr(model, "named_modules") else {}
 
+        numbers = itertools.count()
+
         def enter(module: Any, args: Any) -> None:
             kind = f"{type(module).__module__}.{type(module).__qualname__}"
-            self.modules.append((self.paths.get(id(module), ""), kind))
+            self.modules.append((self.paths.get(id(module), ""), kind, next(numbers)))
 
         def leave(module: Any, args: Any, output: Any) -> None:
             self.modules.pop()

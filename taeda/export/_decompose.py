@@ -411,8 +411,7 @@ class _Run(Interpreter):
         made = self.mode._since((before,))
         self.emitted[n.name] = [(m.target, map_arg((m.args, m.kwargs), lambda _: "node")) for m in made]
         for m in made:
-            if "nn_module_stack" in n.meta:
-                m.meta["nn_module_stack"] = n.meta["nn_module_stack"]
+            m.meta.update({key: n.meta[key] for key in ("nn_module_stack", "module_calls") if key in n.meta})
         return result
 
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -9,9 +9,13 @@ from typing import Any
 
 from .._core import Tensor
 from . import ir
+from .folding import optimize
 from .interpreter import read_attribute
 from .modules import RecursiveScriptModule
 from .types import BOOL, REQUIRED, ClassType, FunctionType, Parameter, type_of
+
+#: What names of classes of frozen modules end in.
+FROZEN = "Frozen"
 
 
 class _Mutable(Exception):
@@ -23,7 +27,7 @@ class _Freezer:
 
     def __init__(self, root: RecursiveScriptModule, kept: set[str]) -> None:
         self.root, self.kept = root, kept
-        self.kind = ClassType(root._kind.name + "Frozen", True)
+        self.kind = ClassType(root._kind.name + FROZEN, True)
         self.kind.attributes["training"] = BOOL
         self.made = RecursiveScriptModule(self.kind)
         self.done: dict[tuple[int, str], ir.Function] = {}
@@ -153,7 +157,8 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     Args:
         mod: what :func:`script`, :func:`trace` or :func:`load` gave.
         preserved_attrs: attributes and methods to keep, besides ``forward``.
-        optimize_numerics: accepted.
+        optimize_numerics: fold batch normalisation, and sums and products with constants, into the convolutions and
+            linear layers before them. Results may differ in the last bits.
     Raises:
         RuntimeError: it is no script module, or in training mode.
     """
@@ -180,15 +185,35 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
         for p in made.parameters():
             p.requires_grad_(False)
         return made
-    return freezer.made.eval()
+    made = freezer.made.eval()
+    if optimize_numerics:
+        run_frozen_optimizations(made, preserved_methods=list(kept))
+    return made
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> RecursiveScriptModule:
-    """The frozen module: see :func:`freeze`."""
+    """The frozen module, with batch normalisation folded: see :func:`freeze`.
+
+    Args:
+        mod: a script module. One that is frozen already is changed itself.
+        other_methods: methods to keep, besides ``forward``.
+    """
+    if isinstance(mod, RecursiveScriptModule) and mod._kind.name.endswith(FROZEN):
+        run_frozen_optimizations(mod, preserved_methods=other_methods)
+        return mod
     if getattr(mod, "training", False):
         mod = mod.eval()
-    return freeze(mod, other_methods) if any(True for _ in mod.parameters()) else mod
+    return freeze(mod, other_methods)
 
 
-def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
-    """Nothing: kernels are chosen when ops run."""
+def run_frozen_optimizations(
+    mod: RecursiveScriptModule, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
+) -> None:
+    """Fold layers of a frozen module, in place: see :func:`freeze`.
+
+    Calls of methods are written out, and dropout, which does nothing in evaluation, is left out.
+    """
+    if not optimize_numerics:
+        return
+    methods = (mod._kind.methods.get(name) for name in ("forward", *(preserved_methods or ())))
+    optimize(mod._kind, [m for m in methods if isinstance(m, ir.Function)])

@@ -66,7 +66,8 @@ def export(
         training: the mode of the model while it is exported, where ``dynamo`` is False.
         operator_export_type: must be ``ONNX``.
         custom_opsets: versions of domains that custom translations use.
-        export_modules_as_functions: refused.
+        export_modules_as_functions: a set of classes of modules, or True for all: each call of such a module is one
+            node, which calls a function of the model. Modules inside of ``cond`` and its like stay inlined.
         do_constant_folding, autograd_inlining: accepted.
     Returns:
         An :class:`ONNXProgram`; None where ``dynamo`` is False.
@@ -79,8 +80,6 @@ def export(
     del options["model"], options["args"], options["f"]
     if profile:
         raise NotImplementedError("onnx.export: profile=True is not available; use taeda.profiler around the call")
-    if export_modules_as_functions:
-        raise NotImplementedError("onnx.export: export_modules_as_functions is not available; modules are inlined")
     if operator_export_type is not OperatorExportTypes.ONNX:
         raise NotImplementedError("onnx.export: operator_export_type must be ONNX; see custom_translation_table")
     from . import exporting

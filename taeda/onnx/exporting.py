@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 import warnings
@@ -17,7 +18,9 @@ from taeda.export._decompose import decomposed
 from taeda.utils import _pytree as pytree
 
 from .errors import OnnxExporterError
+from .functions import PLAIN, Functions, annotated, wanted_kinds
 from .modes import TrainingMode, exporting, select_model_mode_for_export
+from .optimize import uses, without_dead
 from .program import ONNXProgram
 from .translate import by_function
 from .translate.complex import targets as complex_targets
@@ -42,7 +45,7 @@ def export(model: Any, args: Any, options: dict[str, Any]) -> ONNXProgram:
             taeda.export.save(program, os.path.join(options["artifacts_dir"], "onnx_export.pt2"))
         say("[taeda.onnx] Decompose and translate it...")
         custom = custom_table(options["custom_translation_table"])
-        made = written(program, opset, custom, options)
+        made = written(program, opset, custom, options, model if isinstance(model, nn.Module) else None)
     say("[taeda.onnx] Check it...")
     check(made)
     if options["verify"]:
@@ -173,9 +176,10 @@ def _of_script(function: Any) -> Callable:
 
 
 def written(
-    program: ExportedProgram, opset: int, custom: dict[Any, Callable], options: dict[str, Any]
+    program: ExportedProgram, opset: int, custom: dict[Any, Callable], options: dict[str, Any],
+    source: nn.Module | None = None,
 ) -> ONNXProgram:  # fmt: skip
-    """The program as ONNX.
+    """The program as ONNX. ``source`` is the model that it was made from.
 
     Raises:
         UnsupportedOperatorError: ONNX has no form of an op.
@@ -194,12 +198,22 @@ def written(
         [helper.make_tensor_value_info(x.name, CODES[x.dtype], dims(x.shape)) for x in xs]
         for xs in (made.inputs, made.outputs)
     )
-    model = helper.make_model(helper.make_graph(g.nodes, "main_graph", inputs, outputs), producer_name="taeda")
+    versions = {"": opset, **g.domains, **dict(options["custom_opsets"] or {})}
+    nodes = without_dead(g.nodes, {x.name for x in outputs})
+    local: list[Any] = []
+    kinds = wanted_kinds(options["export_modules_as_functions"])
+    if kinds is None or kinds:
+        functions = Functions(
+            g.made_in, g.initializers, made.weights, kinds, functools.partial(annotated, source), g.name
+        )
+        nodes = functions.folded(nodes, [x.name for x in outputs])
+        local = functions.protos(versions, options["optimize"])
+        versions |= {proto.domain: 1 for proto in local}
+    model = helper.make_model(helper.make_graph(nodes, "main_graph", inputs, outputs), producer_name="taeda")
     del model.opset_import[:]
-    custom_opsets = dict(options["custom_opsets"] or {})
-    for domain, version in {"": opset, **g.domains, **custom_opsets}.items():
+    for domain, version in versions.items():
         model.opset_import.append(helper.make_opsetid(domain, version))
-    for proto in g.functions.values():
+    for proto in [*g.functions.values(), *local]:
         model.functions.append(proto)
         for imported in proto.opset_import:
             if imported.domain not in {x.domain for x in model.opset_import}:
@@ -215,25 +229,15 @@ def written(
 
 
 def _prune(onnx: Any, result: ONNXProgram, g: Any) -> None:
-    """Leave out nodes, constants and weights that nothing uses."""
-    from .optimize import uses, without_dead
-
+    """Leave out constants and weights that nothing uses."""
     graph = result._skeleton.graph
-    kept = without_dead(g.nodes, {x.name for x in graph.output})
-    del graph.node[:]
-    graph.node.extend(kept)
-    needed = {x.name for x in graph.output}.union(*(uses(n) for n in kept))
+    needed = {x.name for x in graph.output}.union(*(uses(n) for n in graph.node))
     result._weights = {n: x for n, x in result._weights.items() if n in needed}
     graph.initializer.extend(
-        onnx.numpy_helper.from_array(x, n) if x.dtype.name in _PLAIN else _tensor(onnx, x, n, g)
+        onnx.numpy_helper.from_array(x, n) if x.dtype.name in PLAIN else _tensor(onnx, x, n, g)
         for n, x in g.initializers.items()
         if n in needed
     )
-
-
-_PLAIN = frozenset(
-    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
-)  # fmt: skip
 
 
 def _tensor(onnx: Any, array: Any, name: str, g: Any) -> Any:
@@ -250,7 +254,8 @@ def check(made: ONNXProgram) -> None:
     onnx = import_onnx()
     model = made._model(include_initializers=False, as_inputs=True)
     try:
-        onnx.checker.check_model(model, full_check=not model.functions and len(model.opset_import) == 1)
+        known = {"", *(f.domain for f in model.functions)}
+        onnx.checker.check_model(model, full_check=all(x.domain in known for x in model.opset_import))
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise OnnxExporterError(f"onnx.export: the package onnx finds the model not valid: {error}") from error
 

@@ -51,7 +51,8 @@ def shared(nodes: list[Any], outputs: set[str]) -> list[Any]:
         if node.op_type == "Identity" and node.output[0] not in outputs:
             renamed[node.output[0]] = node.input[0]
             continue
-        if node.op_type in _RANDOM or any(True for _ in _graphs(node)) or outputs.intersection(node.output):
+        drawn = node.op_type in _RANDOM or node.domain  # a function may draw numbers
+        if drawn or any(True for _ in _graphs(node)) or outputs.intersection(node.output):
             kept.append(node)
             continue
         key = (

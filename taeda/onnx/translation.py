@@ -19,6 +19,7 @@ from taeda.fx import GraphModule, Node
 from taeda.fx.node import map_aggregate
 
 from .errors import OnnxExporterError, UnsupportedOperatorError
+from .functions import calls_of
 from .translate import by_function
 from .translate.complex import PARTS, Form, Pair, is_complex, joined, parted, translator_of
 from .writer import Unsupported, Value, Writer
@@ -51,6 +52,7 @@ class Translation:
         values = self._placeholders(input_names)
         output = program.graph.output_node()
         results = self._run(self.writer, program.graph_module, values)
+        self.writer.module_calls = ()
         self._finish(output, results, output_names)
 
     def _reserve(self, names: Sequence[str]) -> None:
@@ -134,6 +136,8 @@ class Translation:
         function: Any = node.target
         args, kwargs = map_aggregate((node.args, dict(node.kwargs)), lambda x: _value(values, x))
         g.result, g.scope = node.meta.get("val"), _scope(node)
+        if g is self.writer:
+            g.module_calls = calls_of(node)
         try:
             translator = self.custom.get(function) or self._translator(g, function, (args, kwargs))
         except Unsupported as error:

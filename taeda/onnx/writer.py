@@ -65,6 +65,8 @@ class Writer:
             self.functions: dict[tuple[str, str], Any] = {}
             self.domains: dict[str, int] = {}
             self.calls: dict[str, tuple] = {}  # for values the translator that made them, and its arguments
+            self.module_calls: tuple = ()  # of modules, that the call which is translated is in
+            self.made_in: dict[str, tuple] = {}  # for names of nodes those calls
             self.run: Any = None  # writes a graph: ``run(writer, module, inputs)``
 
     # ---- names and constants ----
@@ -123,6 +125,8 @@ class Writer:
         while given and given[-1] == "":
             given.pop()
         name = self.name(f"{self.scope}{kind}")
+        if self.outer is None:
+            self.made_in[name] = self.module_calls
         results = [self.name(f"{kind.lower()}_out") for _ in range(outputs)]
         kept = {k: v for k, v in attributes.items() if v is not None}
         self.nodes.append(helper.make_node(kind, given, results, name, domain=domain, **kept))

@@ -209,7 +209,7 @@ def test_mode_of_the_model():
 
 def test_what_is_refused(given):
     model, args = given
-    for options in ({"profile": True}, {"export_modules_as_functions": True}):
+    for options in ({"profile": True},):
         with pytest.raises(NotImplementedError):
             taeda.onnx.export(model, args, **options)
     with pytest.raises(ValueError, match="17 to 23, got 9"):
