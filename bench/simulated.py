@@ -1,32 +1,58 @@
-"""Steps that are simulated and steps that are run, on two or more processes of this machine.
+"""Steps that are simulated and steps that are run, by the same programs, on two or more processes of this machine.
 
-    python -m taeda.distributed.run --nproc-per-node=2 bench/simulated.py
+    OMP_NUM_THREADS=1 python -m taeda.distributed.run --nproc-per-node=2 bench/simulated.py
 
-Each process measures its part of the model while the others measure theirs, and all of them the links, by messages and
-``all_reduce``; what waits for what is the simulation's. Each row is the fastest of the steps that were run, and how
-far the simulation is from it. Run it on a quiet machine with a core for each process.
+Each program makes a model, once with memory, which is run, and once on device meta, which is simulated. Right after the
+steps of a program, each process measures the rates of products and of memory while the others measure theirs; those of
+links are measured first. Layers that sleep
+do not take the cores from each other, so they tell whether what waits for what is right; layers that compute tell of all.
+Each row is the median of the steps that were run. It needs a quiet machine with a core for each process.
 """
 
 import argparse
+import statistics
 import time
 from dataclasses import replace
 
 import taeda
 import taeda.distributed as dist
 from taeda import nn
-from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
-from taeda.distributed.simulation import Device, Layer, Step, measure_network, simulate
+from taeda.distributed.fsdp import fully_shard
+from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+from taeda.distributed.simulation import Network, measure_device, measure_network, simulate, spend
+from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from taeda.nn.parallel import DistributedDataParallel
-from taeda.profiler import measure_floors
 
 
-def blocks(width: int, count: int) -> nn.Module:
-    """A part of the model."""
-    made = [
-        nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-        for _ in range(count)
-    ]
-    return nn.Sequential(*made)
+class Sleep(taeda.autograd.Function):
+    """Takes so many seconds in each pass."""
+
+    @staticmethod
+    def forward(ctx, x, weight, forward, backward):
+        ctx.backward_seconds = backward
+        spend(forward)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, g):
+        spend(ctx.backward_seconds)
+        return g, g.sum(), None, None
+
+
+class Sleeper(nn.Module):
+    """A layer that sleeps."""
+
+    def __init__(self, forward: float, backward: float) -> None:
+        super().__init__()
+        self.weight, self.seconds = nn.Parameter(taeda.ones(())), (forward, backward)
+
+    def forward(self, x):
+        return Sleep.apply(x, self.weight, *self.seconds)
+
+
+def block(width: int) -> nn.Module:
+    """A layer that computes."""
+    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
 
 def loss_fn(out: taeda.Tensor, target: taeda.Tensor) -> taeda.Tensor:
@@ -34,81 +60,99 @@ def loss_fn(out: taeda.Tensor, target: taeda.Tensor) -> taeda.Tensor:
     return (out - target).square().mean()
 
 
-def fastest(run, steps: int) -> float:
-    """Seconds of ``run()``, from a start in common to the end of the last process."""
+class Programs:
+    """The rows: for each device a function of the mesh that gives that of a step."""
+
+    def __init__(self, width: int, blocks: int, rows: int) -> None:
+        self.width, self.blocks, self.rows = width, blocks, rows
+
+    def model(self) -> nn.Module:
+        """A process's part, or the whole."""
+        return nn.Sequential(*[block(self.width) for _ in range(self.blocks)])
+
+    def trained(self, wrap, device: str):
+        """A program that trains what ``wrap(model, mesh)`` makes."""
+
+        def program(mesh):
+            with taeda.device(device):
+                model, x = self.model(), taeda.zeros(self.rows, self.width)
+            model = wrap(model, mesh["d"])
+            optimizer = taeda.optim.AdamW(model.parameters())
+
+            def step():
+                optimizer.zero_grad()
+                loss_fn(model(x), x).backward()
+                optimizer.step()
+
+            return step
+
+        return program
+
+    @staticmethod
+    def data_parallel(model, mesh):
+        """Gradients are averaged over the processes."""
+        return DistributedDataParallel(model, device_mesh=mesh)
+
+    @staticmethod
+    def sharded(model, mesh):
+        """Parameters are cut, and gathered for each pass."""
+        for one in model:
+            fully_shard(one, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    @staticmethod
+    def tensor_parallel(model, mesh):
+        """Each process has a part of the inner numbers."""
+        for one in model:
+            parallelize_module(one, mesh, {"1": ColwiseParallel(), "3": RowwiseParallel()})
+        return model
+
+    def pipeline(self, kind, microbatches: int, stages: int, sleeps: bool, device: str):
+        """A program with ``stages`` stages a process."""
+
+        def program(mesh):
+            group, rank, size = mesh.get_group("pp"), mesh.get_local_rank("pp"), mesh.size()
+            with taeda.device(device):
+                parts = [Sleeper(0.02 / stages, 0.04 / stages) if sleeps else self.model() for _ in range(stages)]
+                x = taeda.zeros(8, 4) if sleeps else taeda.zeros(self.rows, self.width)
+            made = [
+                PipelineStage(part, rank + i * size, stages * size, device, group=group) for i, part in enumerate(parts)
+            ]
+            schedule = kind(made if stages > 1 else made[0], microbatches, loss_fn=loss_fn)
+            optimizer = taeda.optim.AdamW([p for part in parts for p in part.parameters()])
+
+            def step():
+                optimizer.zero_grad()
+                schedule.step(*([x] if rank == 0 else []), target=x if rank == size - 1 else None)
+                optimizer.step()
+
+            return step
+
+        return program
+
+
+def measured(step, count: int) -> float:
+    """Seconds of a step, from a start in common to the end of the last process: the median."""
     times = []
-    for _ in range(steps + 2):
+    for _ in range(count + 2):
         dist.barrier()
         start = time.perf_counter()
-        run()
+        step()
         dist.barrier()
         times.append(time.perf_counter() - start)
-    return min(times[2:])
+    return statistics.median(times[2:])
 
 
-def measured_part(width: int, count: int, rows: int, steps: int) -> Layer:
-    """So many blocks as a layer, with times of this machine: those of the slowest process."""
-    with taeda.device("meta"):
-        layer = Layer(blocks(width, count), (taeda.zeros(rows, width),))
+def row(name: str, program, dim: str, network: Network, o: argparse.Namespace, count: int, microbatches: int) -> None:
+    """Run a program and simulate it."""
+    size, rows = dist.get_world_size(), o.rows // microbatches
+    took = measured(program("cpu")(dist.init_device_mesh("cpu", (size,), mesh_dim_names=(dim,))), count)
     dist.barrier()
-    x = taeda.randn(rows, width, requires_grad=True)
-    layer = layer.measured(blocks(width, count), x, repeat=steps)
-    times = taeda.tensor(layer.seconds, dtype=taeda.float64)
-    dist.all_reduce(times, dist.ReduceOp.MAX)
-    return replace(layer, seconds=tuple(times.tolist()))
-
-
-class Bench:
-    """The rows: a step that is run, and simulated."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        floors = measure_floors(1)
-        self.device = Device(floors.flops, floors.bandwidth(1 << 26))
-        self.network = measure_network(repeat=20)
-        if self.rank == 0:
-            print(f"{self.network.inside}, messages {self.network.messages}", flush=True)
-        self.x = taeda.randn(options.rows, options.width)
-
-    def report(self, name: str, run, microbatches: int, mesh: dict, schedule: str = "1f1b") -> None:
-        """Run the step and simulate it."""
-        o = self.options
-        took = fastest(run, o.steps)
-        part = measured_part(o.width, o.blocks, o.rows // microbatches, 2 * o.steps)
-        step = Step([replace(part, count=mesh.get("pp", 1))], microbatches, schedule, state_bytes=0)
-        found = simulate(step, mesh, self.network, self.device)
-        if self.rank == 0:
-            error = found.seconds / took - 1
-            print(
-                f"{name:24s} run {took * 1e3:8.2f} ms  simulated {found.seconds * 1e3:8.2f} ms  {error:+.1%}",
-                flush=True,
-            )
-
-    def data_parallel(self) -> None:
-        """Gradients are averaged over the processes."""
-        model = DistributedDataParallel(blocks(self.options.width, self.options.blocks))
-        optimizer = taeda.optim.SGD(model.parameters(), 0.01)
-
-        def run() -> None:
-            optimizer.zero_grad()
-            loss_fn(model(self.x), self.x).backward()
-            optimizer.step()
-
-        self.report("data parallel", run, 1, {"dp": self.size})
-
-    def pipeline(self, kind: type, name: str, microbatches: int) -> None:
-        """A stage on each process."""
-        module = blocks(self.options.width, self.options.blocks)
-        schedule = kind(PipelineStage(module, self.rank, self.size, "cpu"), microbatches, loss_fn=loss_fn)
-        optimizer = taeda.optim.SGD(module.parameters(), 0.01)
-
-        def run() -> None:
-            optimizer.zero_grad()
-            schedule.step(*([self.x] if self.rank == 0 else []), target=self.x if self.rank == self.size - 1 else None)
-            optimizer.step()
-
-        self.report(f"{name}, {microbatches} microbatches", run, microbatches, {"pp": self.size}, name)
+    device = measure_device((rows, o.width, 4 * o.width), 4 * rows * 4 * o.width)
+    found = simulate(program("meta"), {dim: size}, network, device)
+    if dist.get_rank() == 0:
+        error = found.seconds / took - 1
+        print(f"{name:34s} run {took * 1e3:8.2f} ms  simulated {found.seconds * 1e3:8.2f} ms  {error:+.1%}", flush=True)
 
 
 def main() -> None:
@@ -116,15 +160,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--rows", type=int, default=512)
-    parser.add_argument("--blocks", type=int, default=4, help="in each process")
-    parser.add_argument("--steps", type=int, default=30)
-    options = parser.parse_args()
+    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--only", choices=("sleep", "compute"))
+    o = parser.parse_args()
     dist.init_process_group()
-    bench = Bench(options)
-    bench.data_parallel()
-    for kind, name in ((ScheduleGPipe, "gpipe"), (Schedule1F1B, "1f1b")):
-        for microbatches in (2, 4, 8):
-            bench.pipeline(kind, name, microbatches)
+    programs = Programs(o.width, o.blocks, o.rows)
+    network = measure_network(repeat=20)
+    if dist.get_rank() == 0:
+        print(f"{network.inside}, messages {network.messages}", flush=True)
+    schedules = ((ScheduleGPipe, 4, 1), (Schedule1F1B, 8, 1), (ScheduleInterleaved1F1B, 4, 2))
+    for sleeps in (True, False):
+        if o.only == ("compute" if sleeps else "sleep"):
+            continue
+        for kind, m, stages in schedules:
+            name = f"{kind.__name__}, {m} microbatches{', asleep' if sleeps else ''}"
+            overlapping = replace(network, overlaps=sleeps)
+            row(name, lambda where: programs.pipeline(kind, m, stages, sleeps, where), "pp", overlapping, o,  # noqa: B023
+                5 if sleeps else o.steps, m)  # fmt: skip
+    if o.only != "sleep":
+        for wrap in (programs.data_parallel, programs.sharded, programs.tensor_parallel):
+            row(wrap.__name__, lambda where: programs.trained(wrap, where), "d", network, o, o.steps, 1)  # noqa: B023
     dist.destroy_process_group()
 
 

@@ -296,7 +296,9 @@ class DistributedDataParallel(Module, Joinable):
             return set(self._trained)
         if self._used is not None:
             return self._used
-        counts = taeda.tensor([active and p not in self._found_unused for p in self._trained], dtype=taeda.int32)
+        counts = taeda.tensor(
+            [active and p not in self._found_unused for p in self._trained], dtype=taeda.int32, device="cpu"
+        )
         all_reduce(counts, ReduceOp.SUM, self.process_group)
         used = {p for p, count in zip(self._trained, counts.tolist(), strict=True) if count}
         if self.static_graph:
@@ -391,7 +393,7 @@ class _Shadow(JoinHook):
 
 
 def _largest(mine: int, group: Any) -> int:
-    found = taeda.tensor(mine, dtype=taeda.int64)
+    found = taeda.tensor(mine, dtype=taeda.int64, device="cpu")
     all_reduce(found, ReduceOp.MAX, group)
     return int(found.item())
 
@@ -412,7 +414,7 @@ def _buckets(parameters: list[Parameter], cap: int) -> list[_Bucket]:
     open_ones: dict[Any, tuple[_Bucket, int]] = {}
     for p in reversed(parameters):
         bucket, size = open_ones.get(p.dtype, (None, 0))
-        if bucket is None or size >= (_FIRST_BUCKET if bucket is made[0] else cap):
+        if bucket is None or size >= (min(_FIRST_BUCKET, cap) if bucket is made[0] else cap):
             bucket, size = _Bucket(len(made)), 0
             made.append(bucket)
         bucket.parameters.append(p)

@@ -24,7 +24,7 @@ class DeviceMesh:
         self, device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None, _groups: Any = None
     ) -> None:
         self.device_type = device_type
-        self.mesh: Tensor = mesh if isinstance(mesh, Tensor) else taeda.tensor(mesh, dtype=taeda.int32)
+        self.mesh: Tensor = mesh if isinstance(mesh, Tensor) else taeda.tensor(mesh, dtype=taeda.int32, device="cpu")
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         self._root: DeviceMesh = self
         self._flattened: dict[str, DeviceMesh] = {}
@@ -189,5 +189,5 @@ def init_device_mesh(
         raise RuntimeError(
             f"Mesh should not be bigger than default world size {world}, and not smaller: got {mesh_shape}"
         )
-    grid = taeda.arange(world, dtype=taeda.int32).reshape(mesh_shape)
+    grid = taeda.arange(world, dtype=taeda.int32, device="cpu").reshape(mesh_shape)
     return DeviceMesh(device_type, grid, mesh_dim_names=mesh_dim_names)

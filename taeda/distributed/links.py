@@ -119,7 +119,7 @@ class Links:
 
     def _add(self, rank: int, peer: Peer) -> None:
         peer.connection.settimeout(None)
-        _watch(peer.connection)
+        _watch(peer.connection, self.timeout)
         self._peers[rank] = peer
         threading.Thread(
             target=self._read, args=(rank, peer.connection), name=f"taeda-rank-{rank}", daemon=True
@@ -202,8 +202,22 @@ class Links:
                 self._peers[rank].connection.sendall(_HEAD.pack(len(header), size) + header)
                 if size:
                     self._peers[rank].connection.sendall(payload)
+        except BlockingIOError:  # a message is on its way in part: nothing that comes later could be read
+            self._leave(rank)
+            raise DistBackendError(
+                f"{doing} at {site}: rank {self.rank} timed out after {self.timeout} sending to rank {rank} on host "
+                f"{self._peers[rank].host}, which takes nothing: it may be stopped, or its link broken"
+            ) from None
         except OSError:
             raise self._lost(rank, doing) from None
+
+    def _leave(self, rank: int) -> None:
+        """Have nothing more to do with a process."""
+        with self._changed:
+            self._gone.add(rank)
+            self._changed.notify_all()
+        with contextlib.suppress(OSError):
+            self._peers[rank].connection.shutdown(socket.SHUT_RDWR)
 
     def _lost(self, rank: int, doing: str) -> DistBackendError:
         leave_word(rank)
@@ -364,8 +378,14 @@ def _hello(token: bytes, rank: int, machine: bytes, host: str) -> bytes:
     return _HELLO.pack(token, rank, machine, host.encode()[:64])
 
 
-def _watch(connection: socket.socket) -> None:
-    """No delay for small messages; a machine that does not answer for 30 seconds is gone."""
+def _watch(connection: socket.socket, timeout: timedelta) -> None:
+    """No delay for small messages; a machine that does not answer for 30 seconds is gone, and sending has a limit.
+
+    A process that is stopped, or a machine on the way, may answer and take nothing: only the limit ends that.
+    """
+    seconds = max(timeout.total_seconds(), 0.001)
+    limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))  # a timeval: the reader's thread has no limit
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # the last is in milliseconds; without it, nothing ends while what was sent is not acknowledged

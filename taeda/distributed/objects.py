@@ -27,14 +27,14 @@ def _unpacked(data: Tensor) -> Any:
 
 def _exchange(group: ProcessGroup, doing: str, payloads: Sequence[Tensor | None], expected: Sequence[int]) -> list:
     """Send ``payloads[i]`` to process ``i``, where there is one; the objects from the processes ``expected``, by rank."""
-    parts = [taeda.empty(0, dtype=taeda.uint8) if p is None else p for p in payloads]
-    sizes = taeda.tensor([p.numel() for p in parts])
-    sent = taeda.zeros(group.size(), dtype=taeda.int64)
+    parts = [taeda.empty(0, dtype=taeda.uint8, device="cpu") if p is None else p for p in payloads]
+    sizes = taeda.tensor([p.numel() for p in parts], device="cpu")
+    sent = taeda.zeros(group.size(), dtype=taeda.int64, device="cpu")
     _run(group, f"{doing}, sizes", lambda call: group.engine.all_to_all(call, sent.split(1), sizes.split(1)))
     counts = sent.tolist()
     if [rank for rank, count in enumerate(counts) if count] != list(expected):
         raise RuntimeError(f"{doing}: expected objects from ranks {list(expected)}, got sizes {counts}")
-    slots = [taeda.empty(count, dtype=taeda.uint8) for count in counts]
+    slots = [taeda.empty(count, dtype=taeda.uint8, device="cpu") for count in counts]
     _run(group, doing, lambda call: group.engine.all_to_all(call, slots, parts))
     return [_unpacked(slots[rank]) for rank in expected]
 
@@ -131,7 +131,7 @@ def send_object_list(
         )
     payload = _packed(list(object_list))
     doing = f"message({len(object_list)} objects)"
-    size = taeda.tensor([payload.numel()])
+    size = taeda.tensor([payload.numel()], device="cpu")
     for work in [processes.engine.send(x, to, 0, doing) for x in (size, payload)]:
         work.wait()
 
@@ -147,10 +147,10 @@ def recv_object_list(
     anyone = src is None and group_src is None
     ranks = processes.others if anyone else [_group_rank(processes, src, group_src, 0, "recv_object_list")]
     doing = f"message({len(object_list)} objects)"
-    size = taeda.zeros(1, dtype=taeda.int64)
+    size = taeda.zeros(1, dtype=taeda.int64, device="cpu")
     work = processes.engine.receive(size, ranks, 0, doing)
     work.wait()
-    payload = taeda.empty(size.item(), dtype=taeda.uint8)
+    payload = taeda.empty(size.item(), dtype=taeda.uint8, device="cpu")
     processes.engine.receive(payload, [work.source], 0, doing).wait()
     object_list[:] = _unpacked(payload)
     return processes.ranks[work.source]

@@ -10,11 +10,17 @@ from types import SimpleNamespace
 import pytest
 
 import taeda
+import taeda.distributed as dist
 from taeda import nn
 from taeda.distributed import simulate
+from taeda.distributed.fsdp import fully_shard
+from taeda.distributed.pipelining import Schedule1F1B
 from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic
+from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from taeda.nn.parallel import DistributedDataParallel
 
 from .launch import outputs
+from .sleepers import NAMES, PIPELINES, pipeline
 
 DEVICE = Device(1e12, 1e11, 1e9)
 FREE = Network(Link(math.inf, 0.0))
@@ -121,7 +127,7 @@ def test_links_inside_and_between_machines():
     assert network.seconds("all_gather", range(8), 400) == 350 / 40 + 1  # four links between the machines
     assert network.seconds("send", [0, 5], 400) == 41 and network.seconds("all_reduce", [3], 400) == 0
     with pytest.raises(ValueError, match="kind of collective"):
-        network.seconds("broadcast", range(4), 400)
+        network.seconds("shuffle", range(4), 400)
     layer = _timed(traffic=(Traffic("all_reduce", "tp", 1000), Traffic("all_gather", "tp", 400, True, True)))
     found = simulate(Step([layer]), {"dp": 2, "tp": 4}, network, DEVICE)
     forward = network.seconds("all_reduce", range(4), 1000)
@@ -160,7 +166,7 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(TypeError, match="dict of sizes"):
         simulate(Step([_layer()]), [2, 2], FREE, DEVICE)
     with pytest.raises(ValueError, match="expected a kind"):
-        Traffic("broadcast", "tp", 1)
+        Traffic("shuffle", "tp", 1)
     assert not simulate(Step([_layer()]), {"dp": 1}, FREE, replace(DEVICE, memory=10.0)).fits
 
 
@@ -178,39 +184,129 @@ def test_published_runs_are_met(monkeypatch, capsys):
     assert len(table) == 3 and "(does not fit)" in lines[-4]
 
 
+# ---- programs -----------------------------------------------------------------------------------------------------------
+
+
+def block(width=64):
+    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+
+def trained(wrap):
+    """A program that trains four layers after ``wrap(model, mesh)``."""
+
+    def program(mesh):
+        with taeda.device("meta"):
+            model, x = nn.Sequential(*[block() for _ in range(4)]), taeda.zeros(512, 64)
+            model = wrap(model, mesh)
+        optimizer = taeda.optim.Adam(model.parameters())
+
+        def step():
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+
+        return step
+
+    return program
+
+
+def sharded(model, mesh):
+    for one in model:
+        fully_shard(one, mesh=mesh["dp"])
+    return fully_shard(model, mesh=mesh["dp"])
+
+
+def tensor_parallel(model, mesh):
+    for one in model:
+        parallelize_module(one, mesh["tp"], {"1": ColwiseParallel(), "3": RowwiseParallel()})
+    return model
+
+
+def data_parallel(model, mesh):
+    return DistributedDataParallel(model, device_mesh=mesh["dp"], bucket_cap_mb=0.1)
+
+
+def test_pipelines_of_programs_wait_as_the_formulas_say():
+    p, fast = 4, replace(DEVICE, bandwidth=1e15)
+    for kind, m, v in PIPELINES:
+        found = simulate(pipeline(kind, m, v, 1.0, "meta"), {"pp": p}, FREE, fast)
+        assert math.isclose(found.seconds, 3 * (m + (p - 1) / v), rel_tol=1e-6)
+        assert len(found.memory) == len(found.traffic) == p
+    slow = Network(Link(1e9, 0.1))
+    late = simulate(pipeline(Schedule1F1B, 8, 1, 1.0, "meta"), {"pp": p}, slow, fast)
+    assert math.isclose(
+        late.seconds, simulate(Step([_timed(count=p)], 8), {"pp": p}, slow, DEVICE).seconds, rel_tol=1e-3
+    )
+    assert late.traffic[1]["pp"] == 8 * 2 * 16
+
+
+def test_a_program_takes_what_its_description_says():
+    network = Network(Link(1e9, 1e-5))
+    with taeda.device("meta"):
+        layer = Layer(block(), (taeda.zeros(512, 64, requires_grad=True),), count=4)
+    described = simulate(Step([layer]), {"dp": 4}, network, DEVICE)
+    found = simulate(trained(data_parallel), {"dp": 4}, network, DEVICE)
+    assert math.isclose(found.seconds, described.seconds, rel_tol=0.15), (found, described)
+    assert math.isclose(found.peak_bytes, described.peak_bytes, rel_tol=0.15)
+    assert (found.memory[0].parameters, found.memory[0].state) == (
+        described.memory[0].parameters,
+        described.memory[0].state + 4 * 4 * 6,
+    )  # fmt: skip - Adam counts steps
+    assert math.isclose(found.traffic[0]["dp"], described.traffic[0]["dp"])
+    assert math.isclose(found.flops, described.flops, rel_tol=0.01)
+    alone = simulate(trained(data_parallel), {"dp": 4}, replace(network, overlaps=False), DEVICE)
+    assert alone.seconds > found.seconds and {s.kind for s in found.spans} >= {"forward", "backward", "optimizer"}
+
+
+def test_programs_that_are_sharded():
+    network, nbytes = Network(Link(1e9, 1e-5)), 4 * 4 * (2 * 64 + 64 * 256 * 2 + 256 + 64)
+    whole = simulate(trained(data_parallel), {"dp": 8, "tp": 1}, network, DEVICE).memory[0]
+    full = simulate(trained(sharded), {"dp": 8}, network, DEVICE)
+    assert full.memory[0].parameters == nbytes / 8 and whole.parameters == nbytes
+    assert math.isclose(full.traffic[0]["dp"], 3 * nbytes * 7 / 8)
+    cut = simulate(trained(tensor_parallel), {"dp": 1, "tp": 4}, network, DEVICE)
+    assert cut.memory[0].parameters < 0.3 * whole.parameters and list(cut.traffic[0]) == ["tp"]
+    many = simulate(trained(data_parallel), {"dp": 16384}, network, DEVICE)
+    assert (
+        many.processes == 16384 and many.stages == 1 and math.isclose(many.traffic[0]["dp"], 2 * nbytes, rel_tol=1e-3)
+    )
+
+
+def test_programs_that_cannot_be_simulated():
+    def lonely(mesh):
+        x = taeda.zeros(4, device="meta")
+        return lambda: dist.send(x, 1)
+
+    def deaf(mesh):
+        x = taeda.zeros(4)  # its values have to come
+        return lambda: dist.recv(x, 1 - mesh.get_rank())
+
+    with pytest.raises(RuntimeError, match="of which 1 is not simulated"):
+        simulate(lonely, {"dp": 2}, FREE, DEVICE)
+    with pytest.raises(RuntimeError, match="wait for each other: rank 0 waits for a message"):
+        simulate(deaf, {"pp": 2}, FREE, DEVICE)
+    with pytest.raises(TypeError, match="give the function of a step"):
+        simulate(lambda mesh: None, {"dp": 2}, FREE, DEVICE)
+    with pytest.raises(ZeroDivisionError):
+        simulate(lambda mesh: lambda: 1 / 0, {"pp": 2}, FREE, DEVICE)
+    with pytest.raises(ValueError, match="ranks from 0 to 1"):
+        simulate(lonely, {"dp": 2}, FREE, DEVICE, ranks=[2])
+    assert not dist.is_initialized()
+
+
 SLEEPERS = """
 import json, time
-from taeda import nn
-from taeda.distributed.pipelining import *
-class Sleep(taeda.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight, forward, backward):
-        ctx.backward_seconds = backward
-        time.sleep(forward)
-        return x * weight
-    @staticmethod
-    def backward(ctx, g):
-        time.sleep(ctx.backward_seconds)
-        return g, g.sum(), None, None
-class Sleeper(nn.Module):
-    def __init__(self, forward, backward):
-        super().__init__()
-        self.weight, self.seconds = nn.Parameter(taeda.ones(())), (forward, backward)
-    def forward(self, x):
-        return Sleep.apply(x, self.weight, *self.seconds)
-size = dist.get_world_size()
-x = taeda.ones(8, 4)
-for kind, m, v in ((ScheduleGPipe, 4, 1), (Schedule1F1B, 8, 1), (ScheduleInterleaved1F1B, 4, 2)):
-    stages = [PipelineStage(Sleeper(0.02 / v, 0.04 / v), s, v * size, "cpu") for s in range(rank, v * size, size)]
-    schedule = kind(stages if v > 1 else stages[0], m, loss_fn=lambda out, target: out.sum())
-    times = []
-    for _ in range(3):
+from tests.distributed.sleepers import PIPELINES, pipeline
+mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("pp",))
+for kind, m, v in PIPELINES:
+    step, times = pipeline(kind, m, v, 0.01, "cpu")(mesh), []
+    for _ in range(2):
         dist.barrier()
         start = time.perf_counter()
-        schedule.step(*([x] if rank == 0 else []))
+        step()
         dist.barrier()
         times.append(time.perf_counter() - start)
-    print(json.dumps([m, v, min(times)]))
+    print(json.dumps(min(times)))
 """
 
 
@@ -221,9 +317,10 @@ def test_real_processes_are_not_faster(size):
     How much slower a busy machine is, is not asked here: `bench/simulated.py` tells.
     """
     runs = [json.loads(line) for line in outputs(SLEEPERS, size)[0].splitlines()]
-    names = ("gpipe", "1f1b", "interleaved")
     assert len(runs) == 3
-    for name, (m, v, took) in zip(names, runs, strict=True):
-        step = Step([_timed(0.02 / v, 0.04 / v, count=v * size)], m, name, v)
-        found = simulate(step, {"pp": size}, Network(Link(1e9, 2e-4)), DEVICE)
-        assert 0 < found.seconds < 1.05 * took, (name, took, found.seconds)
+    for (kind, m, v), took in zip(PIPELINES, runs, strict=True):
+        found = simulate(pipeline(kind, m, v, 0.01, "meta"), {"pp": size}, Network(Link(1e9, 2e-4)), DEVICE)
+        described = Step([_timed(0.01 / v, 0.02 / v, count=v * size)], m, NAMES[kind], v)
+        by_hand = simulate(described, {"pp": size}, Network(Link(1e9, 2e-4)), DEVICE)
+        assert math.isclose(found.seconds, by_hand.seconds, rel_tol=0.02)
+        assert 0 < found.seconds < 1.05 * took, (kind, took, found.seconds)

@@ -114,7 +114,7 @@ class Join:
 
 
 def _count(mine: int, group: Any) -> int:
-    total = taeda.tensor(mine, dtype=taeda.int64)
+    total = taeda.tensor(mine, dtype=taeda.int64, device="cpu")
     all_reduce(total, group=group)
     return int(total.item())
 

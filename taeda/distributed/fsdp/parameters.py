@@ -40,7 +40,7 @@ class ShardedParameter:
         self.place = mesh.ndim - 1  # of the mesh dimension that cuts
         self.inner: Layout | None = parameter._layout if isinstance(parameter, DTensor) else None
         whole = (parameter._local if self.inner is not None else parameter).detach()
-        self.shape = tuple(whole.shape)
+        self.shape, self.device = tuple(whole.shape), whole.device
         self.stored_dtype = whole.dtype
         self.dtype = dtype if dtype is not None and whole.is_floating_point() else whole.dtype
         self.trained = parameter.requires_grad
@@ -52,7 +52,7 @@ class ShardedParameter:
         for name, value in vars(parameter).items() if hasattr(parameter, "__dict__") else ():
             if not name.startswith("_"):
                 setattr(self.sharded, name, value)  # what a program has marked it with
-        self.leaf = Parameter(_nothing(self.shape, self.dtype), requires_grad=self.trained)
+        self.leaf = Parameter(_nothing(self.shape, self.dtype, self.device), requires_grad=self.trained)
         self.whole: Any = self.leaf
         if self.inner is not None:
             self.whole = Parameter(wrap(self.leaf.detach(), self.inner))
@@ -118,12 +118,12 @@ class ShardedParameter:
 
     def release(self) -> None:
         """Drop the memory of the whole."""
-        self.leaf.data = _nothing(self.shape, self.dtype)
+        self.leaf.data = _nothing(self.shape, self.dtype, self.device)
         self.show(False)
 
 
-def _nothing(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    one = taeda.zeros(1, dtype=dtype)
+def _nothing(shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
+    one = taeda.zeros(1, dtype=dtype, device=device)
     if one.is_floating_point():
         one.fill_(float("nan"))
     one.add_(0)  # a version that nothing which was gathered has

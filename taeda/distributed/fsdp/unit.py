@@ -42,7 +42,7 @@ class Unit:
         with taeda.no_grad():
             for some in _by_dtype(self.parameters, lambda p: p.dtype):
                 vector = taeda.cat([p.to_send() for p in some])
-                made = taeda.empty(self.group.size() * vector.numel(), dtype=vector.dtype)
+                made = vector.new_empty(self.group.size() * vector.numel())
                 self._gathering.append((some, made, all_gather_into_tensor(made, vector, self.group, async_op)))
 
     def unshard(self) -> None:

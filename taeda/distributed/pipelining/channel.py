@@ -88,7 +88,7 @@ class Channel:
         if key not in self._known:
             self._known[key] = metas
             text = json.dumps(metas).encode()
-            self._post(to, FORWARD, taeda.tensor(len(text)))
+            self._post(to, FORWARD, taeda.tensor(len(text), device="cpu"))
             self._post(to, FORWARD, taeda.frombuffer(bytearray(text), dtype=taeda.uint8))
         elif self._known[key] != metas:
             raise RuntimeError(
@@ -106,8 +106,8 @@ class Channel:
             return self.mail.pop((self._stage, FORWARD, microbatch))
         key = ("received", microbatch, taeda.is_grad_enabled())
         if key not in self._known:
-            size = self._take(frm, FORWARD, taeda.tensor(0)).item()
-            text = self._take(frm, FORWARD, taeda.empty(size, dtype=taeda.uint8))
+            size = self._take(frm, FORWARD, taeda.tensor(0, device="cpu")).item()
+            text = self._take(frm, FORWARD, taeda.empty(size, dtype=taeda.uint8, device="cpu"))
             self._known[key] = [Meta(d, tuple(shape), g) for d, shape, g in json.loads(bytes(text.tolist()))]
         inputs = []
         for meta in self._known[key]:

@@ -110,12 +110,18 @@ class Cost:
 
 
 class _Counting:
-    """The mode: notes the arithmetic and the bytes of every op that runs a kernel."""
+    """The mode: notes the arithmetic and the bytes of every op that runs a kernel; of those on device meta alone, if asked.
+
+    Args:
+        ops: something with ``append((flops, bytes))``; what ``with`` gives.
+        only_meta: whether ops without a tensor on device meta are left out.
+    """
 
     watches = True
 
-    def __init__(self) -> None:
-        self.ops: list[tuple[int, int]] = []
+    def __init__(self, ops: Any = None, only_meta: bool = False) -> None:
+        self.ops: Any = [] if ops is None else ops
+        self._only_meta = only_meta
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         if _core.is_mode_active() or type(op) is not _core.Op or op.traits.get("view"):
@@ -123,11 +129,11 @@ class _Counting:
         result = op(*args, **kwargs)
         sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))
         tensors = [x for x in pytree.tree_leaves((args, kwargs, result)) if isinstance(x, Tensor)]
-        if tensors:
+        if tensors and (not self._only_meta or any(t.is_meta for t in tensors)):
             self.ops.append((flops_of_call(op, *sizes), sum(t.nbytes for t in tensors)))
         return result
 
-    def __enter__(self) -> list[tuple[int, int]]:
+    def __enter__(self) -> Any:
         _core.set_mode_stack([self, *_core.mode_stack()])
         return self.ops
 

@@ -1,7 +1,8 @@
-"""The network of the processes that run, measured."""
+"""The processor and the network of the processes that run, measured."""
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +11,11 @@ import taeda
 
 from ..collectives import all_reduce, barrier, recv, send
 from ..groups import ReduceOp, get_rank, get_world_size
-from .network import Link, Network
+from .network import Device, Link, Network
 
-__all__ = ["measure_network"]
+__all__ = ["measure_device", "measure_network"]
+
+_WHILE = 0.04  # seconds
 
 
 def _seconds(run: Callable[[], Any], group: Any, repeat: int) -> float:
@@ -26,6 +29,34 @@ def _seconds(run: Callable[[], Any], group: Any, repeat: int) -> float:
     slowest = taeda.tensor(best, dtype=taeda.float64)
     all_reduce(slowest, ReduceOp.MAX, group)
     return slowest.item()
+
+
+def measure_device(product: tuple[int, int, int] = (512, 512, 512), nbytes: int = 1 << 21, repeat: int = 15) -> Device:
+    """A :class:`Device` with the rates that taeda's ops reach in this process, with the threads that it has.
+
+    Args:
+        product: rows, inner numbers and columns of the float32 product that tells the rate of the arithmetic: those of
+            the model.
+        nbytes: of each of the tensors whose sum tells that of memory: as large as those that the model has.
+        repeat: how often each runs for 40 ms, which is longer than a turn of a processor that is shared; the median counts.
+    """
+
+    def seconds(run: Callable[[], Any]) -> float:
+        times = []
+        for _ in range(repeat):
+            count, start = 0, time.perf_counter()
+            while not count or time.perf_counter() - start < _WHILE:
+                run()
+                count += 1
+            times.append((time.perf_counter() - start) / count)
+        return statistics.median(times)
+
+    m, k, n = product
+    a, b, x, one = taeda.ones(m, k), taeda.ones(k, n), taeda.ones(nbytes // 4), taeda.ones(1, requires_grad=True)
+    overhead = seconds(lambda: [one + one for _ in range(100)]) / 100
+    return Device(
+        2 * m * k * n / seconds(lambda: a @ b), 3 * x.nbytes / seconds(lambda: x + x), overhead=overhead,
+    )  # fmt: skip
 
 
 def measure_network(group: Any = None, nbytes: int = 1 << 24, repeat: int = 5) -> Network:

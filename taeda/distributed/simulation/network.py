@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 __all__ = ["COLLECTIVES", "Device", "Link", "Network"]
 
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send", "broadcast", "reduce", "gather", "scatter",
+    "barrier",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Link:
 class Network:
     """Machines of ``size`` processes each; processes are numbered machine by machine.
 
-    Collectives go in rings, ``all_reduce`` of little data in a tree. A ring with several processes in each machine uses
-    the links of all of them.
+    Collectives go in rings, ``all_reduce`` of little data, ``broadcast``, ``reduce`` and ``barrier`` in a tree. A ring
+    with several processes in each machine uses the links of all of them.
 
     Attributes:
         inside: the link of a process to others in its machine.
@@ -83,11 +86,11 @@ class Network:
         Args:
             kind: of :data:`COLLECTIVES`.
             ranks: in the world.
-            nbytes: of the whole tensor: that which ``all_gather`` gives, which the others take; of the message of
-                ``send``.
+            nbytes: of the whole tensor: that which ``all_gather`` and ``gather`` give, which the others take; of the
+                message of ``send``.
         """
         n = len(ranks)
-        if n == 1 or not nbytes:
+        if n == 1 or not (nbytes or kind == "barrier"):
             return 0.0
         link, near, far = self._way(ranks)
         if kind == "send":
@@ -95,19 +98,28 @@ class Network:
             return nbytes / link.bandwidth + link.latency
         share = nbytes * (n - 1) / n
         delay = near * self.inside.latency + far * link.latency
-        if kind in ("all_gather", "all_to_all"):
+        if kind in ("all_gather", "all_to_all", "gather", "scatter"):
             return share / link.bandwidth + delay
         if kind == "reduce_scatter":
             return share / link.bandwidth + share / self.reduction + delay
+        down = nbytes / link.bandwidth + math.ceil(math.log2(n)) * link.latency  # a tree, from its root
+        if kind == "broadcast":
+            return down
+        if kind == "reduce":
+            return down + nbytes / self.reduction
+        if kind == "barrier":
+            return 2 * down
         if kind != "all_reduce":
             raise ValueError(f"simulate: expected a kind of collective of {COLLECTIVES}, got {kind!r}")
         ring = 2 * share / link.bandwidth + share / self.reduction + 2 * delay
-        steps = math.ceil(math.log2(n))
-        tree = 2 * (nbytes / link.bandwidth + steps * link.latency) + nbytes / self.reduction
-        return min(ring, tree)
+        return min(ring, 2 * down + nbytes / self.reduction)
 
     def sent(self, kind: str, n: int, nbytes: float) -> float:
-        """Bytes that one process of ``n`` sends."""
-        if n == 1:
+        """Bytes that one process of ``n`` sends; of ``gather`` and ``scatter`` that which has most to send."""
+        if n == 1 or kind == "barrier":
             return 0.0
-        return nbytes if kind == "send" else nbytes * (n - 1) / n * (2 if kind == "all_reduce" else 1)
+        if kind in ("send", "broadcast", "reduce"):
+            return nbytes
+        if kind == "gather":
+            return nbytes / n
+        return nbytes * (n - 1) / n * (2 if kind == "all_reduce" else 1)

@@ -12,6 +12,7 @@ from ..pipelining import orders as plans
 from ..pipelining.orders import BACKWARD, FORWARD, Order
 from .layers import Cost, Layer, Traffic, cost_of
 from .network import Device, Network
+from .program import Program, simulate_program
 from .result import Memory, Simulation
 from .timeline import COMPUTE, NETWORK, Part, Timeline
 
@@ -241,19 +242,50 @@ class _Run:
         return found
 
 
-def simulate(step: Step, mesh: Any, network: Network, device: Device) -> Simulation:
-    """What a training step on many processes would take. Layers run once on device meta; nothing is computed.
+def simulate(
+    step: Step | Program, mesh: Any, network: Network, device: Device, ranks: Sequence[int] | None = None
+) -> Simulation:
+    """What a training step on many processes would take: a program's, or one that is described. Nothing is computed.
+
+    A program is a function ``program(mesh)`` that makes a model on device meta and gives the function of one step::
+
+        def program(mesh):
+            with taeda.device("meta"):
+                model = DistributedDataParallel(nn.Linear(512, 512), device_mesh=mesh["dp"])
+                x = taeda.zeros(64, 512)
+            optimizer = taeda.optim.AdamW(model.parameters())
+
+            def step():
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+
+            return step
+
+    It runs in some of the processes, in each of them twice: the second step counts. Its ops take what the device's rates
+    say, its collectives and messages what the network's, and they go on beside the arithmetic until the program waits for
+    them. Values of tensors on the CPU are taken to be the same in all processes.
 
     Args:
-        step: layers, schedule, and what is sharded.
+        step: a program; or a :class:`Step`, a description of layers, a schedule, and what is sharded.
         mesh: sizes by name, from the dimension whose neighbours are farthest apart to that whose are nearest, or a
-            DeviceMesh with names. ``"pp"`` is that of the pipeline; those of ``step.data`` have the same parameters;
-            others are those of the layers' own traffic.
+            DeviceMesh with names. ``"pp"`` is that of the pipeline. For a Step, those of ``step.data`` have the same
+            parameters; others are those of the layers' own traffic.
         network: links and latencies.
         device: the processors, all alike.
+        ranks: the processes in which a program runs, the others being like one of these. One of each place along
+            ``"pp"`` by default.
     Returns:
-        Time, memory and traffic, and the schedule.
+        Time, memory and traffic, and the schedule. Of a program's memory, all that is neither parameters, gradients nor
+        an optimizer's state counts as activations.
     Raises:
         ValueError: a layer is not on device meta, or names, schedule and sizes do not go together.
+        RuntimeError: the processes wait for each other, or send messages to one that is not simulated.
     """
-    return _Run(step, mesh, network, device).run()
+    if isinstance(step, Step):
+        if ranks is not None:
+            raise ValueError("simulate: ranks go with a program, not with a Step")
+        return _Run(step, mesh, network, device).run()
+    if not callable(step):
+        raise TypeError(f"simulate: expected a Step, or a function of the mesh, got {type(step).__name__}")
+    return simulate_program(step, _Mesh(mesh).sizes, network, device, ranks)

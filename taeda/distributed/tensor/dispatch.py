@@ -336,7 +336,7 @@ def _random(call: Call, mesh: DeviceMesh) -> Any:
         raise RuntimeError(f"{call.op.name}: not in place of a DTensor that is partial; redistribute it first")
     _refuse_copy(call.op.name, target)
     parts = _whole_parts(Call(call.op, {k: v for k, v in call.values.items() if k != first}), mesh)
-    drawn = taeda.empty(tuple(target.shape), dtype=target.dtype)
+    drawn = target.to_local().new_empty(tuple(target.shape))
     with taeda.no_grad():
         _call(call.op, _replace({**call.values, first: drawn}, parts))
         part = redistribute(drawn, layout_of(drawn, mesh), target.placements)

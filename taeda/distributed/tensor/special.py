@@ -106,7 +106,7 @@ def _dropout(op: Any, values: dict[str, Any]) -> Any:
     """The mask of the whole is drawn at every process, of which each keeps its part."""
     x = values["input"]
     x = x._as(without_partial(x.placements))
-    kept = _call(op, {**values, "input": taeda.ones(tuple(x.shape), dtype=x.dtype)})[0]
+    kept = _call(op, {**values, "input": x.to_local().new_ones(tuple(x.shape))})[0]
     whole = Layout(x.device_mesh, replicated(x.device_mesh), tuple(x.shape))
     mask = redistribute(kept, whole, x.placements)
     return x._with(x._local * mask), x._with(mask)

@@ -1,0 +1,315 @@
+"""What a program does in a process that is simulated: the arithmetic of its ops, its collectives and messages, in order."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import taeda
+from taeda import Tensor
+from taeda._core import current_task
+
+from ...futures import Future
+from ..engines.contract import Call, Engine
+from ..reduction import ReduceOp
+from ..work import Work, done
+from .network import Device
+
+Key = tuple  # of a collective: its group and number; of a message: group, sender, receiver, tag and number
+
+
+class Compute(NamedTuple):
+    """Arithmetic: ``kind`` is ``"forward"``, ``"backward"`` or ``"optimizer"``."""
+
+    seconds: float
+    kind: str
+
+
+class Begin(NamedTuple):
+    """A collective is asked for; ``nbytes`` as :meth:`Network.seconds` takes them."""
+
+    key: Key
+    kind: str
+    ranks: tuple[int, ...]
+    nbytes: int
+
+
+class Sent(NamedTuple):
+    """A message goes to process ``to``."""
+
+    key: Key
+    to: int
+    nbytes: int
+
+
+class Wait(NamedTuple):
+    """The process waits for the end of a collective, or for a message."""
+
+    key: Key
+
+
+class Recorder:
+    """The events of one process.
+
+    Attributes:
+        events: in the order of the program.
+        flops: of the ops.
+        recording: whether what happens counts.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.events: list[Compute | Begin | Sent | Wait] = []
+        self.flops = 0
+        self.recording = self.in_optimizer = False
+
+    def append(self, op: tuple[int, int]) -> None:
+        """An op of ``(flops, bytes)``."""
+        if self.recording:
+            self.flops += op[0]
+            self.spend(self._device.seconds([op]))
+
+    def spend(self, seconds: float) -> None:
+        """The process computes for ``seconds``."""
+        if not self.recording or not seconds:
+            return
+        kind = "optimizer" if self.in_optimizer else "backward" if current_task() != -1 else "forward"
+        last = self.events[-1] if self.events else None
+        if isinstance(last, Compute) and last.kind == kind:
+            self.events[-1] = Compute(last.seconds + seconds, kind)
+        else:
+            self.events.append(Compute(seconds, kind))
+
+    def add(self, event: Begin | Sent | Wait) -> None:
+        """A collective, a message, or a wait."""
+        if self.recording:
+            self.events.append(event)
+
+
+_here = threading.local()
+
+
+@contextmanager
+def recorded(recorder: Recorder) -> Iterator[None]:
+    """Within it, :func:`spend` in this thread counts for ``recorder``."""
+    _here.recorder = recorder
+    try:
+        yield
+    finally:
+        _here.recorder = None
+
+
+def current() -> Recorder | None:
+    """That of the process that this thread is, in a simulation."""
+    return getattr(_here, "recorder", None)
+
+
+class _Later(Future):
+    """A result that is there at once, and of which the simulation has to know who waits for it."""
+
+    def __init__(self, waited: Callable[[], None], result: Callable[[], Any]) -> None:
+        super().__init__()
+        self._steps: tuple | None = (waited, result)
+
+    def _settle(self) -> None:
+        if self._steps is not None:
+            (waited, result), self._steps = self._steps, None
+            try:
+                waited()
+                self.set_result(result())
+            except BaseException as error:  # whoever waits gets it
+                self.set_exception(error)
+
+    def done(self) -> bool:
+        """True: who asks has waited."""
+        self._settle()
+        return super().done()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The result."""
+        self._settle()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What went wrong."""
+        self._settle()
+        return super().exception(timeout)
+
+    def then(self, callback: Callable[[Future], Any]) -> Future:
+        """A Future of ``callback(self)``, which is called when somebody waits for it."""
+        return _Later(self._settle, lambda: callback(self))
+
+
+class Mail:
+    """Messages between processes that are simulated; what tensors on device meta hold is not kept."""
+
+    def __init__(self) -> None:
+        self.on_the_way: dict[tuple, deque[tuple[Key, Tensor | None, int]]] = defaultdict(deque)
+
+
+class RecordingEngine(Engine):
+    """An engine that moves nothing: other processes are taken to have the same tensors as this one.
+
+    Args:
+        group: its name.
+        ranks: of the group, in the world.
+        rank: of this process in the group.
+        recorder: of this process.
+        mail: of all processes.
+        until: ``until(ready, doing)`` lets other processes go on until ``ready()``.
+        known: the processes that are simulated.
+    """
+
+    name = "gloo"
+
+    def __init__(
+        self, group: str, ranks: Sequence[int], rank: int, recorder: Recorder, mail: Mail, until: Callable,
+        known: frozenset[int], timeout: timedelta,
+    ) -> None:  # fmt: skip
+        super().__init__(group, rank, len(ranks), timeout)
+        self._ranks = tuple(ranks)
+        self._recorder, self._mail, self._until, self._known = recorder, mail, until, known
+        self._key: Key = ()
+        self._messages: dict[tuple, int] = defaultdict(int)
+
+    def _begin(self, call: Call, kind: str, nbytes: int) -> None:
+        self._key = self.group, call.number
+        if self.size > 1:
+            self._recorder.add(Begin(self._key, kind, self._ranks, nbytes))
+
+    def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> Any:
+        """See :meth:`Engine.all_reduce`."""
+        self._begin(call, "all_reduce", x.nbytes)
+        _of_equal(x, op, self.size)
+
+    def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> Any:
+        """See :meth:`Engine.reduce`."""
+        self._begin(call, "reduce", x.nbytes)
+        if root == self.rank:
+            _of_equal(x, op, self.size)
+
+    def broadcast(self, call: Call, x: Tensor, root: int) -> Any:
+        """See :meth:`Engine.broadcast`."""
+        self._begin(call, "broadcast", x.nbytes)
+
+    def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> Any:
+        """See :meth:`Engine.all_gather`."""
+        self._begin(call, "all_gather", x.nbytes * self.size)
+        _copy(outs, x)
+
+    def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> Any:
+        """See :meth:`Engine.gather`."""
+        self._begin(call, "gather", x.nbytes * self.size)
+        _copy(outs, x)
+
+    def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> Any:
+        """See :meth:`Engine.scatter`."""
+        self._begin(call, "scatter", x.nbytes * self.size)
+        if parts:
+            _copy([x], parts[self.rank])
+
+    def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Any:
+        """See :meth:`Engine.reduce_scatter`."""
+        self._begin(call, "reduce_scatter", x.nbytes * self.size)
+        _copy([x], parts[self.rank])
+        _of_equal(x, op, self.size)
+
+    def all_to_all(self, call: Call, outs: Sequence[Tensor], parts: Sequence[Tensor]) -> Any:
+        """See :meth:`Engine.all_to_all`."""
+        self._begin(call, "all_to_all", sum(part.nbytes for part in parts))
+        for out in outs:
+            if not out.is_meta and out.numel() != parts[self.rank].numel():
+                raise RuntimeError(
+                    f"simulate: all_to_all of tensors with values, of which process {self.rank} expects {out.numel()} "
+                    f"elements and would send {parts[self.rank].numel()}; what the others send is not known"
+                )
+            _copy([out], parts[self.rank])
+
+    def barrier(self, call: Call, timeout: timedelta) -> Any:
+        """See :meth:`Engine.barrier`."""
+        self._begin(call, "barrier", 0)
+
+    def _line(self, frm: int, to: int, tag: int) -> tuple:
+        for rank in (self._ranks[frm], self._ranks[to]):
+            if rank not in self._known:
+                raise RuntimeError(
+                    f"simulate: a message from rank {self._ranks[frm]} to {self._ranks[to]}, of which {rank} is not "
+                    f"simulated: name the dimension of the pipeline 'pp', or give simulate(ranks=...) all that send "
+                    f"messages"
+                )
+        return self.group, self._ranks[frm], self._ranks[to], tag
+
+    def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
+        """See :meth:`Engine.send`."""
+        line = self._line(self.rank, to, tag)
+        key = (*line, self._messages[line])
+        self._messages[line] += 1
+        self._recorder.add(Sent(key, self._ranks[to], x.nbytes))
+        self._mail.on_the_way[line].append((key, None if x.is_meta else x.clone(), x.numel()))
+        return done([x])
+
+    def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
+        """See :meth:`Engine.receive`."""
+        lines = [self._line(rank, self.rank, tag) for rank in ranks]
+        mail = self._mail.on_the_way
+        key: list[Key] = []
+
+        def take() -> None:
+            self._until(lambda: any(mail[line] for line in lines), f"a message of {doing} under tag {tag}")
+            line = next(line for line in lines if mail[line])
+            found, value, count = mail[line].popleft()
+            if count != x.numel():
+                raise RuntimeError(
+                    f"simulate: rank {line[1]} sends {count} elements, rank {line[2]} expects {x.numel()}"
+                )
+            if value is not None:
+                x.copy_(value)
+            self._recorder.add(Wait(found))
+            work.source = self._ranks.index(line[1])
+            key.append(found)
+
+        work = Work(_Later(take, lambda: [x]))
+        return work
+
+    def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> RecordingEngine:
+        """See :meth:`Engine.split`."""
+        return RecordingEngine(
+            group, ranks, list(ranks).index(self._ranks[self.rank]), self._recorder, self._mail, self._until,
+            self._known, timeout,
+        )  # fmt: skip
+
+    def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
+        """See :meth:`Engine.run`."""
+        with taeda.no_grad():
+            begin()
+            key, result = self._key, finish()
+        work = Work(_Later(lambda: self._recorder.add(Wait(key)), lambda: result))
+        if async_op:
+            return work
+        work.wait()
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _of_equal(x: Tensor, op: ReduceOp, n: int) -> None:
+    """``x`` combined with ``n - 1`` more that are equal."""
+    if x.is_meta:
+        return
+    if op is ReduceOp.SUM:
+        x.mul_(n)
+    elif op is ReduceOp.PRODUCT:
+        x.pow_(n)
+    elif op is ReduceOp.BXOR and n % 2 == 0:
+        x.zero_()
+
+
+def _copy(outs: Sequence[Tensor], x: Tensor) -> None:
+    for out in outs:
+        if not out.is_meta:
+            out.copy_(x)
