@@ -3,19 +3,18 @@
 Tensors are ``[batch, heads, positions, numbers]`` with any strides.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from . cimport atomics
-from .gemm cimport cast, grain_of, run, tiles
-from .pool cimport launch as launch_kernel
+from .dims cimport ceil_div
+from .gemm cimport cast, run, tiles
+from .planners cimport build, known, new_owner, of_family
 from .pool cimport kernel_t
+from .slots cimport Slots, in_slot, make_slots, run_in_slots, zero_lines
 from .random cimport BERNOULLI, Generator, enter, fill_memory, is_draw_planned, leave, which
 from .tensor cimport (
-    BF16, BOOL, F16, F32, F64, I32, ITEMSIZE, U8, Tensor, address_of, alias_tensor, contiguous_tensor, empty_tensor,
+    BF16, BOOL, F16, F32, F64, I32, ITEMSIZE, Tensor, address_of, alias_tensor, contiguous_tensor, empty_tensor,
 )
-
-from .pool import get_num_threads
 
 cdef enum:
     ARGS = 28
@@ -30,28 +29,21 @@ cdef enum:
     ADDED = 2
 
 cdef list KINDS = ["none", "bool", "add"]
-cdef kernel_t[12] _forward     # by kind of mask; without and with dropout; float32, float64
-cdef kernel_t[12] _backward
-cdef kernel_t _checkpoints = NULL
+cdef uint64_t FORWARD = new_owner("attention.attention"), BACKWARD = new_owner("attention.attention_backward")
+cdef uint64_t CHECKPOINTS = new_owner("random.checkpoints")
 
 
-cdef kernel_t find(kernel_t* table, int kind, bint dropped, int code, str name) except NULL:
-    from ..kernels import attention
-    assert len(attention.ATTENTION_ARGS) == ARGS and len(attention.BACKWARD_ARGS) == BACKWARD_ARGS
-    assert attention.QUERIES == QUERIES and attention.MAX_HEAD == STACKED and attention.STATE == STATE
-    cdef size_t address
-    cdef int at = 4 * kind + 2 * dropped + (code == F64)
-    if table[at] == NULL:
-        address = getattr(attention, name)("float64" if code == F64 else "float32", KINDS[kind], bool(dropped))
-        table[at] = <kernel_t>address
-    return table[at]
+cdef kernel_t find(uint64_t family, int kind, bint dropped, int code) except NULL:
+    cdef uint64_t key = 4 * kind + 2 * dropped + (code == F64)
+    cdef kernel_t fn = known(family, key)
+    if fn == NULL:
+        from ..kernels import attention
+        assert len(attention.ATTENTION_ARGS) == ARGS and len(attention.BACKWARD_ARGS) == BACKWARD_ARGS
+        assert attention.QUERIES == QUERIES and attention.MAX_HEAD == STACKED and attention.STATE == STATE
+        fn = build(family, key, ("float64" if code == F64 else "float32", KINDS[kind], bool(dropped)))
+    return fn
 
 
-cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
-    return (a + b - 1) // b
-
-
-include "slots.pxi"
 
 
 def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
@@ -147,19 +139,12 @@ cdef Tensor draw(Tensor q, Tensor k):
     Two words a weight, as ``bernoulli_`` takes them, of which only the state is made here. The last number is where in
     the first state the first word is.
     """
-    global _checkpoints
     cdef Generator g = which(None)
     cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2]
     cdef int64_t size = heads * blocks * STATE + 1
     cdef int64_t* arg = [blocks, 2 * QUERIES * s, 2 * q.sizes[2] * s, 2 * heads * q.sizes[2] * s, heads * blocks]
     cdef Tensor states = empty_tensor(I32, 1, &size)
     cdef char* to = address_of(states)
-    cdef size_t address
-    if _checkpoints == NULL:
-        from ..kernels import random
-
-        address = random.checkpoints()
-        _checkpoints = <kernel_t>address
     if not is_draw_planned(g, draw_states, &to, 1, arg, 5):
         take_states(to, arg)
     return states
@@ -175,12 +160,13 @@ cdef int take_states(char* to, const int64_t* given) except -1:
     cdef Generator g = which(None)
     cdef char** ptr = [to, <char*>g.state]
     cdef int64_t arg[5]
+    cdef kernel_t fn = of_family(CHECKPOINTS)
     enter(g)
     arg[0] = g.position
     memcpy(arg + 1, given, 4 * sizeof(int64_t))
     (<int32_t*>to)[given[4] * STATE] = <int32_t>g.position
     with nogil:
-        _checkpoints(ptr, arg, 0, given[4])
+        fn(ptr, arg, 0, given[4])
     g.position, g.fresh = (arg[0] + arg[4] - 1) % STATE + 1, False
     leave(g)
     return 0
@@ -255,7 +241,7 @@ cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint cau
         slot += QUERIES * arg[27]
     each = rows * k.sizes[2] * (q.sizes[3] + v.sizes[3])
     cdef int64_t blocks = q.sizes[0] * q.sizes[1] * ceil_div(n, QUERIES)
-    launch(find(_forward, kind, states is not None, code, "attention"), ptr, 8, arg, ARGS, slot, blocks,
+    launch(find(FORWARD, kind, states is not None, code), ptr, 8, arg, ARGS, slot, blocks,
            <double>each * blocks)
     return (out if code == query.code else out.to(query.dtype)), sums
 
@@ -343,7 +329,7 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
         ptr[12] = address_of(states)
         slot += arg[40] * arg[27]
     cdef int64_t each = n * s * (e + ev) * (h // kh)
-    launch(find(_backward, kind, states is not None, code, "attention_backward"), ptr, 13, arg, BACKWARD_ARGS, slot,
+    launch(find(BACKWARD, kind, states is not None, code), ptr, 13, arg, BACKWARD_ARGS, slot,
            b * kh,
            <double>each * b * kh)
     if code == query.code:

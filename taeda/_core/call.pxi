@@ -2,6 +2,7 @@
 
 cdef enum:
     POINTWISE, HOST, VIEW, MUTATES
+    MOST_KEYED = 9    # operands of a pointwise op, numbers included, that the key of a kernel has bits for
 
 cdef enum:  # operators
     ADD, SUB, RSUB, MUL, DIV, RDIV, FLOORDIV, RFLOORDIV, REMAINDER, RREMAINDER, POW, RPOW, MATMUL, RMATMUL
@@ -368,10 +369,10 @@ cdef class Op:
         self.kinds = sum([1 << k for k in self.traits.get("dtypes", (0, 1, 2, 3))])
         if "float8" in self.traits:
             self.kinds |= 1 << FLOAT8
-
-    def __dealloc__(self):
-        free(self.table_keys)
-        free(self.table_values)
+        if self.kind == POINTWISE:
+            if noperands + nouts > MOST_KEYED:
+                raise ValueError(f"{name}: a pointwise op has at most {MOST_KEYED} operands, outputs included")
+            self.owner = new_owner(name)
 
     def __repr__(self):
         return f"<op {self.name}>"
@@ -439,10 +440,20 @@ cdef class Op:
         self.diff_plans = other.diff_plans
         self.joint = other.joint
 
-    def forget_kernels(self):
-        """Drop the table of compiled kernels (tests)."""
-        self.table_used = 0
-        self.table_size = 0
+    def on(self, str device, body):
+        """Let ``body`` compute the op on ``device``, which ``register_device`` has named.
+
+        It is given all arguments in order. The signature, the checks of arguments and the derivative stay the op's.
+        """
+        cdef Op there = Op(self.name, body, self.params, self.defaults, self.npositional,
+                           "view" if self.kind == VIEW else "mutates" if self.inplace else "host", self.variadic,
+                           self.has_out, self.inplace, self.result_type)
+        there.traits = self.traits
+        there.takes, there.ntakes = self.takes, self.ntakes
+        there.copy_derivative(self)
+        there.functional, there.inplace_form = self.functional, self.inplace_form
+        add_planner(self, device, there)
+        return body
 
     @property
     def kept_plans(self):

@@ -453,7 +453,7 @@ cdef class GraphTask:
 
 cdef inline bint any_on_meta(list grads) noexcept:
     for g in grads:
-        if isinstance(g, Tensor) and (<Tensor>g).device_type:
+        if isinstance(g, Tensor) and (<Tensor>g).device_type == META_NUMBER:
             return True
     return False
 

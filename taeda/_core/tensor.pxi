@@ -19,7 +19,7 @@ cdef char* settled_address(Tensor t, bint conjugates=False) except? NULL nogil:
 
 cdef char* refuse_address(Tensor t) except NULL with gil:
     """The address that a launch of this thread, which plans, is given of ``t`` on device meta; else an error."""
-    if t.device_type and is_planning():
+    if t.device_type == META_NUMBER and is_planning():
         return t.raw
     if t.device_type:
         refuse_elements(t)
@@ -33,6 +33,9 @@ cdef char* refuse_address(Tensor t) except NULL with gil:
 
 
 cdef char* refuse_elements(Tensor t) except NULL:
+    if t.device_type != META_NUMBER:
+        raise NotImplementedError(f"this needs elements in the memory of the processor, and the tensor is on device "
+                                  f"'{DEVICES[t.device_type]}': move it with .to('cpu')")
     raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor "
                               "on device meta does not have: make it on the CPU")
 
@@ -151,7 +154,9 @@ cdef class Tensor:
 
     @property
     def device(self):
-        return META if self.device_type else CPU
+        if self.device_type <= META_NUMBER:
+            return META if self.device_type else CPU
+        return device(DEVICES[self.device_type])
 
     @property
     def layout(self):
@@ -177,7 +182,9 @@ cdef class Tensor:
         """The address of the first element."""
         refuse_recording(b"an address is read")
         show(self.storage)
-        return <size_t>stored_at(self) if self.count and not self.device_type else 0
+        if self.device_type:
+            return 0 if self.device_type == META_NUMBER else <size_t>self.raw
+        return <size_t>stored_at(self) if self.count else 0
 
     def untyped_storage(self):
         """The memory that this tensor and its views share."""
@@ -234,7 +241,7 @@ cdef class Tensor:
     def is_meta(self):
         if self.device_type:
             refuse_recording(b"the body does something else on device meta")
-        return self.device_type != 0
+        return self.device_type == META_NUMBER
 
     @property
     def is_mps(self):

@@ -26,12 +26,15 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
+from .dims cimport distance, merge_dims
 from .memory cimport (
     Storage, foreign_storage, is_planning, new_storage, planners, resize_storage, settle, show, swap_planning,
     unsettled,
 )
 from .machine import stream_bytes
 from .memory import on_move
+from .planners cimport CPU_NUMBER, META_NUMBER, keep, known, new_owner, of_family
+from .planners import DEVICES, add_planner, no_planner, planner_of
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport is_observing, note_held, refuse_recording
 

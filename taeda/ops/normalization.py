@@ -10,9 +10,9 @@ import math
 
 from .. import _core
 from .._core import HELPERS, Tensor, bfloat16, empty, empty_like, float16, float32, launch
-from .._core.conv import is_channels_last, keep_format
+from .._core.formats import is_channels_last, keep_format
 from .._core.machine import stream_bytes
-from .._core.reduce import Rowwise
+from .._core.rowwise import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import target
 from . import _channels
