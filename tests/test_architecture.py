@@ -247,9 +247,9 @@ except ImportError as error:
 #: How often each file of the core names the place of a tensor in memory (``.raw``): to compare or move places, or for a tensor
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
-    "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "fusion.pyx": 10, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6,
+    "addresses.pxi": 2, "becoming.pxi": 6, "copying.pxi": 1, "fusion.pyx": 10, "inplace.pxi": 4, "layout.pxi": 6, "making.pxi": 6,
     "moves.pyx": 4,
-    "plan.pyx": 15, "replay.pyx": 15, "shared.pyx": 1, "tensor.pxd": 4, "tensor.pxi": 3, "views.pxi": 5,
+    "plan.pyx": 15, "replay.pyx": 15, "shared.pyx": 1, "tensor.pxd": 4, "tensor.pxi": 2, "views.pxi": 5,
 }  # fmt: skip
 
 
@@ -282,6 +282,29 @@ def test_kernels_are_run_by_the_launch_alone():
             if path.name not in LAUNCHING and not piece:
                 assert not CALL.search(function), (path.name, CALL.search(function))
             assert "parallel_for(" not in function or path.name in ("pool.pxd", "pool.pyx", "random.pyx"), path.name
+
+
+#: What keeps kernels itself: the generator, which runs without the GIL, and products, until they look theirs up as well.
+KEEPING = {"gemm.pyx", "random.pyx"}
+#: Arithmetic of launchers that once had several copies, and where each is; products still have one of `ceil_div`.
+HELPERS = {"merge_dims": {"dims.pxd"}, "coalesce": {"layout.pxi"}, "distance": {"dims.pxd"}, "wrap_dim": {"making.pxi"},
+           "ceil_div": {"dims.pxd", "gemm.pyx"}, "launch_units": {"pool.pxd"}, "make_slots": {"slots.pyx"},
+           "is_last": {"formats.pyx"}}  # fmt: skip
+
+
+def test_kernels_are_kept_in_one_table():
+    kept = re.compile(
+        r"^cdef (?:kernel_t(?:\[\w+\])* \w+(?: = NULL|\[)|dict \w*(?:KERNELS|ADDRESSES|FUSED))", re.MULTILINE
+    )
+    assert kept.search("cdef kernel_t TABLE[5]") and kept.search("cdef kernel_t fn = NULL")
+    found = {path.name for path in _core_files() if kept.search(path.read_text())}
+    assert found == KEEPING
+
+
+def test_helpers_of_launchers_have_one_definition():
+    for name, files in HELPERS.items():
+        define = re.compile(rf"^cdef [\w* ]*\b{name}\((?=[^)]*\)[^:\n]*:$)", re.MULTILINE)
+        assert {path.name for path in _core_files() if define.search(path.read_text())} == files, name
 
 
 # ---- kernels belong to ops ----------------------------------------------------------------------------------------------

@@ -9,23 +9,25 @@ convolution that is then done; ``convolve`` does that, forward and for the phase
 
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_CheckExact
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from . cimport atomics
+from .dims cimport ceil_div
 from .gemm cimport (
     Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine,
     tiles as tile_kernel,
 )
 from .memory cimport release_scratch, take_scratch
+from .formats cimport empty_last, in_order, is_last
+from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport kernel_t, launch as launch_kernel
 from .recorder cimport CONSTANT, note_filled, note_prepared
+from .slots cimport MOST_SLOT, Slots, in_slot, make_slots, run_in_slots, working, zero_lines
 from .tensor cimport (
-    BF16, BOOL, F32, F64, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, address_of, alias_tensor,
+    BF16, BOOL, F32, F64, I16, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, empty_tensor,
 )
 
-from .pool import get_num_threads
 from .tensor import DTYPE_NAMES
 
 cdef enum:
@@ -77,10 +79,6 @@ cdef struct Plan:        # dtypes: of images and weights, which differ where ker
     bint words           # pairs of 16-bit floats are multiplied: channels, or images for the weights' gradient
 
 
-cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
-    return (a + b - 1) // b
-
-
 cdef inline int64_t even(int64_t size, int64_t most) noexcept nogil:
     """The size of equal parts of ``size`` that are at most ``most``."""
     return size if size <= most else ceil_div(size, ceil_div(size, most))
@@ -115,10 +113,8 @@ cdef Tensor cast_image(Tensor t, int code):
         return in_order(cast(in_order(t, True), code), False)
     return cast(t, code)
 
-include "formats.pxi"
 include "conv_weights.pxi"
 include "depthwise.pxi"
-include "slots.pxi"
 include "winograd.pxi"
 include "windows.pxi"
 include "bfloat16_pairs.pxi"

@@ -26,6 +26,8 @@ cdef inline bint flips(Tensor target, Tensor source) noexcept:
     return is_conjugate_view(target) if complex_source else is_conjugate_view(source)
 
 
+cdef uint64_t COPY_LINES = new_owner("copy.copy_lines")
+
 cdef enum:
     SMALL_COPY = 262144   # bytes below which a thread copies alone
     COPY_PIECE = 1 << 18
@@ -162,9 +164,7 @@ cdef int copy_block(char* target, char* source, int64_t nbytes) except -1:
     if small or 2 * nbytes < STREAM_BYTES or <size_t>target % 64:
         run_kernel(copy_piece, p, 2, NULL, 0, nbytes, COPY_PIECE, small)
         return 0
-    from ..kernels import copy
-
-    run_kernel(<kernel_t><size_t>copy.copy_lines(), p, 2, NULL, 0, lines, 4096, False)
+    run_kernel(of_family(COPY_LINES), p, 2, NULL, 0, lines, 4096, False)
     p[0] += 64 * lines
     p[1] += 64 * lines
     run_kernel(copy_piece, p, 2, NULL, 0, nbytes - 64 * lines, COPY_PIECE, True)

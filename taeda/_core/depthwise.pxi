@@ -14,10 +14,9 @@ cdef enum:
     MOST_GROUP = 16        # channels of a group that lie side by side in a register
     LAST_ROWS = 1 << 15    # outputs of a task
 
-cdef kernel_t _depthwise[NDTYPES][VARIANTS]
-cdef kernel_t _depthwise_weight[NDTYPES][VARIANTS]
-cdef kernel_t _depthwise_last[NDTYPES][MOST_GROUP + 1]
-cdef kernel_t _depthwise_last_weight[NDTYPES][MOST_GROUP + 1]
+cdef uint64_t DEPTHWISE = new_owner("depthwise.depthwise"), DEPTHWISE_WEIGHT = new_owner("depthwise.depthwise_weight")
+cdef uint64_t LAST = new_owner("depthwise_last.depthwise_last")
+cdef uint64_t LAST_WEIGHT = new_owner("depthwise_last.depthwise_last_weight")
 cdef int64_t _register_bytes = 0, _depthwise_height = 0
 
 # of a dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next
@@ -97,18 +96,15 @@ cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced)
 
 
 cdef kernel_t find_depthwise(int code, Variant* v, bint weight) except NULL:
-    cdef kernel_t* table = &_depthwise_weight[code][0] if weight else &_depthwise[code][0]
+    cdef uint64_t family = DEPTHWISE_WEIGHT if weight else DEPTHWISE
     cdef int64_t index = (v.lines * 3 + v.step) * 32 + (v.ways - 1) * 16
     index += v.flat * 8 + v.half * 4 + v.single * 2 + v.spaced
-    cdef size_t address
-    if table[index] == NULL:
-        from ..kernels import depthwise
-        if weight:
-            address = depthwise.depthwise_weight(NAMES[code], v.lines, v.step, v.flat, v.half, v.single)
-        else:
-            address = depthwise.depthwise(NAMES[code], v.lines, v.step, v.ways, v.flat, v.half, v.single, v.spaced)
-        table[index] = <kernel_t>address
-    return table[index]
+    cdef kernel_t fn = known(family, index << 8 | code)
+    if fn == NULL:
+        args = ((NAMES[code], v.lines, v.step, v.flat, v.half, v.single) if weight else
+                (NAMES[code], v.lines, v.step, v.ways, v.flat, v.half, v.single, v.spaced))
+        fn = build(family, index << 8 | code, args)
+    return fn
 
 
 cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, int64_t* arg) noexcept:
@@ -244,14 +240,13 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
 
 # ---- channels last ---------------------------------------------------------------------------------------------------
 
-cdef kernel_t find_last(kernel_t* table, int code, int64_t channels, str name) except NULL:
-    from ..kernels import depthwise_last
-    cdef size_t address
-    if table[channels] == NULL:
+cdef kernel_t find_last(uint64_t family, int code, int64_t channels) except NULL:
+    cdef kernel_t fn = known(family, channels << 8 | code)
+    if fn == NULL:
+        from ..kernels import depthwise_last
         assert len(depthwise_last.LAST_ARGS) == LAST_ARGS and max(depthwise_last.GROUPS) == MOST_GROUP
-        address = getattr(depthwise_last, name)(NAMES[code], channels)
-        table[channels] = <kernel_t>address
-    return table[channels]
+        fn = build(family, channels << 8 | code, (NAMES[code], channels))
+    return fn
 
 
 cdef bint spreads_groups(Geometry* g, int code, int64_t channels, int64_t m) except *:
@@ -319,7 +314,7 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     tasks = images * ceil_div(g.o[1], arg[20])
     ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(out), address_of(x), address_of(w), address_of(w) if bias is None
                                       else address_of(bias))
-    run(find_last(_depthwise_last[x.code], x.code, c, "depthwise_last"), ptr, 4, arg, LAST_ARGS, tasks,
+    run(find_last(LAST, x.code, c), ptr, 4, arg, LAST_ARGS, tasks,
         grain_of(work, tasks), work)
     return 0
 
@@ -339,7 +334,7 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     tasks = parts * ceil_div(channels, last_lanes(out.code))
-    run(find_last(_depthwise_last_weight[x.code], x.code, c, "depthwise_last_weight"), ptr, 3, arg, LAST_ARGS, tasks,
+    run(find_last(LAST_WEIGHT, x.code, c), ptr, 3, arg, LAST_ARGS, tasks,
         grain_of(work, tasks), work)
     sizes[1], sizes[2], sizes[3] = channels, c, g.taps
     strides[0], strides[1], strides[2], strides[3] = g.taps * c * channels, 1, channels, c * channels

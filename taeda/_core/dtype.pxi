@@ -217,7 +217,7 @@ cdef class device:
             if not number.isdecimal() or len(number) > 9 or number != str(int(number)):
                 raise RuntimeError(f"device: invalid device string {type!r}")
             index = int(number)
-        if name not in ("cpu", "cuda", "meta", "mps"):
+        if name not in ("cpu", "cuda", "meta", "mps") and name not in DEVICES:
             raise RuntimeError(f"Expected one of cpu, cuda, meta, mps device type at start of device string: {name}")
         if index is not None and index < 0:
             raise RuntimeError(f"device: Device index must not be negative, got {index}")

@@ -4,24 +4,26 @@ An index out of range raises before anything is written. What the indices mean (
 in :mod:`taeda.ops.indexing`; here an indexed tensor has its indexed dimensions next to each other.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport only_plans
-from .pool cimport kernel_t, launch as run_kernel
+from .planners cimport build, known, new_owner, of_family, of_number
+from .dims cimport merge_dims
+from .pool cimport PIECE_BYTES as PIECE, kernel_t, launch as run_kernel, launch_units
 from .recorder cimport note_flag
 from .tensor cimport (
     I64,
     ITEMSIZE,
     KIND,
     MAXDIM,
-    NDTYPES,
+    
     REAL_OF,
     Tensor, address_of, address_to_read,
     alias_tensor,
     contiguous_tensor,
     copy_into,
-    dtype,
+    
     elements_of, empty_tensor,
 )
 
@@ -30,7 +32,7 @@ from .tensor import DTYPE_NAMES
 cdef enum:
     ONE = 0, RUN, STRIDED, FILL, EACH    # what a row is: see kernels/indexing.py
     OFFSET = 0, PLAIN, WRAP              # what an index holds
-    PIECE = 1 << 16                      # bytes of work that are worth a piece of their own
+    SMALL_BYTES = 1 << 17                # of work: below, one thread does it all
     PART_BYTES = 1 << 16                 # of the indexed side that are moved to or from before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
     ROW_ARGS = 17                        # numbers of the kernels that move rows
@@ -40,35 +42,17 @@ cdef tuple INNER = ("1", "c", "v", "f", "e")
 cdef tuple HOW = ("offset", "plain", "wrap")
 cdef tuple LAYOUTS = ("any", "last", "dense", "run")
 cdef tuple NAMES = DTYPE_NAMES
-cdef kernel_t ROWS[5][2][5][3]
-cdef kernel_t ADD_ROWS[NDTYPES][6][3][3]
-cdef kernel_t ALONG[NDTYPES][6][4][8]
-cdef kernel_t CHECK[2]
-cdef kernel_t OFFSETS[8]
-cdef kernel_t COUNT_MASK
-cdef kernel_t TOTAL
-cdef kernel_t POSITIONS[8]
-cdef kernel_t SELECT[5]
-cdef kernel_t SCATTER[5]
-
-
-cdef int log2_item(int itemsize) noexcept:
-    return 0 if itemsize == 1 else 1 if itemsize == 2 else 2 if itemsize == 4 else 3 if itemsize == 8 else 4
-
-
-cdef kernel_t build(str name, tuple key) except NULL:
-    from taeda.kernels import indexing
-    return <kernel_t><size_t>getattr(indexing, name)(*key)
+cdef uint64_t ROWS = new_owner("indexing.rows"), ADD_ROWS = new_owner("indexing.accumulate_rows")
+cdef uint64_t ALONG = new_owner("indexing.along"), OFFSETS = new_owner("indexing.offsets")
+cdef uint64_t CHECK = new_owner("indexing.check_bounds"), POSITIONS = new_owner("indexing.mask_positions")
+cdef uint64_t COUNT_MASK = new_owner("indexing.count_mask"), TOTAL = new_owner("indexing.running_total")
+cdef uint64_t SELECT = new_owner("indexing.mask_select"), SCATTER = new_owner("indexing.mask_scatter")
 
 
 cdef int launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
                 int64_t unit_bytes) except -1:
     """Run a kernel whose units are so many bytes of work each."""
-    cdef int64_t grain
-    if unit_bytes < 16:
-        unit_bytes = 16
-    grain = PIECE // unit_bytes if unit_bytes < PIECE else 1
-    run_kernel(fn, ptr, nptr, arg, narg, total, grain, total <= grain * 2)
+    launch_units(fn, ptr, nptr, arg, narg, total, max(unit_bytes, <int64_t>16), SMALL_BYTES)
     return 0
 
 
@@ -91,11 +75,10 @@ cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
     """Whether all of a contiguous int64 index is within ``[0, size)`` (``[-size, size)`` with ``wrap``)."""
     cdef int64_t bad = 0
     cdef char* ptr[2]
-    if CHECK[wrap] == NULL:
-        CHECK[wrap] = build("check_bounds", (bool(wrap),))
+    cdef kernel_t fn = known(CHECK, wrap)
     note_flag(&bad, 8)
     ptr[0], ptr[1] = <char*>&bad, address_of(index)
-    launch(CHECK[wrap], ptr, 2, &size, 1, index.count, 8)
+    launch(fn if fn != NULL else build(CHECK, wrap, (bool(wrap),)), ptr, 2, &size, 1, index.count, 8)
     return bad == 0
 
 
@@ -121,21 +104,19 @@ cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
 
 cdef struct Dims:
     int n
-    int64_t size[MAXDIM]
-    int64_t far[MAXDIM]
-    int64_t near[MAXDIM]
+    int64_t size[MAXDIM + 1]      # the parts of complex numbers are a dimension more
+    int64_t far[MAXDIM + 1]
+    int64_t near[MAXDIM + 1]
 
 
 cdef void add_dim(Dims* d, int64_t size, int64_t far, int64_t near) noexcept:
     """Append an inner dimension, merged with the last one where both sides allow."""
     if size == 1:
         return
-    if d.n and d.far[d.n - 1] == far * size and d.near[d.n - 1] == near * size:
-        d.size[d.n - 1] *= size
-        d.far[d.n - 1], d.near[d.n - 1] = far, near
-    else:
-        d.size[d.n], d.far[d.n], d.near[d.n] = size, far, near
-        d.n += 1
+    d.size[d.n], d.far[d.n], d.near[d.n] = size, far, near
+    d.n += 1
+    if d.n > 1:
+        d.n += merge_dims(d.size + d.n - 2, d.far + d.n - 2, 2, 2, MAXDIM + 1, 1) - 2
 
 
 cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
@@ -146,13 +127,7 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
     cdef int64_t arg[2 * MAXDIM]
     cdef char* ptr[2 + MAXDIM]
     cdef int64_t bad = 0
-    cdef kernel_t fn
-    if n < 8:
-        if OFFSETS[n] == NULL:
-            OFFSETS[n] = build("offsets", (n,))
-        fn = OFFSETS[n]
-    else:
-        fn = build("offsets", (n,))
+    cdef kernel_t fn = of_number(OFFSETS, n)
     note_flag(&bad, 8)
     ptr[0], ptr[1] = address_of(out), <char*>&bad
     for k in range(n):
@@ -170,7 +145,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
 
     ``indices`` are contiguous int64 tensors of one shape, one per indexed dimension.
     """
-    cdef int m = len(indices), d, k, how, inner, item = ITEMSIZE[near.code], code = near.code
+    cdef int m = len(indices), d, k, how, inner, key, item = ITEMSIZE[near.code], code = near.code
     cdef Tensor index = <Tensor>indices[0]
     cdef int nb = index.nd
     cdef int64_t total = index.count, step, bad = 0, p = 1, work, low = 0, extent = 1
@@ -251,10 +226,10 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
                       else (address_of(far), address_to_read(near)))
     work = arg[1] * arg[2] * item
     if action <= PUT:
-        k = log2_item(item)
-        fn = ROWS[k][action][inner][how]
+        key = item << 16 | action << 8 | inner << 4 | how
+        fn = known(ROWS, key)
         if fn == NULL:
-            fn = ROWS[k][action][inner][how] = build("rows", (item, ACTIONS[action], INNER[inner], HOW[how]))
+            fn = build(ROWS, key, (item, ACTIONS[action], INNER[inner], HOW[how]))
         if inner == EACH:
             launch(fn, ptr, 4, arg, ROW_ARGS, p, total * item)
         elif action == PUT:
@@ -264,10 +239,10 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if bad:
             raise_out_of_range(indices, far, first)
     else:
-        fn = ADD_ROWS[code][action][inner][how]
+        key = code << 16 | action << 8 | inner << 4 | how
+        fn = known(ADD_ROWS, key)
         if fn == NULL:
-            fn = ADD_ROWS[code][action][inner][how] = build(
-                "accumulate_rows", (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
+            fn = build(ADD_ROWS, key, (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
         launch_ordered(fn, ptr, arg, p, 1, work, low, extent)
     return 0
 
@@ -419,7 +394,7 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
 cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
     """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range
     (``trusted``)."""
-    cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind
+    cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind, key
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
     cdef int64_t bad = 0, total = 1, size, size_bytes, units
@@ -456,12 +431,8 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         arg[k] = at.sizes[d]
         arg[k + 1], arg[k + 2], arg[k + 3] = far.strides[d] * item, near.strides[d] * item, at.strides[d] * 8
         total *= at.sizes[d]
-        if outer and arg[k - 3] == arg[k + 1] * arg[k] and arg[k - 2] == arg[k + 2] * arg[k] \
-                and arg[k - 1] == arg[k + 3] * arg[k]:
-            arg[k - 4] *= arg[k]
-            arg[k - 3], arg[k - 2], arg[k - 1] = arg[k + 1], arg[k + 2], arg[k + 3]
-        else:
-            outer += 1
+        outer += 1
+    outer = merge_dims(arg + 10, arg + 11, outer, 3, 1, 4)
     # Units: outer positions, times parts of the inner dimension: of so much that the indexed side of a part stays near,
     # and of at least 256 items (of 64, 1024 x 1024 float32 took 5.8 ms, so 3.1).
     arg[2] = arg[1]
@@ -472,17 +443,16 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
             arg[2] = (arg[1] + 7) // 8
     parts = <int>((arg[1] + arg[2] - 1) // arg[2])
     units = total * parts
-    what = log2_item(item) if action <= PUT else code
+    what = item if action <= PUT else code
     kind = <int>last
     if last and arg[4] == item and arg[6] == item and arg[8] == 8:
         kind = 2
     elif not last and arg[9] == 0 and arg[5] == item and arg[7] == item:
         kind = 3
-    fn = ALONG[what][action][kind][outer] if outer < 8 else NULL
+    key = what << 24 | action << 16 | kind << 8 | outer
+    fn = known(ALONG, key)
     if fn == NULL:
-        fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
-        if outer < 8:
-            ALONG[what][action][kind][outer] = fn
+        fn = build(ALONG, key, (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
     note_flag(&bad, 8)
@@ -533,14 +503,10 @@ cdef Tensor count_true(Tensor mask):
     cdef Tensor counts = empty_tensor(I64, 1, &blocks)
     cdef Tensor starts = empty_tensor(I64, 1, &m)
     cdef char* ptr[2]
-    global COUNT_MASK, TOTAL
-    if COUNT_MASK == NULL:
-        TOTAL = build("running_total", ())
-        COUNT_MASK = build("count_mask", ())
     ptr[0], ptr[1] = address_of(counts), address_of(mask)
-    launch(COUNT_MASK, ptr, 2, &n, 1, blocks, BLOCK)
+    launch(of_family(COUNT_MASK), ptr, 2, &n, 1, blocks, BLOCK)
     ptr[0], ptr[1] = address_of(starts), address_of(counts)
-    launch(TOTAL, ptr, 2, &blocks, 1, 1, 1)
+    launch(of_family(TOTAL), ptr, 2, &blocks, 1, 1, 1)
     return starts
 
 
@@ -571,7 +537,6 @@ cdef Tensor positions_of(Tensor mask, Tensor starts=None):
     cdef int64_t arg[MAXDIM + 2]
     cdef char* ptr[3]
     cdef int d, nd = m.nd
-    cdef kernel_t fn
     sizes[0], sizes[1] = nd, last_of(starts)
     cdef Tensor out = empty_tensor(I64, 2, sizes)
     sizes[0], sizes[1] = last_of(starts), nd
@@ -579,18 +544,12 @@ cdef Tensor positions_of(Tensor mask, Tensor starts=None):
     out = alias_tensor(out, 2, sizes, strides, 0)
     if out.count == 0:
         return out
-    if nd < 8:
-        if POSITIONS[nd] == NULL:
-            POSITIONS[nd] = build("mask_positions", (nd,))
-        fn = POSITIONS[nd]
-    else:
-        fn = build("mask_positions", (nd,))
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(m), address_of(starts)
     arg[0] = m.count
     for d in range(1, nd):
         arg[d] = m.sizes[d]
     arg[nd] = sizes[0]
-    launch(fn, ptr, 3, arg, nd + 1, starts.count - 1, BLOCK * 8)
+    launch(of_number(POSITIONS, nd), ptr, 3, arg, nd + 1, starts.count - 1, BLOCK * 8)
     return out
 
 
@@ -607,13 +566,10 @@ cdef Tensor select_where(Tensor source, Tensor mask, Tensor starts=None):
         starts = count_true(m)
     cdef int64_t n = last_of(starts)
     cdef Tensor out = empty_tensor(s.code, 1, &n)
-    cdef int k = log2_item(ITEMSIZE[s.code])
     cdef char* ptr[4]
-    if SELECT[k] == NULL:
-        SELECT[k] = build("mask_select", (ITEMSIZE[s.code],))
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(s), address_of(m), address_of(starts)
     if n:
-        launch(SELECT[k], ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
+        launch(of_number(SELECT, ITEMSIZE[s.code]), ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
     return out
 
 
@@ -623,14 +579,11 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
     cdef Tensor s = contiguous_tensor(source)
     cdef Tensor t = contiguous_tensor(target)
     cdef Tensor starts = count_true(m)
-    cdef int k = log2_item(ITEMSIZE[t.code])
     cdef char* ptr[4]
     if not only_plans(b"elements are counted") and last_of(starts) > s.count:
         return False
-    if SCATTER[k] == NULL:
-        SCATTER[k] = build("mask_scatter", (ITEMSIZE[t.code],))
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(t), address_of(s), address_of(m), address_of(starts)
-    launch(SCATTER[k], ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
+    launch(of_number(SCATTER, ITEMSIZE[t.code]), ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
     if t is not target:
         copy_into(target, t)
     return True

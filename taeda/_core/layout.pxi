@@ -48,7 +48,6 @@ cdef void coalesce(Launch* L) noexcept:
     """Order dimensions by the first output's strides and merge those that are one run of memory in every operand."""
     cdef int i, j, k, n = 0, nd = L.nd
     cdef int64_t size
-    cdef bint merge, swap
     for i in range(nd):  # drop dimensions of size 1
         if L.sizes[i] != 1:
             if n != i:
@@ -73,23 +72,7 @@ cdef void coalesce(Launch* L) noexcept:
                 L.strides[k][j] = L.strides[k][j - 1]
                 L.strides[k][j - 1] = size
             j -= 1
-    j = 0
-    for i in range(1, n):
-        merge = True
-        for k in range(L.nmem):
-            if L.strides[k][j] != L.strides[k][i] * L.sizes[i]:
-                merge = False
-                break
-        if merge:
-            L.sizes[j] *= L.sizes[i]
-            for k in range(L.nmem):
-                L.strides[k][j] = L.strides[k][i]
-        else:
-            j += 1
-            L.sizes[j] = L.sizes[i]
-            for k in range(L.nmem):
-                L.strides[k][j] = L.strides[k][i]
-    L.nd = j + 1
+    L.nd = merge_dims(L.sizes, L.strides[0], n, L.nmem, MAXDIM, 1)
 
 
 cdef inline bint wider(Launch* L, int a, int b) noexcept:
@@ -97,8 +80,7 @@ cdef inline bint wider(Launch* L, int a, int b) noexcept:
     cdef int k
     cdef int64_t x, y
     for k in range(L.nmem):
-        x = L.strides[k][a] if L.strides[k][a] >= 0 else -L.strides[k][a]
-        y = L.strides[k][b] if L.strides[k][b] >= 0 else -L.strides[k][b]
+        x, y = distance(L.strides[k][a]), distance(L.strides[k][b])
         if x != y and x and y:
             return x > y
     return False
@@ -204,7 +186,7 @@ cdef inline int64_t broadcast_stride(Tensor t, int nd, int d) noexcept:
     d -= nd - t.nd
     if d < 0 or t.sizes[d] == 1:
         return 0
-    return t.strides[d] if t.strides[d] >= 0 else -t.strides[d]
+    return distance(t.strides[d])
 
 
 cdef int refuse_repeated(Op op, Tensor target) except -1:

@@ -289,6 +289,6 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
     t.storage = storage
     t.raw = storage.data + offset * d.itemsize
     if storage.device:
-        t.device_type, t.holds = 1, NOTHING
+        t.device_type, t.holds = storage.device, NOTHING
     refresh(t)
     return t

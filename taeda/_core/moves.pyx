@@ -1,20 +1,20 @@
 """Launchers of what moves whole blocks: transposed copies, joining, reversing, triangles and padding."""
 
-from cpython.float cimport PyFloat_Check
 from cpython.list cimport PyList_Check
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_Check
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from .memory cimport unsettled
-from .pool cimport kernel_t, launch
+from .planners cimport build, known, new_owner, of_number
+from .dims cimport merge_dims
+from .formats cimport empty_last, is_last
+from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units
 from .tensor cimport (
     ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
     dtype, empty_tensor, wrap_dim,
 )
-
-include "formats.pxi"
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
@@ -23,15 +23,12 @@ cdef extern from "Python.h":
 cdef enum:
     LARGE_BYTES = 4 << 20     # from here on a transposed copy is stored past the cache
     PARALLEL_BYTES = 1 << 18  # below this one thread does it all
-    PIECE_BYTES = 1 << 16
 
-cdef kernel_t TRANSPOSE[5][2]
 cdef int64_t STRIP[5]         # rows of the result per unit of the kernel's parallel dimension
 cdef int64_t BLOCK[5][2]      # rows and columns of it where it is large
 
-
-cdef kernel_t TRIANGLE[5][2]
-cdef kernel_t REVERSE[5]
+cdef uint64_t TRANSPOSE = new_owner("copy.transpose"), TRANSPOSE_LARGE = new_owner("copy.transpose_large")
+cdef uint64_t TRIANGLE = new_owner("copy.triangle"), REVERSE = new_owner("copy.reverse_rows")
 
 
 cdef int log2_item(int itemsize) noexcept:
@@ -40,12 +37,11 @@ cdef int log2_item(int itemsize) noexcept:
 
 cdef kernel_t transpose_kernel(int item, bint large) except NULL:
     cdef int k = log2_item(item)
-    if TRANSPOSE[k][large] == NULL:
+    if STRIP[k] == 0:
         from taeda.kernels import copy
         STRIP[k] = copy.transpose_rows(item)
         BLOCK[k][0], BLOCK[k][1] = copy.transpose_block(item)
-        TRANSPOSE[k][large] = <kernel_t><size_t>(copy.transpose_large(item) if large else copy.transpose(item))
-    return TRANSPOSE[k][large]
+    return of_number(TRANSPOSE_LARGE if large else TRANSPOSE, item)
 
 
 cdef enum:
@@ -94,8 +90,9 @@ def copy_transposed(Tensor target, Tensor source):
     Both have one dtype and one shape. Each needs a dimension of its own in which it is contiguous.
     """
     cdef int64_t sizes[MAXDIM]
-    cdef int64_t ts[MAXDIM]
-    cdef int64_t ss[MAXDIM]
+    cdef int64_t strides[2 * MAXDIM]
+    cdef int64_t* ts = strides
+    cdef int64_t* ss = strides + MAXDIM
     cdef int64_t arg[TURN_HEAD + 3 * MAXDIM]
     cdef char** ptr = [address_of(target), address_to_read(source)]
     cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, pair = -1
@@ -106,15 +103,10 @@ def copy_transposed(Tensor target, Tensor source):
     for d in range(target.nd):
         if target.sizes[d] != source.sizes[d]:
             return False
-        if target.sizes[d] == 1:
-            continue
-        if n and ts[n - 1] == target.strides[d] * target.sizes[d] and ss[n - 1] == source.strides[d] * target.sizes[d]:
-            sizes[n - 1] *= target.sizes[d]
-        else:
-            sizes[n] = target.sizes[d]
+        if target.sizes[d] != 1:
+            sizes[n], ts[n], ss[n] = target.sizes[d], target.strides[d], source.strides[d]
             n += 1
-        ts[n - 1] = target.strides[d]
-        ss[n - 1] = source.strides[d]
+    n = merge_dims(sizes, strides, n, 2, MAXDIM, 1)
     for d in range(n):
         if ts[d] == 1:
             column = d
@@ -426,8 +418,7 @@ def adjoining(tensors, int dim, bint stacked):
 
 cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t rows, int64_t row_bytes) except -1:
     """Run a kernel whose units are rows."""
-    cdef int64_t grain = PIECE_BYTES // row_bytes if 0 < row_bytes < PIECE_BYTES else 1
-    launch(fn, ptr, 2, arg, 3, rows, grain, rows * row_bytes < PARALLEL_BYTES)
+    launch_units(fn, ptr, 2, arg, 3, rows, row_bytes, PARALLEL_BYTES)
     return 0
 
 
@@ -435,19 +426,20 @@ cdef Tensor triangle(Tensor input, object diagonal, bint upper, str name):
     cdef Tensor source, out
     cdef char* ptr[2]
     cdef int64_t arg[3]
-    cdef int item = ITEMSIZE[input.code], k = log2_item(item)
+    cdef int item = ITEMSIZE[input.code]
+    cdef kernel_t fn
     if input.nd < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got shape {list(input.shape)}")
     source = contiguous_tensor(input)
     out = empty_tensor(input.code, input.nd, input.sizes)
     if out.count == 0:
         return out
-    if TRIANGLE[k][upper] == NULL:
-        from taeda.kernels import copy
-        TRIANGLE[k][upper] = <kernel_t><size_t>copy.triangle(item, bool(upper))
+    fn = known(TRIANGLE, item << 1 | upper)
+    if fn == NULL:
+        fn = build(TRIANGLE, item << 1 | upper, (item, bool(upper)))
     ptr[0], ptr[1] = address_of(out), address_to_read(source)
     arg[0], arg[1], arg[2] = input.sizes[input.nd - 2], input.sizes[input.nd - 1], diagonal
-    run(TRIANGLE[k][upper], ptr, arg, out.count // arg[1], arg[1] * item)
+    run(fn, ptr, arg, out.count // arg[1], arg[1] * item)
     return out
 
 
@@ -468,7 +460,8 @@ def flip(Tensor input, dims):
     cdef char* ptr[2]
     cdef int64_t offset = 0, length = 1, row, piece, rest
     cdef unsigned long long rolled = 0
-    cdef int d, tail = input.nd, item = ITEMSIZE[input.code], k = log2_item(item)
+    cdef int d, tail = input.nd, item = ITEMSIZE[input.code]
+    cdef kernel_t fn
     cdef Tensor source, out
     for x in dims if PyTuple_Check(dims) or PyList_Check(dims) else (dims,):
         d = wrap_dim(x, input.nd, "flip")
@@ -491,23 +484,21 @@ def flip(Tensor input, dims):
         copy_into(out, alias_tensor(input, input.nd, input.sizes, strides, offset))
         return out
     source = contiguous_tensor(input)  # the dimensions from `tail` on are one run of memory, read from its end
-    if REVERSE[k] == NULL:
-        from taeda.kernels import copy
-        REVERSE[k] = <kernel_t><size_t>copy.reverse_rows(item)
+    fn = of_number(REVERSE, item)
     if length * item < 4 * PIECE_BYTES:
         ptr[0], ptr[1] = address_of(out), address_to_read(source)
         arg[0], arg[1], arg[2] = length, length * item, length * item
-        run(REVERSE[k], ptr, arg, out.count // length, length * item)
+        run(fn, ptr, arg, out.count // length, length * item)
         return out
     for row in range(out.count // length):  # by pieces of a run: the last becomes the first
         piece = PIECE_BYTES // item
         rest = length % piece
         ptr[0], ptr[1] = address_of(out) + row * length * item, address_of(source) + ((row + 1) * length - piece) * item
         arg[0], arg[1], arg[2] = piece, piece * item, -piece * item
-        run(REVERSE[k], ptr, arg, length // piece, piece * item)
+        run(fn, ptr, arg, length // piece, piece * item)
         ptr[0], ptr[1] = address_of(out) + ((row + 1) * length - rest) * item, address_of(source) + row * length * item
         arg[0] = rest
-        launch(REVERSE[k], ptr, 2, arg, 3, 1, 1, True)
+        launch(fn, ptr, 2, arg, 3, 1, 1, True)
     return out
 
 

@@ -4,7 +4,8 @@ rows."""
 from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t
 
-from .pool cimport kernel_t, launch
+from .planners cimport of_arguments
+from .pool cimport launch
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
@@ -18,22 +19,7 @@ cdef enum:
     RANK_LIMIT = 64      # as in kernels/sort.py
     KTH_LIMIT = 128
 
-cdef dict ADDRESSES = {}
 cdef tuple NAMES = DTYPE_NAMES
-
-
-cdef kernel_t kernel(tuple key) except NULL:
-    """The kernel of ``kernels.sort`` or ``kernels.indexing`` called ``key[0]``, for the rest of the key."""
-    cdef object found = ADDRESSES.get(key)
-    if found is None:
-        from taeda.kernels import indexing, sort
-        found = ADDRESSES[key] = getattr(sort if hasattr(sort, key[0]) else indexing, key[0])(*key[1:])
-    return <kernel_t><size_t>found
-
-
-cdef int run(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain) except -1:
-    launch(fn, ptr, nptr, arg, narg, total, grain, False)
-    return 0
 
 
 cdef int check_ordered(Tensor t, str name) except -1:
@@ -122,7 +108,8 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
         spare = spare_words(rows.count // n, grain, n * words_of(rows.code))
         ptr[3] = address_of(spare)
     arg[0], arg[1], arg[2] = n, grain, k
-    run(kernel(("sort_rows", NAMES[rows.code], bool(descending), bool(short))), ptr, 4, arg, 3, rows.count // n, grain)
+    launch(of_arguments("sort.sort_rows", (NAMES[rows.code], bool(descending), bool(short))),
+           ptr, 4, arg, 3, rows.count // n, grain, False)
     return 0
 
 
@@ -183,7 +170,8 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
             spare = spare_words(rows.count // n, grain, (arg[2] + 64) * 2 * words_of(rows.code))
             ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(rows),
                                               address_of(spare))
-            run(kernel(("top_rows", NAMES[rows.code], bool(largest))), ptr, 4, arg, 4, rows.count // n, grain)
+            launch(of_arguments("sort.top_rows", (NAMES[rows.code], bool(largest))),
+                   ptr, 4, arg, 4, rows.count // n, grain, False)
     return from_rows(values, at), from_rows(indices, at)
 
 
@@ -210,7 +198,8 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         arg[0], arg[1] = n, grain
         if how:
             ptr[0], ptr[1] = address_of(places), address_of(rows)
-            run(kernel(("median_places", NAMES[rows.code], how == 2)), ptr, 2, arg, 2, count, grain)
+            launch(of_arguments("sort.median_places", (NAMES[rows.code], how == 2)),
+                   ptr, 2, arg, 2, count, grain, False)
         else:
             for i in range(count):
                 (<int64_t*>address_of(places))[i] = k - 1
@@ -220,7 +209,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         if not short:
             spare = spare_words(count, grain, n * words_of(rows.code))
             ptr[4] = address_of(spare)
-        run(kernel(("kth_rows", NAMES[rows.code], bool(short))), ptr, 5, arg, 2, count, grain)
+        launch(of_arguments("sort.kth_rows", (NAMES[rows.code], bool(short))), ptr, 5, arg, 2, count, grain, False)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -276,7 +265,7 @@ def mode(Tensor input, dim=-1, keepdim=False):
     if values.count:
         ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(ordered),
                                           address_of(places))
-        run(kernel(("mode_rows", NAMES[rows.code])), ptr, 4, &n, 1, values.count, grain_of(n))
+        launch(of_arguments("sort.mode_rows", (NAMES[rows.code],)), ptr, 4, &n, 1, values.count, grain_of(n), False)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -329,6 +318,7 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
     arg[2] = arg[1] * ITEMSIZE[code]
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(values), address_of(sequence)
-    run(kernel(("search_sorted", NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1)),
-        ptr, 3, arg, 3, out.count, 4096)
+    launch(of_arguments("indexing.search_sorted",
+                        (NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1)),
+           ptr, 3, arg, 3, out.count, 4096, False)
     return out

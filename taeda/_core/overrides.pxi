@@ -56,7 +56,7 @@ cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject
 # ---- arguments that an op does not take as they are ------------------------------------------------------------------
 
 cdef enum:  # in the order in which they are asked about
-    USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, ON_META, FOREIGN
+    USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, ON_META, ON_DEVICE, FOREIGN
 
 
 cdef inline bint is_plain(PyObject* x) noexcept:
@@ -84,7 +84,7 @@ cdef int unusual_kind(object x, int depth) except -1:
         if (<Tensor>x).overrides and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES):
             return FOREIGN
         if (<Tensor>x).device_type:
-            return ON_META
+            return ON_META if (<Tensor>x).device_type == META_NUMBER else ON_DEVICE
         return CONJUGATED if is_conjugate_view(<Tensor>x) else USUAL
     if PyUnicode_Check(x) or isinstance(x, dtype):
         return USUAL
@@ -124,6 +124,8 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
         return call_conjugated(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
     if kind == ON_META:
         return plan_call(function, args, n, kwnames)
+    if kind == ON_DEVICE:
+        return call_on_device(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
     if kind == META_DEVICE:
         return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, "make_on_meta")
     return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
@@ -151,6 +153,39 @@ cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* 
         return PyObject_Vectorcall(function, args, n, kwnames)
     finally:
         swap_planning(False)
+
+
+cdef int device_among(PyObject** args, Py_ssize_t n, int depth) except -1:
+    """The number of the device of the tensors among ``args``, or in lists of them, that are not on the CPU."""
+    cdef Py_ssize_t i
+    cdef int found = CPU_NUMBER, other
+    cdef object x
+    for i in range(n):
+        x = <object>args[i]
+        other = CPU_NUMBER
+        if isinstance(x, Tensor):
+            other = (<Tensor>x).device_type
+        elif depth and (PyTuple_Check(x) or PyList_Check(x)):
+            other = device_among(PySequence_Fast_ITEMS(x), len(x), depth - 1)
+        if other and found and other != found:
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, "
+                               f"{DEVICES[found]} and {DEVICES[other]}!")
+        found = max(found, other)
+    return found
+
+
+cdef object call_on_device(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with tensors on a registered device, by the planner that the op has there (planners.pyx)."""
+    cdef int number = device_among(args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2)
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef object there = planner_of(op, number), packed
+    if there is None:
+        if op.kind == VIEW:  # looks at sizes and strides alone
+            return NotImplemented
+        no_planner(op, number)
+    packed = bind(op, args, n, kwnames, bound, &out)
+    return run(<Op?>there, bound, <object>out if out != NULL else None)
 
 
 #: NumPy's spelling of keyword arguments, and PyTorch's of the first one, taken as PyTorch takes them.

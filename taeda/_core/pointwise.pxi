@@ -101,41 +101,6 @@ cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
     run_kernel(run_piece, L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain, count < PARALLEL_ELEMENTS)
 
 
-cdef void* find_kernel(Op op, uint64_t key) noexcept:
-    cdef int i
-    if op.table_size == 0:
-        return NULL
-    i = <int>((key * <uint64_t>0x9E3779B97F4A7C15) >> 40) & (op.table_size - 1)
-    while op.table_values[i] != NULL:
-        if op.table_keys[i] == key:
-            return op.table_values[i]
-        i = (i + 1) & (op.table_size - 1)
-    return NULL
-
-
-cdef int add_kernel(Op op, uint64_t key, void* value) except -1:
-    cdef uint64_t* keys = op.table_keys
-    cdef void** values = op.table_values
-    cdef int i, old = op.table_size
-    if 2 * (op.table_used + 1) > op.table_size:
-        op.table_size = 8 if old == 0 else 2 * old
-        op.table_keys = <uint64_t*>calloc(op.table_size, sizeof(uint64_t))
-        op.table_values = <void**>calloc(op.table_size, sizeof(void*))
-        op.table_used = 0
-        for i in range(old):
-            if values[i] != NULL:
-                add_kernel(op, keys[i], values[i])
-        free(keys)
-        free(values)
-    i = <int>((key * <uint64_t>0x9E3779B97F4A7C15) >> 40) & (op.table_size - 1)
-    while op.table_values[i] != NULL:
-        i = (i + 1) & (op.table_size - 1)
-    op.table_keys[i] = key
-    op.table_values[i] = value
-    op.table_used += 1
-    return 0
-
-
 cdef double largest(int code) noexcept:
     """The largest finite number of a floating-point dtype, of each part where it is complex."""
     if DOMAIN[code] == FLOAT8:
@@ -273,12 +238,13 @@ cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int ni
                      const char* classes) except NULL:
     """The kernel of these dtypes and layout classes, compiled if need be. Codes of inputs may be PARAM.
 
-    The key has 8 bits for the variant, 5 for the computing dtype and 7 for each operand, of which there are at most
-    MAXOPERANDS. (Numbers among the attributes follow from the variant.)
+    The key has 7 bits for each operand. The variant and the computing dtype are with the owner. (Numbers among the
+    attributes follow from the variant.)
     """
-    cdef uint64_t key = variant << 5 | compute
+    cdef uint64_t key = 0, owner = op.owner | <uint64_t>(variant << 5 | compute) << 40
     cdef int i, k = nout
-    cdef void* address
+    cdef kernel_t fn
+    cdef size_t address
     for i in range(nout):
         key = key << 7 | outcodes[i] << 2 | class_bits(classes[i])
     for i in range(op.noperands):
@@ -287,23 +253,23 @@ cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int ni
         else:
             key = key << 7 | codes[i] << 2 | class_bits(classes[k])
             k += 1
-    address = find_kernel(op, key)
-    if address == NULL:
+    fn = known(owner, key)
+    if fn == NULL:
         statics = ()
         for x, v in op.variants.items():
             if v == variant:
                 statics = x
         if variant == 0:
             statics = op.defaults[op.noperands:]
-        built = HELPERS["build_pointwise"](
+        address = HELPERS["build_pointwise"](
             op, statics,
             tuple([(<dtype>DTYPES[outcodes[i]]).name for i in range(nout)]),
             tuple(["param" if codes[i] == PARAM else (<dtype>DTYPES[codes[i]]).name for i in range(nin)]),
             (<dtype>DTYPES[compute if "native" in op.traits else WORK[compute]]).name,
             bytes(classes[:nmem]).decode())
-        address = <void*><size_t>built
-        add_kernel(op, key, address)
-    return <kernel_t>address
+        fn = <kernel_t>address
+        keep(owner, key, fn)
+    return fn
 
 
 cdef object as_operand(Op op, PyObject** bound, int i):

@@ -35,3 +35,14 @@ cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, i
     else:
         with nogil:
             parallel_for(fn, ptr, arg, total, grain)
+
+
+cdef enum:
+    PIECE_BYTES = 1 << 16    # of work that are worth a piece of their own
+
+
+cdef inline void launch_units(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t units,
+                              int64_t unit_bytes, int64_t small_bytes) noexcept:
+    """:func:`launch` over units of so many bytes of work each, below ``small_bytes`` in all on this thread alone."""
+    launch(fn, ptr, nptr, arg, narg, units, PIECE_BYTES // unit_bytes if 0 < unit_bytes < PIECE_BYTES else 1,
+           units * unit_bytes < small_bytes)

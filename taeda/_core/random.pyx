@@ -12,9 +12,10 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, is_planning, planners, release
+from .planners cimport build, known, new_owner
 from .pool cimport kernel_t, launch, parallel_for
 from .recorder cimport Recorder, is_observing, note_launch, refuse_recording, resume, suspend
-from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, address_of, empty_tensor
+from .tensor cimport F64, ITEMSIZE, U8, Tensor, address_of, empty_tensor
 
 from .pool import get_num_threads
 from .tensor import DTYPE_NAMES, device
@@ -42,7 +43,7 @@ cdef enum:
     SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
 
 cdef kernel_t twist_kernel = NULL, temper_kernel = NULL, fence_kernel = NULL
-cdef kernel_t[16][NDTYPES] found   # by distribution and dtype
+cdef uint64_t DISTRIBUTION = new_owner("random.distribution")
 
 
 cdef struct Saved:        # PyTorch's layout, so that states can be exchanged
@@ -548,7 +549,7 @@ cdef int[10] ELEMENTS = [1, 1, 1, 1, 1, 1, 1, 16, 2, 2]
 cdef kernel_t find(int distribution, int code) except NULL:
     """The kernel, compiled at its first use."""
     global twist_kernel, temper_kernel, fence_kernel
-    cdef kernel_t fn = found[distribution][code]
+    cdef kernel_t fn = known(DISTRIBUTION, distribution << 8 | code)
     if fn != NULL:
         return fn
     if code >= <int>len(DTYPE_NAMES):
@@ -560,13 +561,7 @@ cdef kernel_t find(int distribution, int code) except NULL:
     if twist_kernel == NULL:
         temper_kernel, fence_kernel = <kernel_t><size_t>source.temper(), <kernel_t><size_t>source.fence()
         twist_kernel = <kernel_t><size_t>source.twist()
-    dtype = DTYPE_NAMES[code]
-    if distribution >= NORMAL_PAIRS:
-        address = source.normal_pairs(dtype, distribution == LOG_NORMAL_PAIRS)
-    else:
-        address = getattr(source, NAMES[distribution])(dtype)
-    fn = found[distribution][code] = <kernel_t><size_t>address
-    return fn
+    return build(DISTRIBUTION, distribution << 8 | code, (NAMES[distribution], DTYPE_NAMES[code]))
 
 
 cdef inline int words_of(int distribution, int code) noexcept nogil:

@@ -1,59 +1,35 @@
-"""Launchers of the row-wise kernels: reductions over any dimensions, and kernels that keep the shape.
+"""Launcher of reductions over any dimensions.
 
 What is here runs once per call and decides, from sizes and strides alone, how a reduction is laid out: which kernel,
 how rows and columns map to memory, and where a long reduction is cut into chunks.
 """
 
-import importlib
-
-from .machine import stream_bytes
 from .tensor import DTYPE_NAMES, HELPERS
 
 cimport cython
-from cpython.float cimport PyFloat_Check
-from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from .dims cimport distance, merge_dims
 from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts
 from .memory cimport release_scratch, take_scratch, unsettled
-from .recorder cimport note_flag
+from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .tensor cimport (
-    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, NO_COMMON, VALUES, WORK, Tensor, address_of,
-    address_to_read, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
+    ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
+    address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
 )
 
 cdef enum:
-    MAXSTATES = 4
     ROW_CHUNK = 65536     # elements of a row reduction between two merges
     ACROSS = 512          # the same where a row has several runs, which are read as they lie in memory
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
     COLUMN_LEAST = 64
     WIDEST = 1024         # units of the widest tile, LONG_TILES in kernels/rowwise.py
-    PIECE = 65536         # elements worth a piece of their own on the thread pool
     FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 
 cdef tuple NAMES = DTYPE_NAMES
-cdef dict FUSED = {}      # kernels that compute what they reduce
-
-
-cdef struct Group:  # neighbouring dimensions that act as one
-    int64_t size
-    int64_t stride  # bytes
-
-
-cdef struct Layout:
-    int64_t n0, n1, s0, s1      # the row: inner and outer size and stride
-    int64_t a, b, sa, sb        # the rows: outer and inner number and stride
-    bint columns, strided
-
-
-cdef struct Kernel:
-    kernel_t fn
-    int lanes
 
 
 # ---- dimensions -----------------------------------------------------------------------------------------------------
@@ -77,44 +53,22 @@ cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
     return <uint64_t>1 << wrap_dim(dim, n, name)
 
 
-cdef inline int64_t distance(int64_t stride) noexcept:
-    return -stride if stride < 0 else stride
-
-
-cdef int coalesce(Group* groups, int n) noexcept:
-    """Join neighbours that run on in memory; the number left."""
-    cdef int i, m = 0
-    for i in range(n):
-        if m and groups[m - 1].stride == groups[i].size * groups[i].stride:
-            groups[m - 1].size *= groups[i].size
-            groups[m - 1].stride = groups[i].stride
-        else:
-            groups[m] = groups[i]
-            m += 1
-    return m
-
-
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept:
-    """:func:`coalesce` where ``x`` and all leaves run on; ``steps`` are those of the leaves. More than 2 are 3."""
-    cdef int i, k, m = 0
-    cdef int64_t size, stride
-    cdef bint runs
+    """Join dimensions where ``x`` and all leaves run on; ``steps`` are those of the leaves. More than 2 are 3."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[1 + MOST_FUSED][MAXDIM]
+    cdef int i, k
     for i in range(n):
-        size, stride = x.sizes[dims[i]], x.strides[dims[i]] * ITEMSIZE[x.code]
-        runs = m > 0 and groups[m - 1].stride == size * stride
+        sizes[i], strides[0][i] = x.sizes[dims[i]], x.strides[dims[i]] * ITEMSIZE[x.code]
         for k in range(p.nleaves):
-            runs = runs and steps[m - 1][k] == size * p.kernel.leaves[k].strides[dims[i]]
-        if not runs:
-            if m == 2:
-                return 3
-            m += 1
-            groups[m - 1].size = 1
-        groups[m - 1].size *= size
-        groups[m - 1].stride = stride
+            strides[1 + k][i] = p.kernel.leaves[k].strides[dims[i]]
+    n = merge_dims(sizes, strides[0], n, 1 + p.nleaves, MAXDIM, 1)
+    for i in range(min(n, 2)):
+        groups[i].size, groups[i].stride = sizes[i], strides[0][i]
         for k in range(p.nleaves):
-            steps[m - 1][k] = p.kernel.leaves[k].strides[dims[i]]
-    return m
+            steps[i][k] = strides[1 + k][i]
+    return min(n, 3)
 
 
 cdef void sort_dims(Tensor x, int* dims, int n, bint positive) noexcept:
@@ -149,30 +103,17 @@ cdef class Reducer:
         single: whether only one dimension can be reduced (or all).
     """
 
-    cdef readonly str name
-    cdef readonly str op
-    cdef int nouts, nstates, nparams
-    cdef bint ordered, identity, single, correction
-    cdef signed char rules[2][NDTYPES]
-    cdef Kernel* table[NDTYPES * NDTYPES]   # by input and output code
-    cdef kernel_t joins[NDTYPES * NDTYPES]
-    cdef int widths[NDTYPES * NDTYPES][MAXSTATES]
-
     def __init__(self, str name, str op, tuple rules, int states=1, bint ordered=False, int nparams=0,
                  bint identity=True, bint single=False):
         cdef int i, k
         self.name, self.op = name, op
+        self.owner, self.merges = new_owner("reduce.reduce"), new_owner("reduce.merge")
         self.correction = "var" in op or "std" in op
         self.nouts, self.nstates = len(rules), states
         self.ordered, self.nparams, self.identity, self.single = ordered, nparams, identity, single
         for i in range(self.nouts):
             for k in range(NDTYPES):
                 self.rules[i][k] = rules[i][k] if k < len(rules[i]) else -1
-
-    def __dealloc__(self):
-        cdef int i
-        for i in range(NDTYPES * NDTYPES):
-            free(self.table[i])
 
     def __call__(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
         """Reduce ``x`` over ``dim`` (None: all of it); a tensor, or a tuple where there are several outputs."""
@@ -287,7 +228,8 @@ cdef class Reducer:
             outer[i].size, outer[i].stride = x.sizes[kept[i]], x.strides[kept[i]] * item
         for i in range(nr):
             inner[i].size, inner[i].stride = x.sizes[reduced[i]], x.strides[reduced[i]] * item
-        cdef int groups_k = coalesce(outer, nk), groups_r = coalesce(inner, nr)
+        cdef int groups_k = merge_dims(&outer[0].size, &outer[0].stride, nk, 1, 0, 2)
+        cdef int groups_r = merge_dims(&inner[0].size, &inner[0].stride, nr, 1, 0, 2)
         if groups_k > 2 or groups_r > 2:
             layout.n0, layout.s0 = count, item
             layout.b, layout.sb = rows, count * item
@@ -348,49 +290,47 @@ cdef class Reducer:
     cdef Kernel find(self, Tensor x, Tensor first, Tensor second, int variant) except *:
         """The kernel for these dtypes; ``variant`` is (columns, strided, levels - 1, part) as bits."""
         cdef int key = self.key(x.code, first.code)
-        cdef Kernel* kernels = self.table[key]
-        if kernels == NULL:
-            kernels = self.table[key] = <Kernel*>calloc(16, sizeof(Kernel))
-            if kernels == NULL:
-                raise MemoryError()
-        if kernels[variant].fn == NULL:
+        cdef Kernel found
+        found.fn = known(self.owner, key << 4 | variant)
+        if found.fn == NULL:
             from ..kernels import reduce as family
 
             mode = ("c" if variant & 1 else "r") + ("v" if variant & 2 else "c")
             outs = self.out_names(first, second)
-            address = family.reduce(self.op, NAMES[x.code], outs, mode, 2 if variant & 4 else 1, not variant & 8)
-            kernels[variant].lanes = family.lanes(self.op, NAMES[x.code], outs)
-            kernels[variant].fn = <kernel_t><size_t>address
-        return kernels[variant]
+            self.lanes[key] = family.lanes(self.op, NAMES[x.code], outs)
+            found.fn = build(self.owner, key << 4 | variant,
+                             (self.op, NAMES[x.code], outs, mode, 2 if variant & 4 else 1, not variant & 8))
+        found.lanes = self.lanes[key]
+        return found
 
     cdef tuple out_names(self, Tensor first, Tensor second):
         return (NAMES[first.code],) if second is None else (NAMES[first.code], NAMES[second.code])
 
     cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second) except NULL:
         cdef int key = self.key(x.code, first.code)
-        if self.joins[key] == NULL:
+        cdef kernel_t fn = known(self.merges, key)
+        if fn == NULL:
             from ..kernels import reduce as family
 
             outs = self.out_names(first, second)
             for i, width in enumerate(family.state_bytes(self.op, NAMES[x.code], outs)):
                 self.widths[key][i] = width
-            address = family.merge(self.op, NAMES[x.code], outs)
-            self.joins[key] = <kernel_t><size_t>address
-        return self.joins[key]
+            fn = build(self.merges, key, (self.op, NAMES[x.code], outs))
+        return fn
 
     # ---- launching ---------------------------------------------------------------------------------------------------
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
                              int variant) except NULL:
         """The kernel that computes what it reduces."""
-        full = (self.op, first.code, variant, key, (<char*>prologue.letters)[:prologue.nleaves])
-        address = FUSED.get(full)
-        if address is None:
+        cdef object full = (self.op, first.code, variant, key, (<char*>prologue.letters)[:prologue.nleaves])
+        cdef kernel_t fn = known_key(full)
+        if fn == NULL:
             nodes, leaves = prologue_parts(prologue)
             key = (self.op, nodes[len(nodes) - 1][3], self.out_names(first, second), "cc" if variant & 1 else "rc",
                    2 if variant & 4 else 1, not variant & 8)
-            address = FUSED[full] = HELPERS["build_with"](nodes, leaves, "reduce.reduce", key,
-                                                          self.nstates if variant & 8 else self.nouts, 5, self.op)
-        return <kernel_t><size_t>address
+            fn = of_key(full, HELPERS["build_with"], (nodes, leaves, "reduce.reduce", key,
+                                                      self.nstates if variant & 8 else self.nouts, 5, self.op))
+        return fn
 
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept:
         """How rows lie where leaves are read; whether what is added up, and in which order, stays that of ``l``."""
@@ -616,7 +556,12 @@ cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int n
     run_kernel(kernel.fn, pointers, npointers, args, nargs, total, grain, work < FREE_GIL)
 
 
-include "rowwise.pxi"
+cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    (<float*>ptr[0])[0] /= (<float*>ptr[1])[0]
+
+
+cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    (<double*>ptr[0])[0] /= (<double*>ptr[1])[0]
 
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.

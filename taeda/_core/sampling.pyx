@@ -5,17 +5,18 @@ from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_Check
 from libc.math cimport INFINITY, ceil, exp, fabs, floor, lgamma, log, log1p, pow, sqrt
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from .memory cimport allocate, only_plans, release
+from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport kernel_t
 from .random cimport (
     BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find,
     is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, which,
 )
 from .tensor cimport (
-    DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, address_of, alias_tensor, copy_into, dtype,
+    DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, copy_into, dtype,
     empty_tensor, scalar_code,
 )
 
@@ -176,8 +177,7 @@ def new(tuple size, d):
     return empty_tensor(scalar_code(0.0) if d is None else (<dtype?>d).code, n, sizes)
 
 
-cdef dict BERNOULLI_EACH = {}     # addresses of kernels
-cdef kernel_t[2][NDTYPES] DROPOUT
+cdef uint64_t DROPOUT = new_owner("random.dropout")
 cdef int64_t STREAM_BYTES = stream_bytes()
 
 
@@ -202,11 +202,7 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
         x = (<double*>address_of(p))[i] if p.code == F64 else (<float*>address_of(p))[i]
         if not (x >= 0 and x <= 1):
             raise RuntimeError(f"bernoulli: expected every probability to be in [0, 1], got {x}; clamp or sigmoid them")
-    if key not in BERNOULLI_EACH:
-        from ..kernels import random as source
-
-        BERNOULLI_EACH[key] = source.bernoulli_each(*key)
-    fn = <kernel_t><size_t>BERNOULLI_EACH[key]
+    fn = of_arguments("random.bernoulli_each", key)
     buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
     if buffer == NULL:
         raise MemoryError()
@@ -247,12 +243,10 @@ cdef int drop(char** ptr, const int64_t* arg) except -1:
     cdef kernel_t fn
     # past the cache where it would not stay, by whole lines from a line on
     cdef bint stream = size >= 4 and count >= LIGHT and 2 * size * count >= STREAM_BYTES and <size_t>ptr[0] % 64 == 0
-    if DROPOUT[stream][code] == NULL:
-        from ..kernels import random as kernels
-
+    fn = known(DROPOUT, code << 1 | stream)
+    if fn == NULL:
         find(BERNOULLI, code)  # the generator's own kernel, too
-        DROPOUT[stream][code] = <kernel_t><size_t>kernels.dropout(DTYPE_NAMES[code], bool(stream))
-    fn = DROPOUT[stream][code]
+        fn = build(DROPOUT, code << 1 | stream, (DTYPE_NAMES[code], bool(stream)))
     numbers[0], numbers[1] = arg[2], arg[3]
     buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
     if buffer == NULL:

@@ -45,7 +45,7 @@ cdef class Storage:
         """The address of the first byte; 0 on device meta."""
         refuse_recording(b"an address is read")
         show(self)
-        return 0 if self.device else <uintptr_t>self.data
+        return 0 if self.device == 1 else <uintptr_t>self.data
 
     def nbytes(self):
         """Size in bytes."""
@@ -65,9 +65,13 @@ cdef class Storage:
         """Where it is."""
         from .tensor import device
 
-        return device("meta" if self.device else "cpu")
+        from .planners import DEVICES
+
+        return device(DEVICES[self.device])
 
     cdef int need_bytes(self) except -1:
+        if self.device > 1:
+            raise NotImplementedError("the bytes of this storage are in the memory of another device")
         if self.device:
             raise NotImplementedError("Not available for 'meta' device type: a storage there has a size and no bytes")
         refuse_recording(b"the bytes of a storage are read or written")
@@ -125,8 +129,10 @@ cdef class Storage:
 
     def cpu(self):
         """The storage itself."""
-        if self.device:
+        if self.device == 1:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if self.device:
+            self.need_bytes()
         return self
 
     def untyped(self):
@@ -343,6 +349,13 @@ cdef Storage foreign_storage(void* data, int64_t nbytes, object owner):
     storage.data = <char*>data
     storage.capacity = storage.block = nbytes
     storage.owner = owner if owner is not None else ()  # None would mean that the allocator owns it
+    return storage
+
+
+def device_storage(int device, size_t address, int64_t nbytes, owner):
+    """Memory of a registered device, by its number; ``owner`` is kept alive as long as the storage."""
+    cdef Storage storage = foreign_storage(<void*>address, nbytes, owner)
+    storage.device = device
     return storage
 
 

@@ -60,7 +60,7 @@ cdef class Tensor:
     cdef object heap_dims        # bytes that hold them above INLINE dimensions
     cdef int nd                  # dimensions
     cdef int8_t code             # dtype, a Code
-    cdef int8_t device_type      # 0: CPU, 1: meta
+    cdef int8_t device_type      # 0: CPU, 1: meta, else one that was registered (planners.pyx)
     cdef int8_t creation         # of a view: where it was made, a Creation
     cdef int8_t holds            # what the memory holds, a Holding
     cdef bint overrides          # of a class whose __torch_function__ is asked about calls
@@ -164,10 +164,7 @@ cdef class Op:
     cdef bint strict_bool               # a difference: no operand may be a bool
     cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
     cdef dict variants
-    cdef uint64_t* table_keys
-    cdef void** table_values
-    cdef int table_size
-    cdef int table_used
+    cdef uint64_t owner          # of its kernels in the table, see planners.pxd
     cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
     cdef int8_t fuses            # whether it may be put off (see fusion.pyx): 1, -1; 0: not known
     cdef public object body_check   # called with the arguments before computing, to raise; None where there is none

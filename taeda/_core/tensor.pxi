@@ -1,57 +1,5 @@
 # Tensor: one Python object over a Storage.
 
-# ---- conjugate views -------------------------------------------------------------------------------------------------
-#
-# A complex tensor that holds CONJUGATES shows the conjugates of what its memory holds; a real one, the imaginary part
-# of such, the negatives. Views of it are such views again, and `copy_into` minds the sign between two tensors. Nothing
-# else in the core looks: an op that has one among its arguments is handed to `HELPERS["conjugated"]` first, and runs on
-# copies.
-
-cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
-    """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for who only reads."""
-    if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
-        return refuse_address(t)
-    if t.storage.waits:
-        with gil:
-            if reading:
-                settle_to_read(t.storage)
-            else:
-                settle(t.storage)
-    return t.raw
-
-
-cdef char* refuse_address(Tensor t) except NULL with gil:
-    """The address that a launch of this thread, which plans, is given of ``t`` on device meta; else an error."""
-    if t.device_type and is_planning():
-        return t.raw
-    if t.device_type:
-        refuse_elements(t)
-    if t.holds == CONJUGATES:
-        raise RuntimeError(f"this needs elements as they lie in memory, and a conjugated or negated view shows others; "
-                           f"resolve_conj() and resolve_neg() give a copy that holds them")
-    kind = getattr(type(t), "_without_memory", None)
-    if kind is None:
-        kind = "a view of a tensor that has no memory of its own (batched by vmap, sparse or nested)"
-    raise NotImplementedError(f"this needs elements in memory, which {kind} does not have")
-
-
-cdef char* refuse_elements(Tensor t) except NULL:
-    raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor "
-                              "on device meta does not have: make it on the CPU")
-
-
-cdef object resolved(object t):
-    """``t``; of a conjugate view, a copy that holds what it shows."""
-    cdef Tensor copied
-    if not isinstance(t, Tensor) or not is_conjugate_view(<Tensor>t):
-        return t
-    if not NO_GRAD[0] and wants_grad(<Tensor>t):
-        return HELPERS["resolve"](t)
-    copied = empty_like(t)
-    copy_into(copied, <Tensor>t)
-    return copied
-
-
 cdef Node get_grad_fn(Tensor t):
     """The node that made ``t``; for a view whose base was written in place since, a fresh one."""
     if t.base is None or t.view_version == t.storage.version:
@@ -154,7 +102,9 @@ cdef class Tensor:
 
     @property
     def device(self):
-        return META if self.device_type else CPU
+        if self.device_type <= META_NUMBER:
+            return META if self.device_type else CPU
+        return device(DEVICES[self.device_type])
 
     @property
     def layout(self):
@@ -180,7 +130,9 @@ cdef class Tensor:
         """The address of the first element."""
         refuse_recording(b"an address is read")
         show(self.storage)
-        return <size_t>stored_at(self) if self.count and not self.device_type else 0
+        if self.device_type:
+            return 0 if self.device_type == META_NUMBER else <size_t>self.raw
+        return <size_t>stored_at(self) if self.count else 0
 
     def untyped_storage(self):
         """The memory that this tensor and its views share."""
@@ -237,7 +189,7 @@ cdef class Tensor:
     def is_meta(self):
         if self.device_type:
             refuse_recording(b"the body does something else on device meta")
-        return self.device_type != 0
+        return self.device_type == META_NUMBER
 
     @property
     def is_mps(self):
@@ -715,85 +667,3 @@ cdef bint _channels_last(Tensor t):
                 return False
             expected *= t.sizes[i]
     return True
-
-
-cdef object read_scalar(const char* p, int code):
-    """The element at ``p`` as a Python number."""
-    if planners:
-        refuse_recording(b"a number is read from a tensor")
-    if code == F32:
-        return <double>(<const float*>p)[0]
-    if code == F64:
-        return (<const double*>p)[0]
-    if code == I64:
-        return (<const int64_t*>p)[0]
-    if code == BOOL:
-        return (<const uint8_t*>p)[0] != 0
-    if code == I32:
-        return (<const int32_t*>p)[0]
-    if code == U8:
-        return (<const uint8_t*>p)[0]
-    if code == I8:
-        return (<const int8_t*>p)[0]
-    if code == I16:
-        return (<const int16_t*>p)[0]
-    if code == U16:
-        return (<const uint16_t*>p)[0]
-    if code == U32:
-        return (<const uint32_t*>p)[0]
-    if code == U64:
-        return (<const uint64_t*>p)[0]
-    cdef uint32_t bits
-    cdef float real
-    if code == BF16:
-        bits = <uint32_t>(<const uint16_t*>p)[0] << 16
-        memcpy(&real, &bits, 4)
-        return <double>real
-    if code == F16:
-        return PyFloat_Unpack2(p, 1)
-    if code == C64:
-        return complex((<const float*>p)[0], (<const float*>p)[1])
-    if code == C128:
-        return complex((<const double*>p)[0], (<const double*>p)[1])
-    if code == C32:
-        return complex(PyFloat_Unpack2(p, 1), PyFloat_Unpack2(p + 2, 1))
-    if code == F4_E2M1FN_X2:
-        raise NotImplementedError("item: float4_e2m1fn_x2 is only stored, two numbers to a byte; read .view(uint8)")
-    return read_float8(p, code)
-
-
-cdef object read_float8(const char* p, int code):
-    """The float8 at ``p`` as a Python number, by the kernel that converts them."""
-    cdef int64_t none = 0
-    cdef Tensor number = empty_tensor(code, 0, &none), real = empty_tensor(F32, 0, &none)
-    address_of(number)[0] = p[0]
-    copy_into(real, number)
-    return <double>(<float*>address_of(real))[0]
-
-
-cdef int64_t HOOKS = 0           # hooks registered so far: the number of one is its key
-
-
-@cython.binding(False)
-cdef class HookHandle:
-    """Removes its hook when asked to; a context manager."""
-
-    cdef object table
-    cdef object key
-
-    def __init__(self, table, hook):
-        global HOOKS
-        HOOKS += 1
-        self.table = table
-        self.key = HOOKS
-        table[self.key] = hook
-
-    def remove(self):
-        """Take the hook away."""
-        self.table.pop(self.key, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()

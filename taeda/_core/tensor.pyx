@@ -1,9 +1,13 @@
 """Tensor, the graph and the call path. One compilation unit, in the order in which it is read:
 
-``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``tensor.pxi`` the object; ``becoming.pxi`` what gives it
-other contents; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the one path of every op; ``pointwise.pxi`` the
-launcher of pointwise kernels, ``layout.pxi`` where their operands lie; ``copying.pxi`` copies; ``views.pxi`` views and
-indexing; ``engine.pxi`` the backward pass.
+``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``addresses.pxi`` who may reach their elements;
+``tensor.pxi`` the object; ``scalars.pxi`` elements as numbers; ``hooks.pxi``; ``becoming.pxi`` what gives a tensor
+other contents; ``graph.pxi`` what recording leaves behind, ``inplace.pxi`` where a tensor was written to;
+``arguments.pxi`` checks; ``call.pxi`` the one path of every op, ``modes.pxi`` and ``overrides.pxi`` who sees a call
+before; ``composite.pxi`` functions written in ops; ``launching.pxi`` kernels launched from Python; ``methods.pxi``
+ops as methods; ``pointwise.pxi`` the launcher of pointwise kernels, ``layout.pxi`` where their operands lie;
+``copying.pxi`` copies; ``views.pxi`` views and indexing; ``engine.pxi`` the backward pass, ``tasks.pxi`` what Python
+asks of it.
 """
 
 cimport cython
@@ -26,12 +30,15 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
+from .dims cimport distance, merge_dims
 from .memory cimport (
     Storage, foreign_storage, is_planning, new_storage, planners, resize_storage, settle, settle_to_read, show,
     swap_planning, unsettled,
 )
 from .machine import stream_bytes
 from .memory import on_move
+from .planners cimport CPU_NUMBER, META_NUMBER, keep, known, new_owner, of_family
+from .planners import DEVICES, add_planner, no_planner, planner_of
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport is_observing, note_held, refuse_recording
 
@@ -112,17 +119,27 @@ cdef inline int swap_no_grad(int value) noexcept:
 
 include "dtype.pxi"
 include "making.pxi"
+include "addresses.pxi"
 include "tensor.pxi"
+include "scalars.pxi"
+include "hooks.pxi"
 include "becoming.pxi"
 include "buffer.pxi"
 include "graph.pxi"
+include "inplace.pxi"
 include "arguments.pxi"
 include "call.pxi"
+include "modes.pxi"
+include "composite.pxi"
+include "overrides.pxi"
+include "launching.pxi"
+include "methods.pxi"
 include "pointwise.pxi"
 include "layout.pxi"
 include "copying.pxi"
 include "views.pxi"
 include "engine.pxi"
+include "tasks.pxi"
 
 _make_dtypes()
 ALL_DTYPES = tuple(DTYPES)                          # by code

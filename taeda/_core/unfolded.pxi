@@ -8,21 +8,19 @@ cdef enum:
     PACKED = 2
     TASK = 1 << 19
 
-cdef kernel_t _conv[NDTYPES]
-cdef kernel_t _weight[NDTYPES]
-cdef kernel_t _interleave[NDTYPES]
+cdef uint64_t CONV = new_owner("conv.conv"), CONV_WEIGHT = new_owner("conv.conv_weight")
+cdef uint64_t INTERLEAVE = new_owner("conv.interleave")
 cdef int64_t _unfold_rows, _unfold_pixels
 
 
-cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
+cdef kernel_t find(uint64_t family, int code) except NULL:
     global _unfold_rows, _unfold_pixels
-    from ..kernels import conv
-    assert len(conv.CONV_ARGS) == CONV_ARGS and len(conv.WEIGHT_ARGS) == WEIGHT_ARGS
-    assert len(conv.INTERLEAVE_ARGS) == INTERLEAVE_ARGS
-    _unfold_rows, _unfold_pixels = conv.UNFOLD_ROWS, conv.UNFOLD_PIXELS
-    cdef size_t address = getattr(conv, name)(NAMES[code])
-    table[code] = <kernel_t>address
-    return table[code]
+    if _unfold_rows == 0:
+        from ..kernels import conv
+        assert len(conv.CONV_ARGS) == CONV_ARGS and len(conv.WEIGHT_ARGS) == WEIGHT_ARGS
+        assert len(conv.INTERLEAVE_ARGS) == INTERLEAVE_ARGS
+        _unfold_rows, _unfold_pixels = conv.UNFOLD_ROWS, conv.UNFOLD_PIXELS
+    return of_dtype(family, code)
 
 
 cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, int64_t m) except -1:
@@ -55,9 +53,7 @@ cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exce
     cdef Blocks b = blocks(code)
     cdef char* ptr[5]
     cdef char* a = address_of(w)
-    cdef kernel_t fn = _conv[code]
-    if fn == NULL:
-        fn = find(_conv, code, "conv")
+    cdef kernel_t fn = find(CONV, code)
     cc = even(channels, max(b.depth // g.taps, 1))
     tt = even(g.taps, b.depth)
     wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
@@ -137,9 +133,7 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     cdef double work = <double>images * groups * m * channels * g.taps * g.pixels
     cdef Blocks b = blocks(code)
     cdef Tensor out
-    cdef kernel_t fn = _weight[code]
-    if fn == NULL:
-        fn = find(_weight, code, "conv_weight")
+    cdef kernel_t fn = find(CONV_WEIGHT, code)
     cc = even(channels, max(_unfold_rows // g.taps, 1))
     tt = even(g.taps, _unfold_rows)
     nc = m
@@ -186,9 +180,7 @@ cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except 
     cdef int64_t item = ITEMSIZE[code], planes = out.sizes[0] * out.sizes[1] * out.sizes[2]
     cdef int64_t arg[INTERLEAVE_ARGS]
     cdef char* ptr[3]
-    cdef kernel_t fn = _interleave[code]
-    if fn == NULL:
-        fn = find(_interleave, code, "interleave")
+    cdef kernel_t fn = find(INTERLEAVE, code)
     arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
     arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(even_columns), address_of(odd_columns)

@@ -21,10 +21,10 @@ cdef enum:
     DIRECT_CHANNELS = 256      # of a task, where nothing is laid out
     PIECE = 8192               # items of a row that are paired at a time
 
-cdef kernel_t _window_weights[NDTYPES]
-cdef kernel_t _conv_windows[NDTYPES]
-cdef kernel_t _windows_gradient[NDTYPES]
-cdef kernel_t _pair_rows[NDTYPES]
+cdef uint64_t WINDOW_WEIGHTS = new_owner("conv_windows.window_weights")
+cdef uint64_t CONV_WINDOWS = new_owner("conv_windows.conv_windows")
+cdef uint64_t WINDOWS_GRADIENT = new_owner("conv_windows.windows_gradient")
+cdef uint64_t PAIR_ROWS = new_owner("conv_windows.pair_rows")
 cdef int64_t NOWHERE = <int64_t>1 << 40   # a place beyond all bounds
 cdef int64_t _tile_heights[NDTYPES][WIDEST_PANEL + 1]   # by columns of a panel; 0 if not known yet
 
@@ -57,18 +57,17 @@ cdef struct Place:             # of a row of a tile: in the volume, its byte the
     int64_t byte, index
 
 
-cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
-    from ..kernels import conv_windows
-    cdef size_t address
-    if table[code] == NULL:
+cdef kernel_t find_windows(uint64_t family, int code) except NULL:
+    cdef kernel_t fn = known(family, code)
+    if fn == NULL:
+        from ..kernels import conv_windows
         assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
         assert len(conv_windows.PHASE) == PHASE_ITEMS
         assert (conv_windows.ROWS == TABLE_ROWS and len(conv_windows.TILE) == TILE_HEAD
                 and len(conv_windows.RUN) == RUN_ITEMS)
         assert conv_windows.PIECE == PIECE
-        address = getattr(conv_windows, name)(NAMES[code])
-        table[code] = <kernel_t>address
-    return table[code]
+        fn = of_dtype(family, code)
+    return fn
 
 
 cdef int64_t tile_height(int code, int64_t columns) except -1:
@@ -259,7 +258,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
     memory = make_slots(&slots, arg[41] + w.transposed, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = address_of(out), address_of(x), packed, address_of(tables)
     ptr[3] = address_of(out) if bias is None else address_of(bias)
-    run_in_slots(&slots, find_windows(_conv_windows, out.code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
+    run_in_slots(&slots, find_windows(CONV_WINDOWS, out.code), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
     return 0
 
 
@@ -399,7 +398,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.transposed, out.strides[0] * item, direct
     memory = make_slots(&slots, own[2] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(tables)
-    run_in_slots(&slots, find_windows(_windows_gradient, BF16 if words else code, "windows_gradient"), ptr, 4, arg,
+    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, BF16 if words else code), ptr, 4, arg,
                  WINDOWS_WEIGHT_ARGS,
                  tasks * parts, work)
     return out

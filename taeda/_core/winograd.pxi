@@ -13,24 +13,23 @@ cdef enum:
     INPUT_READY = 1
     WEIGHTS_READY = 2
 
-cdef kernel_t _winograd[NDTYPES]
-cdef kernel_t _winograd_weights[NDTYPES]
-cdef kernel_t _winograd_input[NDTYPES]
-cdef kernel_t _winograd_gradient[NDTYPES]
+cdef uint64_t WINOGRAD_TILES = new_owner("winograd.winograd")
+cdef uint64_t WINOGRAD_WEIGHTS = new_owner("winograd.winograd_weights")
+cdef uint64_t WINOGRAD_INPUT = new_owner("winograd.winograd_input")
+cdef uint64_t WINOGRAD_GRADIENT = new_owner("winograd.winograd_gradient")
 
 cdef struct Tiles:     # how the images fall into tiles; sizes in bytes
     int64_t down, across, rows, block, blocks
     int64_t v_t, v_x, v_b, pixels
 
 
-cdef kernel_t find_winograd(kernel_t* table, int code, str name) except NULL:
-    from ..kernels import winograd
-    cdef size_t address
-    assert len(winograd.WINOGRAD_ARGS) == WINOGRAD_ARGS and len(winograd.WEIGHT_ARGS) == WINOGRAD_WEIGHT_ARGS
-    if table[code] == NULL:
-        address = getattr(winograd, name)(NAMES[code])
-        table[code] = <kernel_t>address
-    return table[code]
+cdef kernel_t find_winograd(uint64_t family, int code) except NULL:
+    cdef kernel_t fn = known(family, code)
+    if fn == NULL:
+        from ..kernels import winograd
+        assert len(winograd.WINOGRAD_ARGS) == WINOGRAD_ARGS and len(winograd.WEIGHT_ARGS) == WINOGRAD_WEIGHT_ARGS
+        fn = of_dtype(family, code)
+    return fn
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------
@@ -104,18 +103,18 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
         u = working(POSITIONS * panels * c * b.panel * 4)
         note_prepared(address_of(u))
         ptr[0], ptr[1] = address_of(u), w
-        run(find_winograd(_winograd_weights, code, "winograd_weights"), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
+        run(find_winograd(WINOGRAD_WEIGHTS, code), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
         w = address_of(u)
     ptr[1] = address_of(x)
     if ready & INPUT_READY:
         v = working(t.blocks * t.v_b)
         ptr[0] = address_of(v)
-        run_in_slots(&slots, find_winograd(_winograd_input, code, "winograd_input"), ptr, 2, arg, WINOGRAD_ARGS,
+        run_in_slots(&slots, find_winograd(WINOGRAD_INPUT, code), ptr, 2, arg, WINOGRAD_ARGS,
                      t.blocks * c_panels, v.count)
         ptr[1] = address_of(v)
     ptr[0], ptr[2], ptr[3], ptr[4] = (address_of(out), w, address_of(out) if bias is None else address_of(bias),
                                       tile_kernel(code))
-    run_in_slots(&slots, find_winograd(_winograd, code, "winograd"), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
+    run_in_slots(&slots, find_winograd(WINOGRAD_TILES, code), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
     return 0
 
 
@@ -131,7 +130,7 @@ cdef Tensor winograd_gradient(Geometry* g, Tensor x, Tensor y):
     cdef double work = <double>m * c * t.rows * t.across * POSITIONS
     cdef Slots slots
     cdef char* ptr[4]
-    cdef kernel_t fn = find_winograd(_winograd_gradient, code, "winograd_gradient")
+    cdef kernel_t fn = find_winograd(WINOGRAD_GRADIENT, code)
     tasks = ceil_div(m, mc) * ceil_div(c, b.panel)
     parts = min(t.blocks, ceil_div(16, tasks))
     each = ceil_div(t.blocks, parts)

@@ -524,3 +524,10 @@ def normal_pairs(f: Function, dtype: str, exponent: bool) -> None:
         step(L.index, lanes)
     with f.loop(whole, f.end) as L:
         step(L.index, 1)
+
+
+def distribution(name: str, dtype: str) -> int:
+    """The kernel of a distribution, by its name in ``_core/random.pyx``."""
+    if name.endswith("normal_pairs"):
+        return normal_pairs(dtype, name == "log_normal_pairs")
+    return globals()[name](dtype)

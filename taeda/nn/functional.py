@@ -13,7 +13,7 @@ import taeda
 from taeda import Tensor
 
 from .._core import Composite
-from .._core.conv import is_channels_last as _is_channels_last
+from .._core.formats import is_channels_last as _is_channels_last
 from ..ops import activation as _activation
 from ..ops import random as _random
 from ..ops.table import OPS as _OPS

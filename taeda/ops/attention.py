@@ -7,6 +7,7 @@ import math
 from .. import _core
 from .._core import Tensor, bool_
 from .._core import attention as core
+from . import _attention as launching
 from . import flops
 from .creation import ones
 from .random import dropout
@@ -47,9 +48,10 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
 
 
 @primitive(
-    core.attention,
+    launching.attention,
     method=False,
     out=False,
+    planned=True,
     outputs=("out", "sums"),
     differentiable=[0],
     node="ScaledDotProductFlashAttentionForCpu",
@@ -60,9 +62,10 @@ def _attention(query, key, value, mask, causal, scale):
 
 
 @primitive(
-    core.attention_dropout,
+    launching.attention_dropout,
     method=False,
     out=False,
+    planned=True,
     outputs=("out", "sums", "states"),
     differentiable=[0],
     node="ScaledDotProductFlashAttentionForCpu",
@@ -114,9 +117,10 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
 
 
 @primitive(
-    core.attention_backward,
+    launching.attention_backward,
     method=False,
     out=False,
+    planned=True,
     outputs=("query_grad", "key_grad", "value_grad"),
     decomposition=_attention_gradients,
     flops=flops.attention_backward,

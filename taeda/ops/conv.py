@@ -11,6 +11,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import conv as core
+from .._core.formats import keep_format
 from . import flops
 from .creation import arange
 from .matmul import _conj
@@ -161,7 +162,7 @@ def _conv_weight(input, grad, kernel, stride, padding, dilation, groups):
     def real(x, g):
         sums = core.weight_gradient(x, g, kernel, stride, padding, dilation, groups)
         sums = sums[0] if sums.shape[0] == 1 else sums.sum(0)
-        return core.keep_format(reshape(sums, (g.shape[1], x.shape[1] // groups, *kernel)).to(x.dtype), x)
+        return keep_format(reshape(sums, (g.shape[1], x.shape[1] // groups, *kernel)).to(x.dtype), x)
 
     return _by_parts(real, input, grad) if input.is_complex() else real(input, grad)
 

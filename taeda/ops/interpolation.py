@@ -8,7 +8,7 @@ import warnings
 
 from .. import _core
 from .._core import Tensor
-from .._core.conv import is_channels_last
+from .._core.formats import is_channels_last
 from ..kernels import gridsample, target
 from .creation import linspace, zeros
 from .joining import stack

@@ -10,7 +10,8 @@ import math
 import warnings
 
 from .._core import HELPERS, Tensor, int64, label_node, uint8
-from .._core.reduce import ClassLoss, Reducer, Rowwise
+from .._core.reduce import Reducer
+from .._core.rowwise import ClassLoss, Rowwise
 from ..kernels import scalar as s
 from .activation import inside
 from .elementary import sigmoid_backward

@@ -10,10 +10,10 @@ import math
 
 from .. import _core
 from .._core import HELPERS, Tensor, bfloat16, empty, empty_like, float16, float32, float64, launch
-from .._core.conv import is_channels_last, keep_format
+from .._core.formats import is_channels_last, keep_format
 from .._core.fusion import puts_off_ops
 from .._core.machine import stream_bytes
-from .._core.reduce import Rowwise
+from .._core.rowwise import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import scalar as s
 from ..kernels import target

@@ -6,7 +6,7 @@ import math
 
 from .. import _core
 from .._core import Tensor
-from .._core.conv import is_channels_last, keep_format
+from .._core.formats import is_channels_last, keep_format
 from ..kernels import pool as kernels
 from ..kernels import pool_last
 from .creation import arange

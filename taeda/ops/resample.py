@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from .._core.conv import is_channels_last
+from .._core.formats import is_channels_last
 from ..kernels import resample as kernels
 from ..kernels import target
 from ._lazy import np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._core import Tensor, get_default_dtype
-from .._core.reduce import Rowwise
+from .._core.rowwise import Rowwise
 from ._choices import choice
 from .softmax import _as_input
 from .table import OPS, composite, primitive

@@ -9,7 +9,7 @@ from .. import _core
 from .._core import Tensor, moves
 from .._core import indexing as core_indexing
 from .._core import tensor as core
-from .._core.conv import is_channels_last
+from .._core.formats import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
 from .table import OPS, composite, is_index, primitive, spread, traits

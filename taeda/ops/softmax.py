@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core.reduce import Rowwise
+from .._core.rowwise import Rowwise
 from .table import composite, primitive
 
 _softmax = Rowwise("softmax", "softmax.softmax", "fx", "f", stream=2, computes=True).unary

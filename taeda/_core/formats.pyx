@@ -1,4 +1,9 @@
-# Memory formats: images of four or five dimensions whose channels are last in memory.
+"""Memory formats: images of four or five dimensions whose channels are last in memory."""
+
+from libc.stdint cimport int64_t
+
+from .tensor cimport Tensor, alias_tensor, copy_into, empty_tensor
+
 
 cdef bint is_last(Tensor t) noexcept:
     """Whether ``t`` is laid out with channels last; where sizes of 1 leave it open, strides decide as in PyTorch."""
@@ -50,5 +55,3 @@ def keep_format(Tensor out, Tensor like):
     moved = empty_last(out.code, out.nd, out.sizes)
     copy_into(moved, out)
     return moved
-
-

@@ -1,14 +1,19 @@
-# Slots: memory that a thread has for the time of a piece, for kernels that lay out much.
+"""Slots: memory that a thread has for the time of a piece, for kernels that lay out much."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from . cimport atomics
+from .dims cimport ceil_div
+from .gemm cimport grain_of, run
+from .pool cimport kernel_t, launch
+from .tensor cimport U8, Tensor, address_of, empty_tensor
+
+from .pool import get_num_threads
 
 cdef enum:
-    MOST_SLOT = 1 << 23    # bytes that a kernel should ask for at most
     MOST_SLOT_ARGS = 72
     MOST_SLOT_POINTERS = 16
-
-
-cdef struct Slots:
-    char* data         # a line per slot that tells whether it is taken, then the slots
-    int64_t count, size
 
 
 cdef Tensor working(int64_t size):
@@ -25,7 +30,7 @@ cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
     s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
     cdef Tensor memory = working(s.count * (s.size + 64))
     s.data = address_of(memory)
-    launch_kernel(zero_lines, &s.data, 1, NULL, 0, s.count * 64, s.count * 64, True)
+    launch(zero_lines, &s.data, 1, NULL, 0, s.count * 64, s.count * 64, True)
     return memory
 
 

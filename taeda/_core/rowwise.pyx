@@ -1,4 +1,22 @@
-# Launchers of kernels over rows that keep the shape (softmax, norms), and of losses over classes.
+"""Launchers of kernels over rows that keep the shape (softmax, norms), and of losses over classes."""
+
+from .machine import stream_bytes
+from .tensor import DTYPE_NAMES, HELPERS
+
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts
+from .memory cimport unsettled
+from .planners cimport build, known, known_key, new_owner, of_key
+from .pool cimport kernel_t, launch as run_kernel
+from .recorder cimport note_flag
+from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, go
+from .tensor cimport (
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
+    address_to_read, contiguous_tensor, dtype, empty_tensor, wrap_dim,
+)
 
 cdef enum:
     MAXROWWISE = 10
@@ -6,6 +24,7 @@ cdef enum:
     STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
     ANYWHERE = 4096           # bytes of rows from which they may begin anywhere
 
+cdef tuple NAMES = DTYPE_NAMES
 cdef int64_t STREAM_BYTES = stream_bytes()
 
 
@@ -40,9 +59,7 @@ cdef class Rowwise:
     cdef int nouts, nins
     cdef bint floating, wide, real, computes
     cdef int stream
-    cdef dict table
-    cdef uint64_t last_key
-    cdef kernel_t last_fn
+    cdef uint64_t owner    # of its kernels, see planners.pxd
     cdef int vector_bytes
 
     def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
@@ -54,21 +71,11 @@ cdef class Rowwise:
         self.nouts, self.nins = len(outs) // 2, len(ins)
         if self.nouts + self.nins > MAXROWWISE:
             raise ValueError(f"a row-wise kernel has at most {MAXROWWISE} operands")
-        self.table = {}
-        self.last_key = 0
+        self.owner = new_owner(kernel)
 
     cdef kernel_t find(self, uint64_t key, bint columns) except NULL:
-        cdef object address
-        if key == self.last_key:
-            return self.last_fn
-        address = self.table.get(key)
-        if address is None:
-            module, function = self.kernel.split(".")
-            kernel = getattr(importlib.import_module("taeda.kernels." + module), function)
-            address = self.table[key] = kernel(*self.arguments(key, columns))
-        self.last_key = key
-        self.last_fn = <kernel_t><size_t>address
-        return self.last_fn
+        cdef kernel_t fn = known(self.owner, key)
+        return fn if fn != NULL else build(self.owner, key, self.arguments(key, columns))
 
     cdef tuple arguments(self, uint64_t key, bint columns):
         """What the function that makes the kernel is given."""
@@ -295,12 +302,12 @@ cdef class Rowwise:
 
     cdef kernel_t find_with(self, object found, Prologue* p, uint64_t key) except NULL:
         cdef object full = (self.kernel, self.key, key, found, (<char*>p.letters)[:p.nleaves])
-        cdef object address = FUSED.get(full)
-        if address is None:
+        cdef kernel_t fn = known_key(full)
+        if fn == NULL:
             nodes, leaves = prologue_parts(p)
-            address = FUSED[full] = HELPERS["build_with"](nodes, leaves, self.kernel, self.arguments(key, False),
-                                                          self.nouts, 2, self.name)
-        return <kernel_t><size_t>address
+            fn = of_key(full, HELPERS["build_with"],
+                        (nodes, leaves, self.kernel, self.arguments(key, False), self.nouts, 2, self.name))
+        return fn
 
     cdef bint streams(self, int code, Tensor out, int64_t n, bint columns) except -1:
         """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of
@@ -388,13 +395,6 @@ cdef inline void fill_strides(int64_t* args, char shape, int64_t item, int64_t n
 
 
 # ---- losses over classes --------------------------------------------------------------------------------------------
-cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    (<float*>ptr[0])[0] /= (<float*>ptr[1])[0]
-
-
-cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    (<double*>ptr[0])[0] /= (<double*>ptr[1])[0]
-
 
 @cython.final
 cdef class ClassLoss:

@@ -1,0 +1,243 @@
+# Writing in place: what may be written to, and the nodes of views and their bases.
+
+
+cdef int check_inplace(Tensor t, bint record) except -1:
+    """Raise where the graph forbids writing to ``t``; ``record``: the op is about to be recorded."""
+    if t.inference and not INFERENCE[0]:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
+                           "clone "
+                           "to get a normal tensor before doing inplace update.")
+    if NO_GRAD[0]:
+        return 0
+    if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
+                                                           or wants_grad(t.base)):
+        raise_unrecordable(t, False)
+    if t.base is not None and (record or wants_grad(t)):
+        if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if t.leaf_grad and t.grad_fn_ is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    return 0
+
+
+cdef int raise_unrecordable(Tensor t, bint base_written) except -1:
+    """Why ``t``, a view, cannot be written in place, or be used after its base was."""
+    cdef str what = "its base or another view of its base has been modified inplace" if base_written else \
+        "is being modified inplace"
+    if t.creation == IN_FUNCTION:
+        raise RuntimeError(f"a view that a custom Function returned (or an input that it returned as it is) and "
+                           f"{what}, which "
+                           f"would bypass the Function's backward. Clone the output of the Function.")
+    where = "no_grad mode" if t.creation == IN_NO_GRAD else "inference mode"
+    raise RuntimeError(f"A view was created in {where} and {what} with grad mode enabled, which cannot be recorded. "
+                       f"Make the "
+                       f"view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
+
+
+cdef inline int tie_view(Tensor t, Tensor source) noexcept:
+    """Remember what ``t`` is a view of, and where it was made."""
+    t.base = source if source.base is None else source.base
+    t.view_version = t.storage.version
+    if NO_GRAD[0]:
+        t.creation = IN_INFERENCE if INFERENCE[0] else IN_NO_GRAD
+    else:
+        t.creation = source.creation if source.base is not None else <int8_t>RECORDED
+    return 0
+
+
+cdef object geometry(Tensor t, Tensor base):
+    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it
+    shows conjugates."""
+    cdef int i
+    return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
+            (t.raw - base.raw) // ITEMSIZE[t.code], DTYPES[t.code], conjugated_against(t, base))
+
+
+cdef object conjugated_against(Tensor t, Tensor base):
+    """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None where it is neither or
+    both."""
+    cdef int d
+    if KIND[t.code] == KIND[base.code] or not is_conjugate_view(base):
+        return bool(is_conjugate_view(t) != is_conjugate_view(base))
+    if KIND[t.code] == 3:
+        return None
+    for d in range(t.nd):
+        if t.sizes[d] > 1 and t.strides[d] % 2:  # real parts and imaginary ones
+            return None
+    # of a real part the base's sign is none
+    return bool(is_conjugate_view(t) != <bint>((t.raw - base.raw) // ITEMSIZE[t.code] % 2))
+
+
+cdef class ViewBackward:
+    """Gradient of a view for its base, from their geometry alone."""
+
+    cdef object base
+    cdef object view
+
+    def __call__(self, grads):
+        return [HELPERS["view_backward"](grads[0], self.base, self.view)]
+
+
+cdef class CopySlices:
+    """Gradient of a base of which a view was written in place by ``inner``."""
+
+    cdef object base
+    cdef object view
+    cdef Node inner
+    cdef int position            # which input of `inner` was written
+
+    def __call__(self, grads):
+        return HELPERS["copy_slices"](grads[0], self.base, self.view, self.inner, self.position)
+
+
+cdef Node make_view_node(Tensor t, Tensor base):
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef ViewBackward fn = ViewBackward.__new__(ViewBackward)
+    fn.base = geometry(base, base)
+    fn.view = geometry(t, base)
+    node.custom = fn
+    node.label = "AsStridedBackward0"
+    node.out_code = t.code
+    set_edges(node, [base])
+    return node
+
+
+cdef Node view_node(object base, object view, Node maker):
+    """The node of a view of the only output of ``maker``, from geometries."""
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef ViewBackward fn = ViewBackward.__new__(ViewBackward)
+    fn.base = base
+    fn.view = view
+    node.custom = fn
+    node.label = "AsStridedBackward0"
+    node.out_code = (<dtype>view[3]).code
+    node.targets = (maker,)
+    node.nrs[0] = 0
+    number_node(node)
+    return node
+
+
+cdef int rebase(Tensor t, Node node) except -1:
+    """After an in-place op on ``t``: ``node`` becomes its maker, and its base's if it is a view."""
+    if t.base is not None:
+        return rebase_at(t, node, 0)
+    node.out_code = t.code
+    if t.retains_grad_:
+        move_retained(t, node)
+    t.grad_fn_ = node
+    t.nr = 0
+    t.leaf_grad = False
+    return 0
+
+
+cdef int rebase_at(Tensor t, Node node, int position) except -1:
+    """After an in-place op on the view ``t``, which is input ``position`` of ``node``: its base gets a new maker."""
+    cdef Node outer = <Node>Node.__new__(Node)
+    cdef CopySlices fn = CopySlices.__new__(CopySlices)
+    cdef Tensor base = t.base
+    cdef object target
+    cdef int nr = 0, i
+    node.out_code = t.code
+    fn.base = geometry(base, base)
+    fn.view = geometry(t, base)
+    fn.inner = node
+    fn.position = position
+    outer.custom = fn
+    outer.label = "CopySlices"
+    outer.out_code = base.code
+    target = edge_of(base, &nr)
+    outer.targets = with_target(node.targets, position, target)
+    make_room(outer, len(outer.targets))
+    for i in range(len(outer.targets)):
+        outer.nrs[i] = node.nrs[i]
+    outer.nrs[position] = nr
+    number_node(outer)
+    saved = node._saved if node.custom is RUN_SELF else node.outs
+    for item in saved if saved is not None else ():
+        if item is not None and node.custom is RUN_SELF:
+            item = item[0]
+        if item is not None and (<Saved>item).is_output:
+            (<Saved>item).written = PyWeakref_NewRef(outer, None)
+    # the inner node only computes: its edge says whether the base needs what lies under the view
+    node.targets = with_target(node.targets, position, NEEDED if target is not None else None)
+    if t.retains_grad_:
+        move_retained(t, None)
+    if base.retains_grad_:
+        move_retained(base, outer)
+    base.grad_fn_ = outer
+    base.nr = 0
+    base.leaf_grad = False
+    t.grad_fn_ = make_view_node(t, base)
+    t.nr = 0
+    t.leaf_grad = False
+    t.view_version = t.storage.version
+    if t.retains_grad_:
+        retain(t, t.grad_fn_, 0)
+    return 0
+
+
+NEEDED = Node()  # a target that stands for "compute this gradient"
+
+
+cdef inline tuple with_target(tuple targets, int position, object target):
+    return targets[:position] + (target,) + targets[position + 1:]
+
+
+cdef Node forget_node(Tensor t):
+    """The node of an in-place op that has no derivative: what was in ``t`` before gets a gradient of zero."""
+    cdef Node node = <Node>Node.__new__(Node)
+    node.custom = _no_gradient
+    node.label = "ForgetBackward0"
+    set_edges(node, [t])
+    return node
+
+
+def _no_gradient(grads):
+    return [None]
+
+
+cdef int move_retained(Tensor t, Node node) except -1:
+    """``retain_grad`` is about the tensor as it is now: follow it to the node of the in-place op (None: not made
+    yet)."""
+    if t.grad_fn_ is not None and t.grad_fn_.retained is not None:
+        t.grad_fn_.retained.pop(t.nr, None)
+    if node is not None:
+        retain(t, node, 0)
+    return 0
+
+
+cdef int retain(Tensor t, Node node, int nr) except -1:
+    if node.retained is None:
+        node.retained = {}
+    node.retained[nr] = PyWeakref_NewRef(t, None)
+    return 0
+
+
+def mark_view_of_function(Tensor t):
+    """``t``, a view that a custom Function returns, has the Function's derivative: never one made of its base's."""
+    t.creation = IN_FUNCTION
+    t.view_version = t.storage.version
+
+
+def same_edge(Tensor t):
+    """Another tensor object on the same memory and at the same place in the graph."""
+    cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    other.grad_fn_ = get_grad_fn(t)
+    other.nr = t.nr
+    return other
+
+
+def save(Tensor t, bint is_output):
+    """A tensor saved for backward, for ``autograd.Function``."""
+    return save_tensor(t, is_output, t.storage.version)
+
+
+def unsave(Saved saved, Node node):
+    """The tensor that :func:`save` kept."""
+    return unpack_tensor(saved, node)
+
+
+def unsave_output(Saved saved, Node node, int nr):
+    """The output that :func:`save` kept, as output ``nr`` of ``node``."""
+    saved.nr = nr
+    return unpack_tensor(saved, node)

@@ -1,0 +1,163 @@
+# Calls that a mode sees first, or that have conjugate views among their arguments.
+
+
+cdef inline bint mode_active():
+    return MODES[0] != NULL and len(<list>MODES[0]) > 0
+
+
+cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """Hand the call to the innermost mode, with that mode off while it runs."""
+    cdef list stack = <list>MODES[0]
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    cdef int kind = unusual(args, n, kwnames)
+    cdef object mode
+    if kind == FOREIGN or function_modes():
+        return hand_over(op, args, n, kwnames)
+    if kind == CONJUGATED:
+        return call_conjugated(op, args, n, kwnames)
+    if not stack:
+        MODES[0] = NULL
+        try:
+            return PyObject_Vectorcall(op, args, n, kwnames)
+        finally:
+            update_modes()
+    mode = stack.pop()
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    update_modes()
+    try:
+        return mode.handle(op, positional, kwargs)
+    finally:
+        stack.append(mode)
+        update_modes()
+
+
+cdef object call_outer_mode(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """Hand a call of a composite to the innermost mode that wants composites, with that mode off while it runs.
+
+    NotImplemented where no mode wants it: then the ops it is written in go to the modes.
+    """
+    cdef list stack = list(<list>MODES[0])
+    cdef Py_ssize_t i, m, found = -1
+    if function_modes() or unusual(args, n, kwnames) == FOREIGN:
+        return hand_over(function, args, n, kwnames)
+    for i in range(len(stack) - 1, -1, -1):
+        if getattr(stack[i], "composites", False):
+            found = i
+            break
+    if found < 0:
+        return NotImplemented
+    m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    mode = stack.pop(found)
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    before = mode_stack()
+    set_mode_stack(stack)
+    try:
+        return mode.handle(function, positional, kwargs)
+    finally:
+        set_mode_stack(before)
+
+
+cdef bint any_conjugate_view(PyObject** args, Py_ssize_t n, int depth) except -1:
+    """Whether a conjugate view is among ``args``, or in a list or tuple of them."""
+    cdef Py_ssize_t i
+    cdef object x
+    for i in range(n):
+        x = <object>args[i]
+        if isinstance(x, Tensor):
+            if is_conjugate_view(<Tensor>x):
+                return True
+        elif depth and (PyTuple_Check(x) or PyList_Check(x)):
+            if any_conjugate_view(PySequence_Fast_ITEMS(x), len(x), depth - 1):
+                return True
+    return False
+
+
+cdef object call_conjugated(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with conjugated views among its arguments."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    cdef list values
+    if op.kind != VIEW and not op.inplace and (kwnames == NULL or "out" not in <tuple>kwnames):
+        values = [resolved(<object>args[i]) for i in range(n + m)]
+        if not any_conjugate_view(PySequence_Fast_ITEMS(values), n + m, 2):  # in lists there may be others
+            return PyObject_Vectorcall(op, PySequence_Fast_ITEMS(values), n, kwnames)
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    return HELPERS["conjugated"](op, positional, kwargs)
+
+
+def run_as_it_is(Op op, tuple args, dict kwargs):
+    """The op on these very arguments: no mode sees it, and conjugate views are not resolved."""
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
+    packed = bind(op, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+    return run(op, bound, <object>out if out != NULL else None)
+
+
+def recall(Op op, tuple args, dict kwargs, result):
+    """``result``, tensors without a graph that the op gave for these arguments before, recorded as if it gave them now.
+
+    For an op that neither writes nor gives views; its body does not run, and no mode sees the call.
+    """
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
+    cdef Node node
+    packed = bind(op, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+    if op.ndiff and not NO_GRAD[0] and any_wants_grad(op, bound):
+        node = make_node(op, bound, False, None)
+        if op.kind == POINTWISE:
+            pointwise_metas(node, op, bound, result)
+        own_outputs(node, result)
+    return result if op.result_type is None else tuple.__new__(op.result_type, result)
+
+
+def pass_through(mode, function, tuple args, dict kwargs):
+    """What ``function`` gives, an op or a composite that was handed to ``mode``, with that mode on for what it calls.
+
+    For a mode that watches. Modes that may change the call are handed it first, with ``mode`` as the outermost one, and
+    then ``mode`` again what they make of it. Others that watch are handed it in turn, once each.
+    """
+    cdef list stack = _thread_modes.stack, handed = getattr(_thread_modes, "handed", [])
+    cdef list before = list(stack)
+    cdef bint planned = is_planning()
+    cdef int kind
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
+    try:
+        if is_mode_active():
+            stack.insert(0, mode)
+            return function(*args, **kwargs)
+        _thread_modes.handed = handed + [mode]
+        if stack:
+            return function(*args, **kwargs)
+        kind = unusual(PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
+        if kind == META_DEVICE and not planned:
+            update_modes()
+            return hand_over(function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, "make_on_meta")
+        stack[:] = reversed(_thread_modes.handed)
+        _thread_modes.handed = []
+        MODES[0] = <PyObject*>stack
+        if kind == ON_META:
+            result = check_plan(function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
+            if result is not NotImplemented:
+                return result
+            swap_planning(True)
+        if type(function) is not Op:
+            return function.unwatched(args, kwargs)
+        packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+        return run(<Op>function, bound, <object>out if out != NULL else None)
+    finally:
+        swap_planning(planned)
+        _thread_modes.handed = handed
+        stack[:] = before
+        update_modes()
