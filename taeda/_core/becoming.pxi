@@ -12,6 +12,8 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     cdef int i
     if source is t:
         return 0
+    if source.storage is not None:
+        need_memory(source.storage)
     init_dims(t, source.nd)
     for i in range(source.nd):
         t.sizes[i] = source.sizes[i]

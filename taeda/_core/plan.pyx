@@ -30,7 +30,7 @@ from .recorder cimport (
 )
 from .tensor cimport (
     CONJUGATES, ITEMSIZE, NOTHING, U8, VALUES, Op, Tensor, address_of, alias_tensor, call_body, default_code, dtype,
-    empty_tensor, set_planner,
+    empty_tensor, need_memory, set_planner,
 )
 
 from .pool import get_num_threads
@@ -187,6 +187,7 @@ cdef class Plan:
                 return tensors[form.argument]
             if form.place == GIVEN:
                 given = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
+                need_memory(given.storage)
                 return placed(form.like, given.storage,
                               given.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset)
             storage = <Storage>storages[form.index]

@@ -27,8 +27,8 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .memory cimport (
-    Storage, foreign_storage, is_planning, new_storage, planners, resize_storage, settle, show, swap_planning,
-    unsettled,
+    Storage, foreign_storage, is_planning, late_storage, new_storage, planners, resize_storage, settle, show,
+    swap_planning, unsettled,
 )
 from .machine import stream_bytes
 from .memory import on_move
