@@ -78,6 +78,8 @@ def swap_tensors(Tensor a, Tensor b):
     import weakref
 
     for name, t in (("t1", a), ("t2", b)):
+        if (<Tensor>t).storage is not None:
+            need_memory((<Tensor>t).storage)  # which has a weak reference until then
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if type(a) is not type(b):

@@ -56,3 +56,5 @@ cdef void begin() noexcept
 cdef void end() noexcept
 cdef object prologue_of(Tensor x, Prologue* p)
 cdef object prologue_parts(Prologue* p)
+# Tell who watches that a kernel computes what it reads.
+cdef int tell_prologue(Prologue* p) except -1

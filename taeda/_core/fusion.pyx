@@ -576,8 +576,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     L.narg = nslots + numbers_of(k, L.arg + nslots)
     done = [<Recipe>k.outs[i] for i in range(k.nouts)]
     if WATCHER is not None:
-        WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)],
-                [(<Recipe>k.outs[i]).place for i in range(k.nouts)], k.nleaves, root.count)
+        tell(k, [(<Recipe>k.outs[i]).place for i in range(k.nouts)], root)
     run_elements(&L, root.count, grain)
     return 0
 
@@ -797,12 +796,33 @@ cdef object WATCHER = None
 
 
 def watch(function):
-    """Call ``function(names of ops, numbers of those written, how much is read, elements)`` for each kernel of this
-    process that computes recipes; None: no more. The one before."""
+    """Call ``function(names of ops, numbers of those written, bytes read, bytes written, elements)`` for each kernel of
+    this process that computes recipes, also where it reads them; None: no more. The one before."""
     global WATCHER
     before = WATCHER
     WATCHER = function
     return before
+
+
+cdef int tell(Kernel* k, list outs, Recipe root) except -1:
+    """Tell the watcher of a kernel."""
+    cdef int64_t n, read = 0, written = 0
+    cdef int i, d
+    for i in range(k.nleaves):
+        n = ITEMSIZE[k.leaves[i].code]
+        for d in range(root.nd):
+            n *= root.sizes[d] if k.leaves[i].strides[d] else 1
+        read += n
+    for i in range(len(outs)):
+        written += root.count * ITEMSIZE[(<Recipe>k.outs[i]).code]
+    WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)], outs, read, written, root.count)
+    return 0
+
+
+cdef int tell_prologue(Prologue* p) except -1:
+    if WATCHER is not None:
+        tell(&p.kernel, [], <Recipe>p.kernel.nodes[p.kernel.nnodes - 1])
+    return 0
 
 
 cdef int describe(Kernel* k, int64_t* words) noexcept:

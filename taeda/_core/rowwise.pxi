@@ -289,6 +289,7 @@ cdef class Rowwise:
         memcpy(more + k, args + 3 + 4 * count, 16)
         memcpy(more + k + 2, p.numbers, p.nnumbers * sizeof(int64_t))
         kernel.fn = self.find_with(found, &p, key)
+        tell_prologue(&p)
         go(kernel, pointers, count + p.nleaves, more, k + 2 + p.nnumbers, a // more[2], more[2],
            share(key, a, n, False), False, False)
         return True
