@@ -12,6 +12,8 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     cdef int i
     if source is t:
         return 0
+    if source.storage is not None:
+        need_memory(source.storage)
     init_dims(t, source.nd)
     for i in range(source.nd):
         t.sizes[i] = source.sizes[i]
@@ -76,6 +78,8 @@ def swap_tensors(Tensor a, Tensor b):
     import weakref
 
     for name, t in (("t1", a), ("t2", b)):
+        if (<Tensor>t).storage is not None:
+            need_memory((<Tensor>t).storage)  # which has a weak reference until then
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if type(a) is not type(b):

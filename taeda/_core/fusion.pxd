@@ -56,6 +56,8 @@ cdef void begin() noexcept
 cdef void end() noexcept
 cdef object prologue_of(Tensor x, Prologue* p)
 cdef object prologue_parts(Prologue* p)
+# Tell who watches that a kernel computes what it reads.
+cdef int tell_prologue(Prologue* p) except -1
 
 # What a pointwise result is computed from, and the same from other operands: for who reads few of its elements.
 cdef list leaves_of(Tensor x)

@@ -23,13 +23,14 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from . cimport memory
-from .memory cimport Pending, Storage, is_planning, set_settler, settle, settle_to_read
+from .memory cimport Pending, Storage, give_block, is_planning, set_settler, settle, settle_to_read
 from .pool cimport kernel_t
 from . cimport tensor
 from .tensor cimport (
     BOOL, DOMAIN, F32, F64, I32, I64, INLINE, ITEMSIZE, MAXDIM, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, U8,
     VALUES, Launch, Op, Tensor, alias_tensor, broadcast_shape, coalesce, empty_strided_like, empty_tensor, is_dense,
-    layout_class, new_output, number_slots, out_code, run_elements, same_sizes, set_recorder, stores_stream,
+    layout_class, need_memory, new_output, number_slots, out_code, run_elements, same_sizes, set_recorder,
+    stores_stream,
 )
 
 from .tensor import ALL_DTYPES, HELPERS
@@ -38,6 +39,7 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
     int PyGC_Disable()
     int PyGC_Enable()
+    PyObject* PyWeakref_GetObject(object)
 
 cdef extern from *:
     """
@@ -72,6 +74,7 @@ cdef class Recipe(Pending):
     cdef bint contiguous
     cdef bint listed
     cdef bint inplace          # whether it writes over what was there
+    cdef bint reads_own        # whether it is computed from what its own memory holds
     cdef bint superseded       # whether another recipe of that storage computes it along: it is not written itself
     cdef bint done             # whether the memory holds it
     cdef int64_t count
@@ -193,7 +196,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
     if flat:
         if first.nd > INLINE or first.count < least or first.count == 0:
             return None
-        out = target if target is not None else empty_strided_like(code, first)
+        out = target if target is not None else empty_strided_like(code, first, True)
     else:
         nd = broadcast_shape(op, inputs, nin, shape)
         if nd > INLINE or target is not None and not (
@@ -204,7 +207,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
             count *= shape[i]
         if count < least or count == 0:
             return None
-        out = target if target is not None else new_output(inputs, nin, code, nd, shape)
+        out = target if target is not None else new_output(inputs, nin, code, nd, shape, True)
         if out.count >= LEAST_ELEMENTS:
             for d in range(nd):
                 if out.strides[d] == 1 and out.sizes[d] > 1:
@@ -222,7 +225,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
                                    or not same_form(<Recipe>target.storage.recipe, target, target))):
         settle(target.storage)
     r = <Recipe>Recipe.__new__(Recipe)
-    r.op, r.variant, r.compute, r.code, r.nd, r.count, r.data = op, variant, compute, code, out.nd, out.count, out.raw
+    r.op, r.variant, r.compute, r.code, r.nd, r.count = op, variant, compute, code, out.nd, out.count
     r.contiguous, r.inplace, r.nsources = out.contiguous, target is not None, nin
     memcpy(r.sizes, out.sizes, out.nd * sizeof(int64_t))
     memcpy(r.strides, out.strides, out.nd * sizeof(int64_t))
@@ -230,7 +233,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
         s = &r.sources[i]
         if isinstance(<object>inputs[i], Tensor):
             t = <Tensor>inputs[i]
-            s.code, s.data = t.code, t.raw
+            s.code = t.code
             if t.storage.recipe is not None and not same_form(<Recipe>t.storage.recipe, t, out):
                 part = slice_of(<Recipe>t.storage.recipe, t, out)
                 if part is None:
@@ -431,11 +434,14 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
         if s.code == PARAM:
             continue
         t = <Tensor>inputs[i]
+        s.data = t.raw
         if parts[i] != NULL:
             s.recipe = parts[i]
             Py_INCREF(<object>s.recipe)
             (<Recipe>s.recipe).readers += 1
-        if t.storage is not out.storage and (s.recipe == NULL or (<Recipe>s.recipe).inplace):
+        if t.storage is out.storage:
+            r.reads_own = r.reads_own or s.recipe == NULL or (<Recipe>s.recipe).reads_own
+        elif s.recipe == NULL or (<Recipe>s.recipe).reads_own:
             s.storage = <PyObject*>t.storage
             Py_INCREF(t.storage)
             t.storage.waits += 1
@@ -446,9 +452,10 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
                 s.strides[d] = out.strides[d] * item
             else:
                 s.strides[d] = 0 if at < 0 or t.sizes[at] == 1 and out.sizes[d] != 1 else t.strides[at] * item
-    r.storage = <PyObject*>out.storage
+    r.storage, r.data = <PyObject*>out.storage, out.raw
     if out.storage.recipe is not None:  # it is written to: what it should have held, `r` computes along
         (<Recipe>out.storage.recipe).superseded = True
+        (<Recipe>out.storage.recipe).storage = NULL
     else:
         out.storage.waits += 1
     out.storage.recipe = r
@@ -645,6 +652,8 @@ cdef int run(Kernel* kernel) except -1:
         k.storages[i] = (<Recipe>k.outs[i]).storage
         Py_INCREF(<object>k.storages[i])
     try:
+        for i in range(k.nouts):
+            need_memory(<Storage>k.storages[i])
         launch(&k, None)
         for i in range(k.nouts):
             r = <Recipe>k.outs[i]
@@ -710,8 +719,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     L.narg = nslots + numbers_of(k, L.arg + nslots)
     done = [<Recipe>k.outs[i] for i in range(k.nouts)]
     if WATCHER is not None:
-        WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)],
-                [(<Recipe>k.outs[i]).place for i in range(k.nouts)], k.nleaves, root.count)
+        tell(k, [(<Recipe>k.outs[i]).place for i in range(k.nouts)], root)
     run_elements(&L, root.count, grain)
     return 0
 
@@ -751,6 +759,19 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
     return True
 
 
+cdef int give_memory(Storage storage) except -1:
+    """Memory for a storage that was made without, and the address to its tensor, the only one on it."""
+    cdef char* before = storage.data
+    holder = <object>PyWeakref_GetObject(storage.late)
+    give_block(storage, storage.block, False)
+    storage.late = None
+    if isinstance(holder, Tensor) and (<Tensor>holder).storage is storage and (<Tensor>holder).raw == before:
+        (<Tensor>holder).raw = storage.data
+    if storage.recipe is not None:
+        (<Recipe>storage.recipe).data = storage.data
+    return 0
+
+
 cdef int finish(Recipe r, Storage storage) except -1:
     """The memory holds what the recipe says: whatever reads it, reads there from now on."""
     cdef PyObject* at = r.after
@@ -766,7 +787,7 @@ cdef int finish(Recipe r, Storage storage) except -1:
                 s.storage = <PyObject*>storage
                 Py_INCREF(storage)
                 storage.waits += 1
-            s.recipe = NULL
+            s.recipe, s.data = NULL, r.data
             r.readers -= 1
             Py_DECREF(r)
         at = (<Recipe>at).after
@@ -921,12 +942,33 @@ cdef object WATCHER = None
 
 
 def watch(function):
-    """Call ``function(names of ops, numbers of those written, how much is read, elements)`` for each kernel of this
-    process that computes recipes; None: no more. The one before."""
+    """Call ``function(names of ops, numbers of those written, bytes read, bytes written, elements)`` for each kernel of
+    this process that computes recipes, also where it reads them; None: no more. The one before."""
     global WATCHER
     before = WATCHER
     WATCHER = function
     return before
+
+
+cdef int tell(Kernel* k, list outs, Recipe root) except -1:
+    """Tell the watcher of a kernel."""
+    cdef int64_t n, read = 0, written = 0
+    cdef int i, d
+    for i in range(k.nleaves):
+        n = ITEMSIZE[k.leaves[i].code]
+        for d in range(root.nd):
+            n *= root.sizes[d] if k.leaves[i].strides[d] else 1
+        read += n
+    for i in range(len(outs)):
+        written += root.count * ITEMSIZE[(<Recipe>k.outs[i]).code]
+    WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)], outs, read, written, root.count)
+    return 0
+
+
+cdef int tell_prologue(Prologue* p) except -1:
+    if WATCHER is not None:
+        tell(&p.kernel, [], <Recipe>p.kernel.nodes[p.kernel.nnodes - 1])
+    return 0
 
 
 cdef int describe(Kernel* k, int64_t* words) noexcept:
@@ -1113,4 +1155,4 @@ def _after_fork():
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 set_settler(settle_storage)
-set_recorder(put_off, settle_all, compute_into)
+set_recorder(put_off, settle_all, compute_into, give_memory)

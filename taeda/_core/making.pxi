@@ -139,8 +139,12 @@ cdef int wrap_dim(object dim, int ndim, str name) except -1:
     return d + n if d < 0 else d
 
 
-cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
-    """An uninitialised contiguous tensor."""
+cdef enum:
+    LATE_LEAST = 1 << 16      # bytes of a result that gets its memory when it is computed
+
+
+cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=False):
+    """An uninitialised contiguous tensor; a large one that is ``late`` gets its memory when it is computed."""
     cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
     cdef int64_t n = 1
     cdef int i
@@ -160,7 +164,8 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
     t.count = n
     t.code = dtype
     t.contiguous = True
-    t.storage = new_storage(n * ITEMSIZE[dtype])
+    n *= ITEMSIZE[dtype]
+    t.storage = late_storage(n, t) if late and n >= LATE_LEAST else new_storage(n)
     t.raw = t.storage.data
     if t.storage.device:
         t.device_type, t.holds = 1, NOTHING
@@ -169,9 +174,9 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
     return t
 
 
-cdef Tensor empty_strided_like(int dtype, Tensor like):
+cdef Tensor empty_strided_like(int dtype, Tensor like, bint late=False):
     """As ``like``, which is dense, with its strides."""
-    cdef Tensor t = empty_tensor(dtype, like.nd, like.sizes)
+    cdef Tensor t = empty_tensor(dtype, like.nd, like.sizes, late)
     cdef int i
     if not like.contiguous:
         for i in range(like.nd):
@@ -192,6 +197,8 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
         n *= sizes[i]
     t.count = n
     t.code = source.code
+    if source.storage is not None and source.storage.late is not None:
+        need_memory(source.storage)
     t.storage = source.storage
     t.raw = source.raw + offset * ITEMSIZE[source.code]
     t.contiguous = compute_contiguous(t)
@@ -286,6 +293,7 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
         t.sizes[i] = shape[i]
         t.strides[i] = steps[i]
     t.code = d.code
+    need_memory(storage)
     t.storage = storage
     t.raw = storage.data + offset * d.itemsize
     if storage.device:

@@ -47,12 +47,14 @@ cdef struct Key:             # what a call depends on, besides what its tensors 
 cdef struct Room:            # of a block that a run has memory for
     int64_t block, first, last   # the launches that it is given to
     int64_t nbytes, offset
+    int64_t bin              # 0: in that memory; else one more than the number of the block of a result that it lies in
 
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept
 # Whether the argument is of a kind that a plan can be kept by.
 cdef bint add_argument(Key* key, PyObject* x) except -1
 cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept
 cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1
+cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1
 # A tensor of the form of `t`, without memory; one like it in memory.
 cdef Tensor prototype(Tensor t)
 cdef Tensor placed(Tensor like, Storage storage, char* first)

@@ -31,7 +31,7 @@ from .recorder cimport (
 )
 from .tensor cimport (
     CONJUGATES, ITEMSIZE, NOTHING, U8, VALUES, Op, Tensor, address_of, alias_tensor, call_body, default_code, dtype,
-    empty_tensor, recorders, set_planner,
+    empty_tensor, need_memory, recorders, set_planner,
 )
 
 from .pool import get_num_threads
@@ -256,6 +256,7 @@ cdef class Plan:
                 return tensors[form.argument]
             if form.place == GIVEN:
                 given = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
+                need_memory(given.storage)
                 return placed(form.like, given.storage,
                               given.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset)
             storage = <Storage>storages[form.index]
@@ -530,33 +531,62 @@ cdef int by_offset(const void* a, const void* b) noexcept nogil:
     return (x > y) - (x < y)
 
 
+cdef int64_t first_free(const Room* rooms, int64_t n, const Room* room, int64_t bin, int64_t begin,
+                        int64_t* taken) noexcept nogil:
+    """The first offset from ``begin`` on in ``bin`` where ``room`` overlaps none of the others while it is in use."""
+    cdef int64_t k, found = 0, at = begin
+    for k in range(n):
+        if rooms[k].bin == bin and rooms[k].first <= room.last and room.first <= rooms[k].last:
+            taken[2 * found], taken[2 * found + 1] = rooms[k].offset, rooms[k].offset + rooms[k].nbytes
+            found += 1
+    qsort(taken, found, 16, by_offset)
+    for k in range(found):
+        if taken[2 * k] >= at + room.nbytes:
+            break
+        at = max(at, taken[2 * k + 1])
+    return at
+
+
 cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
     """Offsets for blocks, from ``begin`` on: those that are in use together do not overlap. The bytes in all.
 
-    The largest first, each at the first place that is free for its time.
+    The largest first, each at the first place that is free for its time. Blocks in another's memory stay there.
     """
-    cdef int64_t i, k, at, found, top = begin
+    cdef int64_t i, top = begin
     # from where to where, of those that are in use together with it
     cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)
     if taken == NULL:
         raise MemoryError()
     qsort(rooms, n, sizeof(Room), by_size)
     for i in range(n):
-        found = 0
-        for k in range(i):
-            if rooms[k].first <= rooms[i].last and rooms[i].first <= rooms[k].last:
-                taken[2 * found], taken[2 * found + 1] = rooms[k].offset, rooms[k].offset + rooms[k].nbytes
-                found += 1
-        qsort(taken, found, 16, by_offset)
-        at = begin
-        for k in range(found):
-            if taken[2 * k] >= at + rooms[i].nbytes:
-                break
-            at = max(at, taken[2 * k + 1])
-        rooms[i].offset = at
-        top = max(top, at + rooms[i].nbytes)
+        if rooms[i].bin == 0:
+            rooms[i].offset = first_free(rooms, i, &rooms[i], 0, begin, taken)
+            top = max(top, rooms[i].offset + rooms[i].nbytes)
     free(taken)
     return top
+
+
+cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1:
+    """Put blocks into the memory of ``bins`` that is not in use yet: before `arrange`, which places the others.
+
+    The largest first, each into the smallest bin where it fits and which is first used after its last use.
+    """
+    cdef int64_t i, k, at
+    cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)
+    if taken == NULL:
+        raise MemoryError()
+    qsort(rooms, n, sizeof(Room), by_size)
+    qsort(bins, nbins, sizeof(Room), by_size)
+    for i in range(n):
+        for k in range(nbins - 1, -1, -1):
+            if bins[k].nbytes < rooms[i].nbytes or bins[k].first <= rooms[i].last or rooms[i].first == 0:
+                continue
+            at = first_free(rooms, i, &rooms[i], bins[k].block + 1, 0, taken)
+            if at + rooms[i].nbytes <= bins[k].nbytes:
+                rooms[i].bin, rooms[i].offset = bins[k].block + 1, at
+                break
+    free(taken)
+    return 0
 
 
 cdef object describe(object x, Maker maker, dict made):

@@ -387,12 +387,18 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
 cdef recorder_t RECORDER = NULL
 cdef settle_all_t SETTLE_ALL = NULL
 cdef compute_into_t COMPUTE_INTO = NULL
+cdef give_memory_t GIVE_MEMORY = NULL
 cdef int recorders = 0
 
 
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept:
-    global RECORDER, SETTLE_ALL, COMPUTE_INTO
-    RECORDER, SETTLE_ALL, COMPUTE_INTO = recorder, settle_all, compute_into
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
+                       give_memory_t give_memory) noexcept:
+    global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY
+    RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY = recorder, settle_all, compute_into, give_memory
+
+
+cdef int need_memory(Storage storage) except -1:
+    return GIVE_MEMORY(storage) if storage.late is not None else 0
 
 
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):

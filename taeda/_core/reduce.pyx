@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from .dims cimport distance, merge_dims
-from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts
+from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts, tell_prologue
 from .memory cimport release_scratch, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
@@ -387,6 +387,7 @@ cdef class Reducer:
         cdef object key = prologue_of(x, &prologue) if unsettled and not l.strided and x.count else None
         if key is not None and self.place_leaves(x, mask, &prologue, l, &made):
             l = &made
+            tell_prologue(&prologue)
         else:
             key, prologue.nleaves, prologue.nnumbers = None, 0, 0
         cdef char* read = address_to_read(x) if key is None else prologue.pointers[0]

@@ -7,7 +7,8 @@ launches, and turns addresses into places:
 - GIVEN: in the storage of an argument, or of the gradient that a parameter has when the call begins;
 - HELD: in another storage of before the call, which the trace holds;
 - MADE: in a storage that is alive at the end, of a result or a new gradient; each replay makes another;
-- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow.
+- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow; and in that of a result or
+  new gradient before its first use.
 
 A replay writes addresses where they differ from those of the replay before, and launches. What is no launch refuses the
 trace, with one exception: an object may be called between launches (`recorder.note_call`), to compute numbers of the
@@ -32,7 +33,7 @@ from .memory cimport (
 )
 from .plan cimport (
     GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Ready, Room, add_argument,
-    add_word, arrange, extent, make_ready, placed, prototype,
+    add_word, arrange, arrange_in, extent, make_ready, placed, prototype,
 )
 from .pool cimport kernel_t, launch
 from .recorder cimport (
@@ -418,6 +419,7 @@ cdef class Trace:
     cdef list leaves             # (leaf or number of an argument, None or form of its gradient, its number if GIVEN)
     cdef list grads              # (leaf or number of an argument, what its gradient is at the end)
     cdef list prepared           # (launch, storage that it reads, Ready): of blocks that stand from call to call
+    cdef list dropped            # leaves or numbers whose gradients are neither read nor kept: their memory is free
     cdef list writes             # (storage or number of a tensor, writes that its storage counts)
     cdef list forms              # Kept
     cdef object result
@@ -456,7 +458,8 @@ cdef class Trace:
         return [thing for thing, _ in self.calls if type(thing) is not Skip]
 
     def attempt(self, list tensors):
-        """Repeat the call on ``tensors``, those among its arguments; its result.
+        """Repeat the call on ``tensors``, those among its arguments; its result. After an error there are no gradients
+        where the call replaces them without reading them.
 
         MISS where gradients or state are not there as at the beginning of the call, Python objects are not what they
         were, or another thread is at it; nothing is done then.
@@ -510,6 +513,8 @@ cdef class Trace:
                 settle(storage)
             self.move(b, storage.data)
             b += 1
+        for where in self.dropped:
+            (<Tensor>(where if isinstance(where, Tensor) else tensors[where])).grad_ = None
         for size in self.made:
             storage = new_storage(size)
             storages.append(storage)
@@ -678,14 +683,15 @@ cdef class Maker:
     cdef list signature
     cdef dict ready              # number of a prepared block -> Ready
     cdef dict order              # number of a block -> in which order it was met
+    cdef dict used               # number of a storage that is made -> the first launch that it is given to
 
     def __cinit__(self, Before before, list tensors):
         cdef Tensor t
         self.before, self.tensors = before, list(tensors)
         self.trace = Trace.__new__(Trace)
         self.given, self.held, self.made, self.forms, self.alive, self.patches = {}, {}, {}, {}, [], []
-        self.signature, self.order, self.old_grads, self.ready = [], {}, {}, {}
-        self.trace.prepared = []
+        self.signature, self.order, self.old_grads, self.used = [], {}, {}, {}
+        self.ready, self.trace.prepared = {}, []
         self.trace.given, self.trace.held, self.trace.made, self.trace.forms = [], [], [], []
         self.trace.filled, self.trace.calls, self.trace.tables, self.trace.writes = [], [], [], []
         self.trace.nargs = len(tensors)
@@ -930,6 +936,7 @@ cdef class Maker:
             self.signature.append((self.order.setdefault(found, len(self.order)), at, r.blocks[found].nbytes))
             if found in self.made:
                 self.patches.append((MADE, self.made[found], at, <uintptr_t>slot))
+                self.used.setdefault(self.made[found], i)
                 return 0
             if r.blocks[found].prepared and not room_of[found] and found not in self.ready:
                 self.prepare(r, i, found)
@@ -1017,14 +1024,20 @@ cdef class Maker:
         cdef int64_t i, k, n = room_of[r.nblocks]
         cdef int64_t* offsets = <int64_t*>calloc(r.nblocks + 1, 8)
         cdef list blocks = [rooms[i].block for i in range(n)]
+        cdef dict bins
         if offsets == NULL:
             raise MemoryError()
         try:
+            self.use_results(r, rooms, n)
             self.trace.scratch = arrange(rooms, n, 0)
             for i in range(n):
                 offsets[rooms[i].block] = rooms[i].offset
-            self.patches = [(place, index, offset + (offsets[<int64_t>blocks[index]] if place == SCRATCH else 0), slot)
-                            for place, index, offset, slot in self.patches]
+            bins = {rooms[i].block: rooms[i].bin - 1 for i in range(n) if rooms[i].bin}
+            self.patches = [
+                (place, index, offset, slot) if place != SCRATCH
+                else (MADE if blocks[index] in bins else SCRATCH, bins.get(blocks[index], 0),
+                      offset + offsets[<int64_t>blocks[index]], slot)
+                for place, index, offset, slot in self.patches]
             for i in range(r.nblocks):
                 if r.blocks[i].purpose != NUMBERS:
                     continue
@@ -1037,6 +1050,21 @@ cdef class Maker:
         finally:
             free(offsets)
         return 0
+
+    cdef int use_results(self, Recorder* r, Room* rooms, int64_t n) except -1:
+        """Give blocks room in storages of results that are not in use yet."""
+        cdef int64_t i, k, nbins = 0
+        cdef Room* bins = <Room*>calloc(len(self.made) + 1, sizeof(Room))
+        if bins == NULL:
+            raise MemoryError()
+        for i, k in self.made.items():
+            if r.blocks[i].purpose != NUMBERS and k in self.used:
+                bins[nbins].block, bins[nbins].first, bins[nbins].nbytes = k, self.used[k], r.blocks[i].nbytes
+                nbins += 1
+        try:
+            return arrange_in(rooms, n, bins, nbins)
+        finally:
+            free(bins)
 
     cdef int64_t base(self, Place place, int64_t index) noexcept:
         cdef Trace trace = self.trace
@@ -1104,6 +1132,8 @@ cdef class Maker:
             leaves.append((self.owner(leaf), None if grad is None else form_of(grad), number))
         leaves.sort(key=_number)
         self.trace.leaves = leaves
+        self.trace.dropped = [owner for owner, form, number in leaves if form is not None and number is None
+                              and id(owner if isinstance(owner, Tensor) else self.tensors[owner]) in changed]
         self.trace.start = bytes([form is not None for _, form, _ in leaves])
         self.signature.append(tuple(sorted([(owner if isinstance(owner, int) else id(owner), form is not None)
                                             for owner, form, number in leaves])))

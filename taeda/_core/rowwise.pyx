@@ -7,7 +7,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts
+from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts, tell_prologue
 from .memory cimport unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
@@ -296,6 +296,7 @@ cdef class Rowwise:
         memcpy(more + k, args + 3 + 4 * count, 16)
         memcpy(more + k + 2, p.numbers, p.nnumbers * sizeof(int64_t))
         kernel.fn = self.find_with(found, &p, key)
+        tell_prologue(&p)
         go(kernel, pointers, count + p.nleaves, more, k + 2 + p.nnumbers, a // more[2], more[2],
            share(key, a, n, False), False, False)
         return True

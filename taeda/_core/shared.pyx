@@ -256,9 +256,10 @@ def storage_place(Storage storage):
 
 cdef char* relocate(Storage storage, Segment segment, int64_t start) except NULL:
     """Give ``storage`` the memory at ``start``; where its old memory was."""
-    cdef char* old = storage.data
+    cdef char* old
     cdef Storage kept
     settle(storage)
+    old = storage.data
     if start < 0 or start > segment.nbytes - storage.capacity:
         raise ValueError(f"Segment: expected room for {storage.capacity} bytes at {start} of {segment.nbytes}")
     memcpy(segment.data + start, old, storage.capacity)

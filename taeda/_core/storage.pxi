@@ -28,7 +28,7 @@ cdef class Storage:
     def __dealloc__(self):
         if self.recipe is not None:
             self.recipe.storage = NULL
-        if self.owner is None and self.data != NULL:
+        if self.owner is None and self.data != NULL and self.late is None:
             release_block(self, self.data, self.block)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
@@ -315,6 +315,21 @@ cdef object refuse(int64_t nbytes):
 cdef Storage new_storage(int64_t nbytes):
     cdef Storage storage = Storage.__new__(Storage)
     give_block(storage, nbytes, planning)
+    return storage
+
+
+cdef int64_t nowhere = 0         # bytes that were given out of addresses that no process has
+
+
+cdef Storage late_storage(int64_t nbytes, object holder):
+    global nowhere
+    cdef Storage storage = Storage.__new__(Storage)
+    storage.late = ()
+    storage.data = <char*>((<uintptr_t>1 << 62) + <uintptr_t>nowhere)
+    storage.capacity = storage.block = nbytes
+    storage.may_resize = True
+    nowhere = (nowhere + (nbytes + 4096) // 64 * 64) % (<int64_t>1 << 62)
+    storage.late = PyWeakref_NewRef(holder, None)
     return storage
 
 

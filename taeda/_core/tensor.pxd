@@ -198,8 +198,8 @@ cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept
 cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1
 cdef int out_code(Op op, int compute) noexcept
 cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) except -1
-cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape)
-cdef Tensor empty_strided_like(int dtype, Tensor like)
+cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape, bint late=*)
+cdef Tensor empty_strided_like(int dtype, Tensor like, bint late=*)
 cdef bint is_dense(Tensor t) noexcept
 cdef bint same_sizes(Tensor a, Tensor b) noexcept
 
@@ -208,7 +208,11 @@ cdef bint same_sizes(Tensor a, Tensor b) noexcept
 ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
 ctypedef int (*settle_all_t)(list) except -1
 ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept
+ctypedef int (*give_memory_t)(Storage) except -1
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
+                       give_memory_t give_memory) noexcept
+# Memory for a storage that has none yet, before another tensor shares it.
+cdef int need_memory(Storage storage) except -1
 cdef int recorders           # threads that put ops off
 
 # What an op that keeps plans calls for its body.
@@ -217,7 +221,7 @@ cdef void set_planner(planner_t planner) noexcept
 cdef object call_body(Op op, PyObject** bound)
 cdef int default_code() noexcept
 
-cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes)
+cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef Tensor contiguous_tensor(Tensor source)
 cdef int copy_into(Tensor target, Tensor source) except -1

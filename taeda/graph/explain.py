@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,15 +53,19 @@ class Explanation:
         columns = [("Ops", 44, "<"), ("Elements", 10, ">"), ("Read", 10, ">"), ("Written", 10, ">"), ("Flops", 9, ">"),
                    ("Time", 10, ">"), ("Of floor", 8, ">"), ("Lines", 40, "<")]  # fmt: skip
         rows = []
-        for k in self.kernels:
-            ops, lines = " ".join(k.ops), ", ".join(k.lines)
+        for _, group in itertools.groupby(self.kernels, lambda k: (k.ops, k.lines)):
+            same = list(group)
+            ops, k = " ".join(same[0].ops), _together(same)
+            ops = ops if len(ops) <= 38 else ops[:35] + "..."
             rows.append([
-                ops if len(ops) <= 44 else ops[:41] + "...", str(k.elements or ""), format_memory(k.read),
-                format_memory(k.written), f"{k.flops:.3g}" if k.flops else "", format_time(k.seconds * 1e6), _share(k),
-                lines,
+                ops + f" x {len(same)}" * (len(same) > 1), str(k.elements or ""), _bytes(k.read), _bytes(k.written),
+                f"{k.flops:.3g}" if k.flops else "", format_time(k.seconds * 1e6), _share(k), ", ".join(k.lines),
             ])  # fmt: skip
-        total = sum(k.seconds for k in self.kernels)
-        return lay_out(columns, rows, below=f"{len(self.kernels)} kernels, {format_time(total * 1e6)}")
+        k = _together(self.kernels)
+        below = f"{len(self.kernels)} kernels, {format_time(k.seconds * 1e6)}, read {format_memory(k.read)}, "
+        return lay_out(
+            columns, rows, below=below + f"written {format_memory(k.written)}, floor {_share(k) or 'unknown'}"
+        )
 
     def svg(self) -> str:
         """A drawing as SVG: a bar for each kernel, as long as its time; the dark part is the floor."""
@@ -83,8 +88,22 @@ class Explanation:
         return "\n".join([*parts, "</svg>"])
 
 
+def _together(kernels: list[Kernel]) -> Kernel:
+    """The sums of several kernels, with the lines of the first."""
+    first = kernels[0] if kernels else Kernel([], 0, 0, 0, 0, 0.0)
+    totals = [sum(getattr(k, name) for k in kernels) for name in ("elements", "read", "written", "flops", "seconds")]
+    return Kernel(first.ops, *totals, sum(k.floor for k in kernels), first.lines)
+
+
+def _bytes(n: int) -> str:
+    """Bytes as text; nothing where none are known."""
+    return format_memory(n) if n else ""
+
+
 def _share(k: Kernel) -> str:
-    return f"{100 * k.floor / k.seconds:.0f}%" if k.floor and k.seconds else ""
+    """The floor in per cent of the time; above 100 what it moves lay in a cache, or was not all moved."""
+    share = 100 * k.floor / k.seconds if k.seconds else 0.0
+    return "" if not share else f"{share:.0f}%" if share <= 100 else ">100%"
 
 
 def explain(compiled: Callable, *args: Any, **kwargs: Any) -> Explanation:
@@ -116,7 +135,12 @@ class _Reader:
         made: list[Kernel] = []
         before: Any = None
         for run in (run for run in runs if run.helps is None):
-            if before is not None and run.name == before.name and run.name in self.seen and run.event is before.event:
+            if (
+                before is not None
+                and run.name == before.name
+                and run.event is before.event
+                and (" " in run.name or run.name in self.seen)
+            ):
                 made[-1].seconds += run.elapsed * 1e-6
             else:
                 made.append(self.kernel(run))
@@ -128,6 +152,10 @@ class _Reader:
         entries = self.seen.get(run.name)
         if entries:
             return self.fused(run, *entries.pop(0))
+        words = run.name.split()
+        entries = next((x for i in range(len(words) - 1, 0, -1) if (x := self.seen.get(" ".join(words[:i])))), None)
+        if entries:
+            return self.prologue(run, words, entries.pop(0))
         event = run.event
         name = run.name.partition("(")[0]
         moved, written = run.moved, run.written
@@ -140,15 +168,21 @@ class _Reader:
         )  # fmt: skip
         return self.measured(made)
 
-    def fused(self, run: Any, names: list[str], outs: list[int], leaves: int, elements: int) -> Kernel:
+    def fused(self, run: Any, names: list[str], outs: list[int], read: int, written: int, elements: int) -> Kernel:
         """A run of several pointwise ops at once."""
-        events = self.origins(names, run.start)
-        found = [e for e in events if e is not None]
-        size = max((e.written // elements for e in found if elements), default=4) or 4
-        return self.measured(Kernel(
-            names, elements, leaves * elements * size, len(outs) * elements * size, sum(e.flops for e in found),
-            run.elapsed * 1e-6, lines=self.lines(found),
-        ))  # fmt: skip
+        found = [e for e in self.origins(names, run.start) if e is not None]
+        flops = sum(e.flops for e in found)
+        return self.measured(Kernel(names, elements, read, written, flops, run.elapsed * 1e-6, lines=self.lines(found)))
+
+    def prologue(self, run: Any, words: list[str], entry: tuple) -> Kernel:
+        """A run of a reduction or the like, which computes on the way what it reads."""
+        names, _, read, _, elements = entry
+        found = [e for e in self.origins(names, run.start) if e is not None]
+        own = [] if run.event is None else [run.event]
+        flops, written = sum(e.flops for e in found + own), own[0].written if own else 0
+        return self.measured(
+            Kernel(words, elements, read, written, flops, run.elapsed * 1e-6, lines=self.lines(found + own))
+        )
 
     def measured(self, k: Kernel) -> Kernel:
         moved = k.read + k.written
