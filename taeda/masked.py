@@ -164,16 +164,21 @@ def median(
     dim = _dims(dim, input)[0] if input.dim() else 0
     if input.is_floating_point():
         kept = _filled(input, mask, math.nan)
-        if input.numel() and not input.is_meta and extent(input.isnan())[1]:
+        if input.numel() and _has_values(input) and extent(input.isnan())[1]:
             raise ValueError(
                 "masked median expects no fully masked out rows if dtype is not floating point, and no NaN"
             )
         return kept.nanmedian(dim, keepdim)[0]
-    if mask is not None and mask.numel() and not mask.is_meta and not extent(mask)[0]:
+    if mask is not None and mask.numel() and _has_values(mask) and not extent(mask)[0]:
         raise ValueError(
             f"masked median of {input.dtype} has no value for what is left out; convert to a floating dtype"
         )
     return input.median(dim, keepdim)[0]
+
+
+def _has_values(x: Tensor) -> bool:
+    """Whether they can be looked at: neither on device meta, nor while a program is recorded."""
+    return not x.is_meta and not hasattr(_core.current_mode(), "control_flow")
 
 
 # ---- moments and norms ----------------------------------------------------------------------------------------------

@@ -311,7 +311,7 @@ class Capture:
     def guard(self, expr: Expr, values: list, source: tuple) -> bool:
         """The outcome of a comparison, which must be the same at every sample."""
         outcome = values[0]
-        if repr(expr.args[0]) == repr(expr.args[-1]):
+        if len(expr.args) == 2 and repr(expr.args[0]) == repr(expr.args[1]):
             return outcome  # of a size with itself
         known = all(exact(a) for a in source[1:])
         for i, value in enumerate(values):

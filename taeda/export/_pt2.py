@@ -618,13 +618,22 @@ def _batch_norm_inference(a: list, k: dict, o: str) -> Any:
     return _function("native_batch_norm"), [x, w, b, mean, var, False, momentum, eps], {}
 
 
+def _bags(a: list, k: dict, o: str) -> Any:
+    """Where no row is padding, PyTorch's library has -1."""
+    return _function("embedding_bag"), a[:8], {"padding_idx": None if _get(a, 8, -1) == -1 else a[8]}
+
+
+#: The arguments of ``stft`` after the window, in the library's order.
+_STFT = ("normalized", "onesided", "return_complex", "align_to_window")
+#: Of transforms, forward and back, the scales that the library has numbers for: 1, ``1 / sqrt(n)`` and ``1 / n``.
+_NORMS = {True: ("backward", "ortho", "forward"), False: ("forward", "ortho", "backward")}
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 
 _ADAPTED: dict[str, Callable] = {
     "slice": _slice,
     "index": lambda a, k, o: (operator.getitem, [a[0], _indices(a[1])], {}),
-    "index_put": lambda a, k, o: (_function("index_put"), [a[0], _put(a[1]), *a[2:]], k),
-    "index_put_": lambda a, k, o: (_function("index_put_"), [a[0], _put(a[1]), *a[2:]], k),
+    "index_put": lambda a, k, o: (_function("index_put"), [a[0], tuple(a[1]), *a[2:]], k),
+    "index_put_": lambda a, k, o: (_function("index_put_"), [a[0], tuple(a[1]), *a[2:]], k),
     "lift_fresh_copy": _to("clone", 0),
     "lift_fresh": _to("clone", 0),
     "alias": _to("detach", 0),
@@ -633,6 +642,7 @@ _ADAPTED: dict[str, Callable] = {
     "_to_copy": _cast,
     "sym_size": lambda a, k, o: (_steps.sym_size, a, {}),
     "sym_numel": _to("numel", 0),
+    "_assert_async": lambda a, k, o: (_steps.assert_scalar, [a[0], _get(a, 1, "an assertion of the program")], {}),
     "_assert_scalar": lambda a, k, o: (_steps.assert_scalar, a, {}),
     "contiguous": lambda a, k, o: (_function("contiguous"), a, k),
     "numpy_T": _to("t", 0),
@@ -674,7 +684,32 @@ _ADAPTED: dict[str, Callable] = {
     "replication_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
     "replication_pad2d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
     "constant_pad_nd": lambda a, k, o: (_function("pad"), [*a[:2], "constant", _get(a, 2, 0)], {}),
-    "im2col": _to("unfold"),
+    "im2col": _to("nn.functional.unfold"),
+    "unfold": _to("Tensor.unfold"),
+    "item": lambda a, k, o: (_steps.item, a, {}),
+    "_local_scalar_dense": lambda a, k, o: (_steps.item, a, {}),
+    "stft.default": lambda a, k, o: (
+        _function("stft"),
+        a[:5],
+        {"center": False, **dict(zip(_STFT, a[5:], strict=False)), **k},
+    ),
+    "_embedding_bag": _bags,
+    "_embedding_bag_forward_only": _bags,
+    "_fft_c2c": lambda a, k, o: (
+        _function("fft.fftn" if a[3] else "fft.ifftn"),
+        [a[0]],
+        {"dim": a[1], "norm": _NORMS[a[3]][a[2]]},
+    ),
+    "_fft_r2c": lambda a, k, o: (
+        _function("fft.rfftn" if a[3] else "fft.fftn"),
+        [a[0]],
+        {"dim": a[1], "norm": _NORMS[True][a[2]]},
+    ),
+    "_fft_c2r": lambda a, k, o: (
+        _function("fft.irfftn"),
+        [a[0]],
+        {"s": [-1] * (len(a[1]) - 1) + [a[3]], "dim": a[1], "norm": _NORMS[False][a[2]]},
+    ),
     "col2im": _to("fold"),
     "grid_sampler": lambda a, k, o: (_function("grid_sampler"), a, k),
     "_adaptive_avg_pool2d": _to("adaptive_avg_pool2d"),
@@ -685,9 +720,3 @@ _ADAPTED: dict[str, Callable] = {
     "__or__": _to("bitwise_or"),
     "__xor__": _to("bitwise_xor"),
 }
-
-
-def _put(given: list) -> Any:
-    if any(i is None for i in given):
-        raise bad("index_put with dimensions left out is not known here")
-    return tuple(given)

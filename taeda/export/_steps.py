@@ -10,12 +10,17 @@ from taeda._core import Tensor
 from taeda.fx import has_side_effect
 from taeda.nn.lower import native_batch_norm
 
-__all__ = ["assert_scalar", "batch_norm_functional", "set_grad_enabled", "sym_size", "with_grad_enabled"]
+__all__ = ["assert_scalar", "batch_norm_functional", "item", "set_grad_enabled", "sym_size", "with_grad_enabled"]
 
 
 def sym_size(x: Tensor, dim: int) -> int:
     """The size of ``x`` along ``dim``."""
     return x.shape[dim]
+
+
+def item(x: Tensor) -> Any:
+    """The element of ``x`` as a number."""
+    return x.item()
 
 
 @has_side_effect

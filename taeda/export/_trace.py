@@ -67,7 +67,7 @@ def export(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    given = dict(kwargs or {})
+    args, given = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, (args, dict(kwargs or {})))
     for x in pytree.tree_leaves((args, given)):
         if not isinstance(x, (Tensor, *_NUMBERS)):
             raise UserError(

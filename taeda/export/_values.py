@@ -253,7 +253,7 @@ def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
 def _apart(samples: list[dict[str, int]]) -> tuple[int, dict[str, int]]:
     """A sample, and for each symbol the sample that differs from it in that symbol alone, by their places."""
     for first, base in enumerate(samples):
-        changed = {}
+        changed: dict[str, int] = {}
         for i, other in enumerate(samples):
             differ = [name for name in base if other[name] != base[name]]
             if len(differ) == 1:

@@ -435,6 +435,8 @@ def _end(name: str, x: Any) -> Any:
 
 @primitive(method=False, out=False)
 def _spaced(start, end, steps, dtype):
+    if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
+        return _core.empty((steps,), dtype)
     start, end = _end("start", start), _end("end", end)
     if dtype.is_complex:
         start, end = complex(start), complex(end)
@@ -458,10 +460,11 @@ def _spaced(start, end, steps, dtype):
 
 def _spaced_in_parts(start, end, steps, dtype):
     """By distances from the nearer end, so that both ends are exact."""
-    if isinstance(start, Tensor) or isinstance(end, Tensor) or dtype.is_complex:
+    if dtype.is_complex:
         return NotImplemented
+    start, end = (x.to(_core.float64) if isinstance(x, Tensor) else x for x in (start, end))
     if not dtype.is_floating_point:
-        start, end = int(start), int(end)
+        start, end = (x.trunc() if isinstance(x, Tensor) else int(x) for x in (start, end))
     at = arange(steps, dtype=_core.float64)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     made = OPS["where"](at < steps / 2, at * step + start, end - (steps - 1 - at) * step if steps > 1 else at + start)

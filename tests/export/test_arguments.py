@@ -18,3 +18,14 @@ def test_names_of_numpy_are_those_of_pytorch_in_steps():
     assert names == {"dim", "keepdim", "input", "other", "dim0", "dim1"}
     for got, want in zip(program.module()(x), Numpys()(x), strict=True):
         assert taeda.equal(got, want)
+
+
+class Shaped(nn.Module):
+    def forward(self, x, size):
+        return x.reshape(size)
+
+
+def test_a_size_is_a_tuple():
+    x = taeda.randn(2, 3)
+    module = export(Shaped(), (x, taeda.Size([3, 2]))).module()
+    assert module(x, (3, 2)).shape == module(x, taeda.Size([3, 2])).shape == (3, 2)

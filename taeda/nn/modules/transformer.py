@@ -10,7 +10,6 @@ import taeda
 from taeda import Tensor
 
 from ... import _core
-
 from .. import functional as F
 from .. import init
 from .attention import MultiheadAttention
