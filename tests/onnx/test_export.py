@@ -433,6 +433,38 @@ def test_complex_numbers():
             assert x.dtype == y.dtype and taeda.allclose(x, y, 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize("options", [
+    {}, {"hop_length": 5}, {"win_length": 12}, {"length": 60}, {"hop_length": 8, "length": 64, "normalized": True},
+    {"onesided": False}, {"onesided": False, "return_complex": True, "window": None},
+])  # fmt: skip
+def test_signals_of_spectrograms(options, opset):
+    width = options.get("win_length", 16)
+    options = {"hop_length": 4, "window": taeda.hann_window(width), **options}
+    both = options.get("onesided") is False
+
+    class Signal(nn.Module):
+        def forward(self, z):
+            return taeda.istft(z * 2, 16, **options)
+
+    taeda.manual_seed(0)
+    model, made = Signal(), taeda.randn(2, 16 if both else 9, 17, dtype=taeda.complex64)
+    program = taeda.onnx.export(model, (made,), opset_version=opset, dynamic_shapes=({0: "n", 2: "pieces"},))
+    for x in (made, taeda.randn(3, *made.shape[1:2], 21, dtype=taeda.complex64)):
+        (y,), wanted = program(x), model(x)
+        assert y.dtype == wanted.dtype and y.shape == wanted.shape
+        assert taeda.allclose(y, wanted, 1e-4, 1e-5 * float(wanted.abs().max()))
+    (y,) = taeda.onnx.export(Signal(), (made[0],), opset_version=opset)(made[0])
+    assert taeda.allclose(y, model(made[0]), 1e-4, 1e-5 * float(y.abs().max()))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_output_padding_beyond_the_last_window(bias):
+    layer = nn.ConvTranspose2d(3, 4, 2, stride=2, padding=1, output_padding=(2, 3), dilation=4, bias=bias)
+    program = taeda.onnx.export(layer, (taeda.randn(2, 3, 4, 5),), dynamic_shapes=({0: "n", 2: "h"},))
+    compare(program, layer, taeda.randn(3, 3, 6, 5))
+
+
 def test_stored_dtypes():
     class Half(nn.Module):
         def forward(self, x, y):
