@@ -458,6 +458,51 @@ def test_signals_of_spectrograms(options, opset):
     assert taeda.allclose(y, model(made[0]), 1e-4, 1e-5 * float(y.abs().max()))
 
 
+class Normalized(nn.Module):
+    """Layers with batch normalisation behind them; two cannot be folded."""
+
+    def __init__(self, bias=False):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(2, 4, 3, bias=bias, groups=2), nn.BatchNorm2d(4), nn.BatchNorm2d(4))
+        self.up = nn.Sequential(nn.ConvTranspose2d(4, 3, 2, bias=bias), nn.BatchNorm2d(3, affine=False))
+        self.grouped = nn.Sequential(nn.ConvTranspose2d(4, 4, 2, groups=2), nn.BatchNorm2d(4))
+        self.one, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+        self.head = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))
+        for module in self.modules():
+            if hasattr(module, "running_var"):
+                module.running_mean.normal_()
+                module.running_var.uniform_(0.5, 2)
+                if module.affine:
+                    module.weight.data.normal_()
+                    module.bias.data.normal_()
+
+    def forward(self, x):
+        x = self.conv(x)
+        y = self.one(self.up(x))
+        return self.norm(y), y, self.grouped(x), self.head(y.mean((2, 3)))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_normalisation_is_folded(bias):
+    taeda.manual_seed(0)
+    model, x = Normalized(bias).eval(), taeda.randn(2, 2, 6, 6)
+    plain = taeda.onnx.export(model, (x,), optimize=False)
+    program = taeda.onnx.export(model, (x,), dynamic_shapes=({0: "n"},))
+    assert kinds(plain).count("BatchNormalization") == 6 and kinds(program).count("BatchNormalization") == 2
+    compare(plain, model, x)
+    compare(program, model, taeda.randn(3, 2, 6, 6))
+    compare(program, model, x)  # the model has its own weights still
+    plain.optimize()
+    assert kinds(plain) == kinds(program)
+    compare(plain, model, x)
+    with pytest.raises(RuntimeError, match="batch normalisation in it"):
+        program.apply_weights(model.state_dict())
+    inputs = taeda.onnx.export(model, (x,), keep_initializers_as_inputs=True)
+    assert kinds(inputs).count("BatchNormalization") == 6
+    half = taeda.onnx.export(model.half(), (x.half(),))
+    assert kinds(half).count("BatchNormalization") == 6
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_output_padding_beyond_the_last_window(bias):
     layer = nn.ConvTranspose2d(3, 4, 2, stride=2, padding=1, output_padding=(2, 3), dilation=4, bias=bias)
