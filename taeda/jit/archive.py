@@ -18,7 +18,7 @@ from .._core import Tensor
 from ..io.checkpoint import ZipLoader, read_all
 from ..io.objects import find as find_data
 from ..io.pickling import Constructor, Reader, UnpicklingError
-from . import ir
+from . import hooked, ir
 from .errors import Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Sugar, TypeRef, Value
 from .modules import RecursiveScriptModule
@@ -277,11 +277,14 @@ class Unit:
                 kind.constants[node.target.id] = self._value(front, node.value, t)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            if name in ("__parameters__", "__buffers__"):
+            if name in ("__parameters__", "__buffers__", "__forward_pre_hooks__", "__forward_hooks__"):
                 held = ast.literal_eval(node.value)
                 if not isinstance(held, list) or not all(type(n) is str for n in held):
                     front.fail(node, f"{name} is a list of names")
-                (kind.parameters if name == "__parameters__" else kind.buffers).update(held)
+                if "hooks" in name:
+                    (kind.pre_hooks if "pre" in name else kind.hooks).extend(held)
+                else:
+                    (kind.parameters if name == "__parameters__" else kind.buffers).update(held)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target = node.targets[0]
             if not isinstance(target.slice, ast.Constant) or type(target.slice.value) is not str:
@@ -395,7 +398,11 @@ class _Objects(Reader):
     def _new(self, cls: Any, args: Any, keywords: Any) -> Any:  # type: ignore[override]
         if not isinstance(cls, ClassType) or args != () or keywords:
             raise UnpicklingError("the pickle in the archive makes an instance of what is no class of it")
-        return RecursiveScriptModule(cls) if cls.is_module else ScriptObject(cls)
+        if not cls.is_module:
+            return ScriptObject(cls)
+        made = RecursiveScriptModule(cls)
+        hooked.attach(made)
+        return made
 
     def _call(self, constructor: Any, args: Any) -> Any:  # type: ignore[override]
         return _member_of(constructor, args) if isinstance(constructor, EnumType) else super()._call(constructor, args)

@@ -179,7 +179,8 @@ def _min_max(pick: Callable) -> Callable:
     def compute(a: Any, *b: Any) -> Any:
         if not b and not a:
             raise RuntimeError(f"{pick.__name__}() arg is an empty sequence")
-        return pick(a, *b)
+        found = pick(a, *b)
+        return float(found) if b and isinstance(a, float) != isinstance(b[0], float) else found
 
     return compute
 
@@ -554,7 +555,7 @@ TENSORS: dict[str, Callable] = {
     "Bool": bool, "IntImplicit": _to_int, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
     "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward,
     "grad": _grad,
-    "elu": _elu, "contiguous": _contiguous, "tolist": _as_lists, "format": format_text, "str": show,
+    "elu": _elu, "contiguous": _contiguous, "format": format_text, "str": show,
     "mse_loss": _loss("mse_loss", "input target reduction"), "l1_loss": _loss("l1_loss", "input target reduction"),
     "smooth_l1_loss": _loss("smooth_l1_loss", "input target reduction beta"),
     "huber_loss": _loss("huber_loss", "input target reduction delta"),
@@ -645,7 +646,7 @@ PRIMITIVES: dict[str, Callable] = {
     "requires_grad": lambda x: x.requires_grad, "grad": lambda x: x.grad, "itemsize": lambda x: x.itemsize,
     "nbytes": lambda x: x.nbytes, "index": lambda d: d.index, "type": lambda d: d.type, "min": _min_max(min),
     "max": _min_max(max), "abs": abs, "rangelist": lambda n: list(range(n)), "StringIndex": operator.getitem,
-    "EnumName": lambda x: x.name, "EnumValue": lambda x: x.value, "unchecked_unwrap_optional": lambda x: x,
+    "EnumName": lambda x: x.name, "tolist": _as_lists, "EnumValue": lambda x: x.value, "unchecked_unwrap_optional": lambda x: x,
     "id": id, "name": lambda x: None, "VarConcat": lambda *a: OPS["cat"](list(a[:-1]), a[-1]),
     "VarStack": lambda *a: OPS["stack"](list(a[:-1]), a[-1]),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from . import ir, schemas
+from . import hooked, ir, schemas
 from .errors import NotSupportedError
 from .schemas import IMPLICIT, SPREAD, TO_LIST, WRAP_INT, NoMatch, Schema
 from .sugar import (
@@ -120,6 +120,8 @@ class Calls(Part):
             return self.call_function(t.function, args, keywords, node)
         if isinstance(t, ClassType):
             name = "forward" if t.is_module else "__call__"
+            if t.pre_hooks or t.hooks:
+                name = hooked.called(t).name
             return self.call_method(callee, name, args, keywords, node)
         if isinstance(t, InterfaceType):
             return self.call_method(callee, "forward", args, keywords, node)
@@ -203,7 +205,7 @@ class Calls(Part):
             return ir.Invoke(target, name, self.bound(parameters, args, keywords, name, node), result)
         if t.name in ("Optional", "Union"):
             self.fail(node, f"'{t}' has no method '{name}'; check first whether it is None")
-        if t == TENSOR and name == "tolist":
+        if t == TENSOR and name == "tolist" and schemas.overloads("prim::tolist"):
             return self.op_of_any("prim::tolist", [target], ANY)
         if t.name == "Future" and name == "wait":
             return self.op("aten::wait", [target], {}, node)

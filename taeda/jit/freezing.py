@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from .._core import Tensor
-from . import ir
+from . import hooked, ir
 from .folding import optimize
 from .interpreter import read_attribute
 from .modules import RecursiveScriptModule
@@ -176,8 +176,10 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
         if name not in mod._kind.attributes and mod._kind.method(name) is None:
             raise RuntimeError(f"freeze: the module has no attribute or method {name!r} to preserve")
     freezer = _Freezer(mod, kept)
+    freezer.kind.pre_hooks, freezer.kind.hooks = mod._kind.pre_hooks, mod._kind.hooks
+    hooks = [*mod._kind.pre_hooks, *mod._kind.hooks]
     try:
-        for name in ["forward", *sorted(kept)]:
+        for name in ["forward", *hooks, *sorted(kept)]:
             if isinstance(mod._kind.method(name), ir.Function):
                 freezer.method(mod, name, name)
     except _Mutable:
@@ -186,6 +188,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
             p.requires_grad_(False)
         return made
     made = freezer.made.eval()
+    hooked.attach(made)
     if optimize_numerics:
         run_frozen_optimizations(made, preserved_methods=list(kept))
     return made
@@ -215,5 +218,6 @@ def run_frozen_optimizations(
     """
     if not optimize_numerics:
         return
-    methods = (mod._kind.methods.get(name) for name in ("forward", *(preserved_methods or ())))
+    names = ("forward", *mod._kind.pre_hooks, *mod._kind.hooks, *(preserved_methods or ()))
+    methods = (mod._kind.methods.get(name) for name in names)
     optimize(mod._kind, [m for m in methods if isinstance(m, ir.Function)])

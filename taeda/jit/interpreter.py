@@ -235,7 +235,7 @@ def _choose(e: ir.Choose) -> Closure:
 
 def _cast(e: ir.Cast) -> Closure:
     inner, wanted = expression(e.value), e.type
-    if e.word != "convert":
+    if e.word not in ("convert", "tolist"):
         return inner
 
     def change(f: list) -> Any:
@@ -377,6 +377,13 @@ def _assign(s: ir.Assign) -> Closure:
 
 def _unpack(s: ir.Unpack) -> Closure:
     store, value = target(s.targets), expression(s.value)
+    if len(s.targets) == 1 and isinstance(s.targets[0], ir.Var):  # ``a, = b``
+
+        def one(f: list) -> None:
+            (x,) = value(f)
+            store(f, x)
+
+        return one
     return lambda f: store(f, value(f))
 
 

@@ -249,7 +249,8 @@ class Printer:
     def _comprehension(self, e: ir.Comprehension) -> str:
         value = self.show(e.value) if e.key is None else f"{self.show(e.key)}: {self.show(e.value)}"
         condition = "" if e.condition is None else f" if {self.show(e.condition)}"
-        text = f"{value} for {self.targets(e.target)} in {self.show(e.over)}{condition}"
+        targets = f"({self.targets(e.target)})" if len(e.target) > 1 else self.targets(e.target)
+        text = f"{value} for {targets} in {self.show(e.over)}{condition}"
         return f"[{text}]" if e.key is None else f"{{{text}}}"
 
     def _fork(self, e: ir.Fork) -> str:

@@ -21,7 +21,7 @@ from .._core import Tensor, device, dtype
 from ..nn import functional, lower
 from ..ops.aten import OpOverload, OpOverloadPacket
 from ..ops.table import METHODS, OPS
-from . import ir, library, marks, schemas
+from . import hooked, ir, library, marks, schemas
 from .dtypes import number
 from .errors import NotSupportedError, Source, UnsupportedNodeError
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
@@ -881,6 +881,10 @@ def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
     """The compiled method of a module's class, or what stands for it."""
     if kind.container and name.startswith("__"):
         return None  # the container's own, which the front end knows
+    short = name.removeprefix(hooked.METHOD)
+    if short in kind.pre_hooks or short in kind.hooks:
+        hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+        return compile_method(next(h for h in hooks if h.__name__ == short), kind, None, f"{kind.name}.{name}")
     instance = vars(module).get(name)
     if isinstance(instance, python_types.MethodType):
         return compile_method(instance.__func__, kind, type(module), f"{kind.name}.{name}")
@@ -987,6 +991,9 @@ def script_module(
     made.__dict__["training"] = module.training
     made.__dict__["_original"] = module
     annotations, constants = _declared_attributes(module)
+    before, after = hooked.names_of(module)
+    kind.pre_hooks, kind.hooks = list(before), list(after)
+    hooked.attach(made)
     _add_tensors(module, kind, made, annotations)
     children: list[tuple[str, ClassType]] = []
     for name, child in module._modules.items():
@@ -995,6 +1002,8 @@ def script_module(
             continue
         inner = script_module(child, memo, shared)
         wanted = annotations.get(name)
+        if isinstance(wanted, InterfaceType) and (inner._kind.pre_hooks or inner._kind.hooks):
+            raise RuntimeError(f"script: {name!r} is called through the interface {wanted.short}: it cannot have hooks")
         kind.attributes[name] = wanted if shared and isinstance(wanted, InterfaceType) else inner._kind
         made._modules[name] = inner
         children.append((name, inner._kind))
@@ -1030,7 +1039,7 @@ def _structure(module: nn.Module, kind: ClassType) -> Any:
             value = id(getattr(value, "function", value))
         constants.append((name, repr(value)))
     own = [n for n, v in vars(module).items() if isinstance(v, python_types.MethodType)]
-    if own or getattr(type(module), "__module__", "") == "__main__":
+    if own or kind.pre_hooks or kind.hooks or getattr(type(module), "__module__", "") == "__main__":
         return None
     attributes = tuple((n, t) for n, t in kind.attributes.items())
     return type(module), attributes, tuple(constants), frozenset(kind.parameters), frozenset(kind.buffers)
@@ -1132,6 +1141,10 @@ def _compile_module(made: RecursiveScriptModule, done: set[int]) -> None:
     for name in dir(type(module)):
         fn = inspect.getattr_static(type(module), name, None)
         if marks.is_exported(fn) or name == "forward":
+            kind.method(name)
+    if kind.pre_hooks or kind.hooks:
+        hooked.called(kind)
+        for name in (*kind.pre_hooks, *kind.hooks):
             kind.method(name)
 
 

@@ -124,6 +124,7 @@ def _tuple_class(name: str, fields: list[str]) -> type:
         __slots__=(),
         __new__=make,
         __repr__=show,
+        __getnewargs__=lambda self: tuple(self),  # for copies
         _fields=tuple(fields),
         _asdict=lambda self: dict(zip(fields, self, strict=True)),
     )
@@ -178,6 +179,8 @@ class ClassType(NamedType):
         self.method_names: list[str] = []  # of an archive's class
         self.container = ""  # "list" or "dict" of the modules ``children``
         self.children: list[str] = []
+        self.pre_hooks: list[str] = []  # methods that run before and after ``forward``
+        self.hooks: list[str] = []
 
     def method(self, name: str) -> Any:
         """The Function of a method, or None."""

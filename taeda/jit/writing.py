@@ -224,6 +224,9 @@ class _Code:
         if t.is_module:
             for word, names in (("__parameters__", t.parameters), ("__buffers__", t.buffers)):
                 lines.append(f"  {word} = [{', '.join(quoted(n) for n in t.attributes if n in names)}]")
+            for word, hooks in (("__forward_pre_hooks__", t.pre_hooks), ("__forward_hooks__", t.hooks)):
+                if hooks:
+                    lines.append(f"  {word} = [{', '.join(map(quoted, hooks))}]")
         for name, kind in t.attributes.items():
             self.waiting.append(kind)
             plain_name = name.isidentifier()

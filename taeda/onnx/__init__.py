@@ -56,7 +56,7 @@ def export(
         custom_translation_table: from functions of taeda to functions ``(g, *args, **kwargs)`` that write their calls,
             or to functions of onnxscript. See ``docs/onnx.md``.
         report: write a report to ``artifacts_dir``.
-        optimize: leave out steps that are there twice.
+        optimize: leave out steps that are there twice, and fold batch normalisation into the layers before it.
         verify: run onnxruntime on the example, and compare.
         profile: refused.
         dump_exported_program: save the program that the model becomes in ``artifacts_dir``.

@@ -223,6 +223,7 @@ def written(
     model.producer_version = taeda.__version__
     result = ONNXProgram(model, made.weights, fewer, made.complex_outputs)
     _prune(onnx, result, g)
+    result._fixed = options["export_params"] and not options["keep_initializers_as_inputs"]
     if options["optimize"]:
         result.optimize()
     return result

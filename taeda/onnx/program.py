@@ -14,7 +14,7 @@ import taeda
 from taeda import Tensor
 from taeda.utils import _pytree as pytree
 
-from .optimize import shared, without_dead
+from .optimize import fold_normalization, shared, uses, without_dead
 from .values import FLOAT8, from_array, to_array
 from .writer import CODES
 
@@ -43,6 +43,8 @@ class ONNXProgram:
         self._weights = dict(weights)
         self.exported_program = exported_program
         self._complex = list(complex_outputs)  # of which outputs the parts are the last dimension
+        self._folded: set[str] = set()  # weights that are no longer the model's
+        self._fixed = True  # the weights are in the model
         self._session: Any = None
         self._folder: Any = None
 
@@ -129,6 +131,11 @@ class ONNXProgram:
         import warnings
 
         for name, x in state_dict.items():
+            if name in self._folded:
+                raise RuntimeError(
+                    f"ONNXProgram.apply_weights: {name} has batch normalisation in it; export with optimize=False to "
+                    "change weights"
+                )
             if name not in self._weights:
                 warnings.warn(f"ONNXProgram.apply_weights: the model has no weight {name}", stacklevel=2)
                 continue
@@ -139,14 +146,33 @@ class ONNXProgram:
         self.release()
 
     def optimize(self) -> None:
-        """Leave out steps that nothing uses, and steps that are there twice, as ``export`` does by default."""
+        """Leave out steps that nothing uses, and steps that are there twice, as ``export`` does by default.
+
+        Batch normalisation goes into the layer before it, as far as weights are in the model.
+        """
         graph = self._skeleton.graph
         outputs = {x.name for x in graph.output}
-        kept = without_dead(shared(list(graph.node), outputs), outputs)
+        nodes = shared(list(graph.node), outputs)
+        if self._fixed:
+            self._folded |= fold_normalization(nodes, outputs, self._weights, self._constant)
+        kept = without_dead(nodes, outputs)
         kept = [type(node).FromString(node.SerializeToString()) for node in kept]
         del graph.node[:]
         graph.node.extend(kept)
+        needed = outputs.union(*(uses(n) for n in kept))
+        self._weights = {n: x for n, x in self._weights.items() if n in needed}
         self.release()
+
+    def _constant(self, name: str) -> Tensor | None:
+        """The value of a weight, or of a constant."""
+        if name in self._weights:
+            return self._weights[name]
+        found = next((x for x in self._skeleton.graph.initializer if x.name == name), None)
+        if found is None:
+            return None
+        from onnx import numpy_helper
+
+        return cast(Tensor, from_array(numpy_helper.to_array(found)))
 
     # ---- running it ----
 

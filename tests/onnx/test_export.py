@@ -433,6 +433,83 @@ def test_complex_numbers():
             assert x.dtype == y.dtype and taeda.allclose(x, y, 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize("options", [
+    {}, {"hop_length": 5}, {"win_length": 12}, {"length": 60}, {"hop_length": 8, "length": 64, "normalized": True},
+    {"onesided": False}, {"onesided": False, "return_complex": True, "window": None},
+])  # fmt: skip
+def test_signals_of_spectrograms(options, opset):
+    width = options.get("win_length", 16)
+    options = {"hop_length": 4, "window": taeda.hann_window(width), **options}
+    both = options.get("onesided") is False
+
+    class Signal(nn.Module):
+        def forward(self, z):
+            return taeda.istft(z * 2, 16, **options)
+
+    taeda.manual_seed(0)
+    model, made = Signal(), taeda.randn(2, 16 if both else 9, 17, dtype=taeda.complex64)
+    program = taeda.onnx.export(model, (made,), opset_version=opset, dynamic_shapes=({0: "n", 2: "pieces"},))
+    for x in (made, taeda.randn(3, *made.shape[1:2], 21, dtype=taeda.complex64)):
+        (y,), wanted = program(x), model(x)
+        assert y.dtype == wanted.dtype and y.shape == wanted.shape
+        assert taeda.allclose(y, wanted, 1e-4, 1e-5 * float(wanted.abs().max()))
+    (y,) = taeda.onnx.export(Signal(), (made[0],), opset_version=opset)(made[0])
+    assert taeda.allclose(y, model(made[0]), 1e-4, 1e-5 * float(y.abs().max()))
+
+
+class Normalized(nn.Module):
+    """Layers with batch normalisation behind them; two cannot be folded."""
+
+    def __init__(self, bias=False):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(2, 4, 3, bias=bias, groups=2), nn.BatchNorm2d(4), nn.BatchNorm2d(4))
+        self.up = nn.Sequential(nn.ConvTranspose2d(4, 3, 2, bias=bias), nn.BatchNorm2d(3, affine=False))
+        self.grouped = nn.Sequential(nn.ConvTranspose2d(4, 4, 2, groups=2), nn.BatchNorm2d(4))
+        self.one, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+        self.head = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))
+        for module in self.modules():
+            if hasattr(module, "running_var"):
+                module.running_mean.normal_()
+                module.running_var.uniform_(0.5, 2)
+                if module.affine:
+                    module.weight.data.normal_()
+                    module.bias.data.normal_()
+
+    def forward(self, x):
+        x = self.conv(x)
+        y = self.one(self.up(x))
+        return self.norm(y), y, self.grouped(x), self.head(y.mean((2, 3)))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_normalisation_is_folded(bias):
+    taeda.manual_seed(0)
+    model, x = Normalized(bias).eval(), taeda.randn(2, 2, 6, 6)
+    plain = taeda.onnx.export(model, (x,), optimize=False)
+    program = taeda.onnx.export(model, (x,), dynamic_shapes=({0: "n"},))
+    assert kinds(plain).count("BatchNormalization") == 6 and kinds(program).count("BatchNormalization") == 2
+    compare(plain, model, x)
+    compare(program, model, taeda.randn(3, 2, 6, 6))
+    compare(program, model, x)  # the model has its own weights still
+    plain.optimize()
+    assert kinds(plain) == kinds(program)
+    compare(plain, model, x)
+    with pytest.raises(RuntimeError, match="batch normalisation in it"):
+        program.apply_weights(model.state_dict())
+    inputs = taeda.onnx.export(model, (x,), keep_initializers_as_inputs=True)
+    assert kinds(inputs).count("BatchNormalization") == 6
+    half = taeda.onnx.export(model.half(), (x.half(),))
+    assert kinds(half).count("BatchNormalization") == 6
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_output_padding_beyond_the_last_window(bias):
+    layer = nn.ConvTranspose2d(3, 4, 2, stride=2, padding=1, output_padding=(2, 3), dilation=4, bias=bias)
+    program = taeda.onnx.export(layer, (taeda.randn(2, 3, 4, 5),), dynamic_shapes=({0: "n", 2: "h"},))
+    compare(program, layer, taeda.randn(3, 3, 6, 5))
+
+
 def test_stored_dtypes():
     class Half(nn.Module):
         def forward(self, x, y):

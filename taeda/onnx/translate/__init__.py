@@ -21,6 +21,7 @@ from . import (
     shape,
     sizes,
     special,
+    spectrogram,
     writing,
 )
 from .table import by_function, translates

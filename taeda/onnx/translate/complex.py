@@ -30,6 +30,8 @@ _APART = (
 #: The arguments of those that are never complex, whatever dtype they have.
 _REAL_FIRST = frozenset("where where_select".split())
 COMPLEX: dict[str, Callable] = {}
+#: Those whose ops are written for complex numbers alone.
+_ALWAYS: set[Callable] = set()
 
 
 class Pair:
@@ -69,10 +71,15 @@ def is_complex(x: Any) -> bool:
     return isinstance(x, (Tensor, Value)) and x.dtype in PARTS
 
 
-def of_pairs(names: str) -> Callable:
-    """Decorator: the function writes the ops ``names`` where an argument or a result is complex."""
+def of_pairs(names: str, always: bool = False) -> Callable:
+    """Decorator: the function writes the ops ``names`` where an argument or a result is complex.
+
+    With ``always`` the ops are written for complex numbers alone.
+    """
 
     def register(function: Callable) -> Callable:
+        if always:
+            _ALWAYS.add(function)
         for name in names.split():
             COMPLEX[name] = function
         return function
@@ -89,9 +96,7 @@ def _by_function() -> dict[Any, Callable]:
 
 def targets() -> set[Any]:
     """Ops that are written for complex numbers alone."""
-    return {
-        function for function, f in _by_function().items() if f in (fft_c2c, fft_r2c, fft_c2r, imag, complex_, conj)
-    }
+    return {function for function, f in _by_function().items() if f in _ALWAYS}
 
 
 def translator_of(function: Any) -> Callable:
@@ -232,7 +237,7 @@ def power(g: Writer, input: Pair, exponent: Any) -> Pair:
     return squared if exponent == 2 else mul(g, squared, input)
 
 
-@of_pairs("conj conj_physical conjugated conjugated_view")
+@of_pairs("conj conj_physical conjugated conjugated_view", always=True)
 def conj(g: Writer, input: Pair) -> Pair:
     return Pair(input.real, g.Neg(input.imag, shape=input.shape))
 
@@ -283,7 +288,7 @@ def real(g: Writer, input: Any) -> Value:
     return pair(g, input).real
 
 
-@of_pairs("imag imag_view")
+@of_pairs("imag imag_view", always=True)
 def imag(g: Writer, input: Pair) -> Value:
     return input.imag
 
@@ -298,7 +303,7 @@ def view_as_complex(g: Writer, input: Value) -> Pair:
     return parted(g, input)
 
 
-@of_pairs("complex")
+@of_pairs("complex", always=True)
 def complex_(g: Writer, real: Value, imag: Value) -> Pair:
     shape = tuple(g.result.shape)
     zero = g.Mul(g.Add(real, imag), 0.0)
@@ -345,7 +350,7 @@ def _scaled(g: Writer, x: Pair, factor: float) -> Pair:
     return x if factor == 1 else Pair(*(g.Mul(part, float(factor)) for part in x))
 
 
-@of_pairs("fft_c2c")
+@of_pairs("fft_c2c", always=True)
 def fft_c2c(g: Writer, input: Any, dims: Sequence[int], forward: bool, scale: float) -> Pair:
     x = pair(g, input)
     factor = scale if forward else scale * _count(g, x, dims)
@@ -354,7 +359,7 @@ def fft_c2c(g: Writer, input: Any, dims: Sequence[int], forward: bool, scale: fl
     return _scaled(g, x, factor)
 
 
-@of_pairs("fft_r2c")
+@of_pairs("fft_r2c", always=True)
 def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float) -> Pair:
     if isinstance(scale, Value):
         raise Unsupported("Fourier transforms along sizes that are not fixed; leave them out of dynamic_shapes")
@@ -364,7 +369,7 @@ def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float) -> Pair:
     return _scaled(g, made, scale)
 
 
-@of_pairs("fft_c2r")
+@of_pairs("fft_c2r", always=True)
 def fft_c2r(g: Writer, input: Any, dims: Sequence[int], n: int, scale: float) -> Value:
     """The other half of the last dimension is the conjugate of the first, backwards."""
     x = pair(g, input)

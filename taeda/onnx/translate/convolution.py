@@ -28,18 +28,20 @@ def convolution(
     x = g.unsqueeze(input, [0]) if single else input
     sides = several(padding, count)
     more = several(output_padding, count) if transposed else [0] * count
-    ends = sides
+    ends, rest = sides, [0] * count
     if any(m >= s for m, s in zip(more, several(stride, count), strict=True)):  # ONNX wants less than a step
         ends, more = [n - m for n, m in zip(sides, more, strict=True)], [0] * count
-        if min(ends) < 0:
-            raise Unsupported("a transposed convolution whose output_padding is larger than its padding and its stride")
+        ends, rest = [max(0, n) for n in ends], [max(0, -n) for n in ends]
     options = {
         "kernel_shape": [int(n) for n in weight.shape[2:]] if is_static(weight.shape[2:]) else None,
         "strides": several(stride, count), "dilations": several(dilation, count), "group": groups,
         "pads": [*sides, *ends],
         "output_padding": more if any(more) else None,
     }  # fmt: skip
-    made = g.op("ConvTranspose" if transposed else "Conv", x, weight, bias, **options)
+    made = g.op("ConvTranspose" if transposed else "Conv", x, weight, None if any(rest) else bias, **options)
+    if any(rest):  # no window reaches these: they have the bias alone
+        made = g.Pad(made, [0] * (count + 2) + [0, 0, *rest])
+        made = made if bias is None else g.Add(made, g.Reshape(bias, [1, -1] + [1] * count))
     return g.Squeeze(made, [0]) if single else made
 
 

@@ -25,6 +25,11 @@ def _channels(g: Writer, x: Value) -> list:
     return [x.shape[1]]
 
 
+def _vector(g: Writer, sizes: Sequence, value: float, dtype: Any) -> Value:
+    """A constant where its length is known, so that the layer before may be folded with it."""
+    return g.constant([float(value)] * int(sizes[0]), dtype) if is_static(sizes) else filled(g, sizes, value, dtype)
+
+
 @translates("nn.functional.batch_norm")
 def batch_norm(
     g: Writer, input: Value, running_mean: Value | None, running_var: Value | None, weight: Value | None = None,
@@ -39,8 +44,8 @@ def batch_norm(
         made = g.Mul(g.Sub(input, running_mean), rsqrt(g, g.Add(running_var, eps)))
         return _scaled(g, made, weight, bias, 1)
     count = running_mean.shape
-    weight = filled(g, count, 1, input.dtype) if weight is None else weight
-    bias = filled(g, count, 0, input.dtype) if bias is None else bias
+    weight = _vector(g, count, 1, input.dtype) if weight is None else weight
+    bias = _vector(g, count, 0, input.dtype) if bias is None else bias
     return g.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=float(eps))
 
 

@@ -28,7 +28,7 @@ LACKING = (
     r"cholesky.*|geqrf|lu|lu_\w+|ormqr|qr|triangular_solve|svd|svd_lowrank|pca_lowrank|pinverse|norm\.nuc|"
     r"matrix_exp|igammac?|special\.(\w*bessel\w*|\w*polynomial\w*|zeta|airy_ai|erfcx|log_ndtr|polygamma.*)|polygamma.*|"
     r"nextafter|cov|frexp|multinomial|nanquantile|nonzero_static|hash_tensor|resize_as_|istft|nn\.functional\.ctc_loss|"
-    r"nn\.functional\.conv_transpose[23]d|nn\.functional\.(feature_)?alpha_dropout.*"
+    r"nn\.functional\.(feature_)?alpha_dropout.*"
 )
 RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")
 
