@@ -464,7 +464,7 @@ cdef int by_offset(const void* a, const void* b) noexcept nogil:
 
 cdef int64_t first_free(const Room* rooms, int64_t n, const Room* room, int64_t bin, int64_t begin,
                         int64_t* taken) noexcept nogil:
-    """The first offset from ``begin`` on in ``bin`` where ``room`` overlaps none of the others while they are in use."""
+    """The first offset from ``begin`` on in ``bin`` where ``room`` overlaps no other that is in use with it."""
     cdef int64_t k, found = 0, at = begin
     for k in range(n):
         if rooms[k].bin == bin and rooms[k].first <= room.last and room.first <= rooms[k].last:
@@ -481,7 +481,7 @@ cdef int64_t first_free(const Room* rooms, int64_t n, const Room* room, int64_t 
 cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
     """Offsets for blocks, from ``begin`` on: those that are in use together do not overlap. The bytes in all.
 
-    The largest first, each at the first place that is free for its time. Blocks that lie in another's memory stay there.
+    The largest first, each at the first place that is free for its time. Blocks in another's memory stay there.
     """
     cdef int64_t i, top = begin
     # from where to where, of those that are in use together with it

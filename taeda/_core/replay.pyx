@@ -7,8 +7,8 @@ launches, and turns addresses into places:
 - GIVEN: in the storage of an argument, or of the gradient that a parameter has when the call begins;
 - HELD: in another storage of before the call, which the trace holds;
 - MADE: in a storage that is alive at the end, of a result or a new gradient; each replay makes another;
-- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow; and in that of a result or new
-  gradient before its first use.
+- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow; and in that of a result
+  or new gradient before its first use.
 
 A replay writes addresses where they differ from those of the replay before, and launches. What is no launch refuses the
 trace, with one exception: an object may be called between launches (`recorder.note_call`), to compute numbers of the
