@@ -510,7 +510,7 @@ cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1
     qsort(bins, nbins, sizeof(Room), by_size)
     for i in range(n):
         for k in range(nbins - 1, -1, -1):
-            if bins[k].nbytes < rooms[i].nbytes or bins[k].first <= rooms[i].last or rooms[i].first == 0:
+            if bins[k].nbytes < rooms[i].nbytes or bins[k].first <= rooms[i].last or rooms[i].first < 0:
                 continue
             at = first_free(rooms, i, &rooms[i], bins[k].block + 1, 0, taken)
             if at + rooms[i].nbytes <= bins[k].nbytes:

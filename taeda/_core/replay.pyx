@@ -923,9 +923,10 @@ cdef class Maker:
             if not room_of[found]:
                 number = room_of[r.nblocks]          # how many there are
                 room = &rooms[number]
-                room.block, room.first, room.nbytes = found, i, (r.blocks[found].nbytes + LINE) // LINE * LINE
+                room.block, room.first = found, i
+                room.nbytes = max((r.blocks[found].nbytes + LINE - 1) // LINE * LINE, LINE)
                 if r.blocks[found].purpose == NUMBERS:
-                    room.first = 0
+                    room.first = -1   # written before the launches
                 room_of[r.nblocks] = number + 1
                 room_of[found] = number + 1
             rooms[room_of[found] - 1].last = i
