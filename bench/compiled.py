@@ -1,7 +1,7 @@
 """Whole steps compiled, by taeda, PyTorch and JAX: ``run.py --compile``.
 
 A process for each way to run them; they take turns. JAX may live in another environment: ``BENCH_JAX`` names its Python.
-Each step's results are read, one element of each.
+Each step's results are read, one element of each. ``python bench/compiled.py peaks`` prints memory of taeda's steps alone.
 """
 
 from __future__ import annotations
@@ -86,6 +86,46 @@ def once(way: str, name: str, threads: int) -> dict[str, Any]:
     for _ in range(STEPS - 1):
         values.append(step())
     return {"first": first, "made": made - start, "peak": _resident("VmHWM") - before, "values": values}
+
+
+def peak(way: str, name: str) -> dict[str, Any]:
+    """Bytes of tensors at the peak of a step in a process of its own, parameters included; processor seconds that the first
+    step takes, of all threads."""
+    from taeda._core import memory
+
+    start = memory.memory_stats()["allocated"]
+    step = make(way, name, 1)
+    before = time.process_time()
+    step()
+    first = time.process_time() - before
+    for _ in range(4):
+        step()
+    memory.reset_peak_memory_stats()
+    step()
+    return {"peak": memory.memory_stats()["peak_allocated"] - start, "first": first}
+
+
+def print_peaks() -> None:
+    """A table of :func:`peak` for each program."""
+    import steps
+    from sweep import _markdown
+
+    rows = []
+    for program in steps.PROGRAMS:
+        with tempfile.TemporaryDirectory() as cache:
+            eager, compiled, static = found = [
+                _child(way, 1, program.name, "peak", cache=cache) for way in ("taeda", "taeda compiled", "taeda static")
+            ]
+            again = [_child(way, 1, program.name, "peak", cache=cache) for way in ("taeda", "taeda compiled")]
+        cells = [f"{x['peak'] / 1e6:.3g} MB" for x in found]
+        cells += [f"{x['peak'] / eager['peak']:.2f}" for x in (compiled, static)]
+        cells += [f"{x:.2f} s" for x in (eager["first"], compiled["first"], again[0]["first"], again[1]["first"])]
+        rows.append([program.name, *cells])
+        print(*rows[-1], sep="; ", flush=True)
+    print(_markdown(
+        ["step", "taeda", "compiled", "static", "compiled / taeda", "static / taeda", "first step: taeda, empty cache",
+         "then compiled", "taeda, full cache", "compiled, full cache"], rows,
+    ))  # fmt: skip
 
 
 def new_batch(way: str, threads: int) -> dict[str, Any]:
@@ -288,9 +328,14 @@ def run(args: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     os.chdir(HERE)
+    if sys.argv[1:] == ["peaks"]:
+        print_peaks()
+        sys.exit()
     chosen, count = sys.argv[1], int(sys.argv[2])
     if len(sys.argv) < 4:
         serve(chosen, count)
+    elif sys.argv[4:] == ["peak"]:
+        print(json.dumps(peak(chosen, sys.argv[3])))
     else:
         what = sys.argv[3]
         print(json.dumps(new_batch(chosen, count) if what == "new batch" else once(chosen, what, count)))

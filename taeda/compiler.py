@@ -83,7 +83,7 @@ def compile(
             graph and each form of inputs, and gives a function of the same inputs. Where a value is needed on the way, the
             ops so far are one graph, and those after it another.
         mode: ``"reduce-overhead"`` and ``"max-autotune"`` repeat a call without its Python code where that is safe;
-            ``"default"``, ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do not.
+            ``"default"``, ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do not. Nothing is tuned by measuring.
         options: options of PyTorch's compiler; checked, and without effect.
         name, recompile_limit, isolate_recompiles, shapes_spec: accepted; there are no guards and nothing is compiled
             again.

@@ -533,7 +533,7 @@ cdef int by_offset(const void* a, const void* b) noexcept nogil:
 
 cdef int64_t first_free(const Room* rooms, int64_t n, const Room* room, int64_t bin, int64_t begin,
                         int64_t* taken) noexcept nogil:
-    """The first offset from ``begin`` on in ``bin`` where ``room`` overlaps none of the others while it is in use."""
+    """The first offset from ``begin`` on in ``bin`` where ``room`` overlaps no other that is in use with it."""
     cdef int64_t k, found = 0, at = begin
     for k in range(n):
         if rooms[k].bin == bin and rooms[k].first <= room.last and room.first <= rooms[k].last:
@@ -579,7 +579,7 @@ cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1
     qsort(bins, nbins, sizeof(Room), by_size)
     for i in range(n):
         for k in range(nbins - 1, -1, -1):
-            if bins[k].nbytes < rooms[i].nbytes or bins[k].first <= rooms[i].last or rooms[i].first == 0:
+            if bins[k].nbytes < rooms[i].nbytes or bins[k].first <= rooms[i].last or rooms[i].first < 0:
                 continue
             at = first_free(rooms, i, &rooms[i], bins[k].block + 1, 0, taken)
             if at + rooms[i].nbytes <= bins[k].nbytes:

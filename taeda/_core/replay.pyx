@@ -7,8 +7,8 @@ launches, and turns addresses into places:
 - GIVEN: in the storage of an argument, or of the gradient that a parameter has when the call begins;
 - HELD: in another storage of before the call, which the trace holds;
 - MADE: in a storage that is alive at the end, of a result or a new gradient; each replay makes another;
-- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow; and in that of a result or
-  new gradient before its first use.
+- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow; and in that of a result
+  or new gradient before its first use.
 
 A replay writes addresses where they differ from those of the replay before, and launches. What is no launch refuses the
 trace, with one exception: an object may be called between launches (`recorder.note_call`), to compute numbers of the
@@ -947,9 +947,10 @@ cdef class Maker:
             if not room_of[found]:
                 number = room_of[r.nblocks]          # how many there are
                 room = &rooms[number]
-                room.block, room.first, room.nbytes = found, i, (r.blocks[found].nbytes + LINE) // LINE * LINE
+                room.block, room.first = found, i
+                room.nbytes = max((r.blocks[found].nbytes + LINE - 1) // LINE * LINE, LINE)
                 if r.blocks[found].purpose == NUMBERS:
-                    room.first = 0
+                    room.first = -1   # written before the launches
                 room_of[r.nblocks] = number + 1
                 room_of[found] = number + 1
             rooms[room_of[found] - 1].last = i

@@ -91,8 +91,9 @@ class Explanation:
 def _together(kernels: list[Kernel]) -> Kernel:
     """The sums of several kernels, with the lines of the first."""
     first = kernels[0] if kernels else Kernel([], 0, 0, 0, 0, 0.0)
-    totals = [sum(getattr(k, name) for k in kernels) for name in ("elements", "read", "written", "flops", "seconds")]
-    return Kernel(first.ops, *totals, sum(k.floor for k in kernels), first.lines)
+    elements, read, written = (sum(getattr(k, name) for k in kernels) for name in ("elements", "read", "written"))
+    flops, seconds, floor = (sum(getattr(k, name) for k in kernels) for name in ("flops", "seconds", "floor"))
+    return Kernel(first.ops, elements, read, written, flops, seconds, floor, first.lines)
 
 
 def _bytes(n: int) -> str:

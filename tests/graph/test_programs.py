@@ -1,6 +1,7 @@
 """Training loops of many kinds, compiled against eager: the same losses and parameters, bit for bit."""
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -20,7 +21,7 @@ def program(make):
 
 
 def mlp(*sizes, act=nn.Tanh):
-    layers = [layer for n, m in zip(sizes, sizes[1:], strict=False) for layer in (nn.Linear(n, m), act())]
+    layers = [layer for n, m in itertools.pairwise(sizes) for layer in (nn.Linear(n, m), act())]
     return nn.Sequential(*layers[:-1])
 
 

@@ -22,15 +22,17 @@ from taeda.compiler import (
     substitute_in_graph,
 )  # fmt: skip
 from taeda.graph.backends import lookup_backend
+from taeda.graph.options import Patch
 from taeda.nn import Module
 
 from . import config, exc, utils
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "exc", "explain",
-    "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static",
-    "mark_static_address", "maybe_mark_dynamic", "nonstrict_trace", "optimize", "optimize_assert", "register_backend",
-    "reset", "run", "set_stance", "substitute_in_graph", "utils",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disable_nested_graph_breaks",
+    "disallow_in_graph", "dont_skip_tracing", "exc", "explain", "forbid_in_graph", "graph_break", "is_compiling",
+    "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic",
+    "nonstrict_trace", "optimize", "optimize_assert", "override_cudagraphs", "patch_dynamo_config", "register_backend",
+    "reset", "run", "set_recursion_limit", "set_stance", "step_unsupported", "substitute_in_graph", "utils",
 ]  # fmt: skip
 
 
@@ -64,6 +66,33 @@ def graph_break(msg: str = "") -> None:
     from taeda.graph.capture import call_outside
 
     call_outside(lambda: None, (), {}, f"Call to `torch._dynamo.graph_break()` {msg}".rstrip())
+
+
+step_unsupported = graph_break
+patch_dynamo_config = config.patch
+
+
+def _without_effect(fn: Any = None, **kwargs: Any) -> Any:
+    """``fn`` as it is; without one a context manager, or a decorator, that does nothing: no code is traced."""
+    return Patch({}, None, None, {}) if fn is None or isinstance(fn, bool) else fn
+
+
+disable_nested_graph_breaks = dont_skip_tracing = _without_effect
+
+
+def override_cudagraphs(fwd: bool | None = None, bwd: bool | None = None) -> Any:
+    """A context manager, or a decorator, that does nothing: there are no CUDA graphs."""
+    return _without_effect()
+
+
+def set_recursion_limit(limit: int) -> None:
+    """Nothing: there is no recursion over a program's code.
+
+    Raises:
+        ValueError: it is neither positive nor -1.
+    """
+    if limit < 1 and limit != -1:
+        raise ValueError(f"recursion limit must be >= 1, or -1 to reset, got {limit}")
 
 
 def mark_dynamic(t: Tensor, index: Any, **kwargs: Any) -> None:
