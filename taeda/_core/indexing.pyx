@@ -13,18 +13,8 @@ from .dims cimport merge_dims
 from .pool cimport PIECE_BYTES as PIECE, kernel_t, launch as run_kernel, launch_units
 from .recorder cimport note_flag
 from .tensor cimport (
-    I64,
-    ITEMSIZE,
-    KIND,
-    MAXDIM,
-    
-    REAL_OF,
-    Tensor, address_of, address_to_read,
-    alias_tensor,
-    contiguous_tensor,
-    copy_into,
-    
-    elements_of, empty_tensor,
+    I64, ITEMSIZE, KIND, MAXDIM, REAL_OF, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor,
+    copy_into, elements_of, empty_tensor,
 )
 
 from .tensor import DTYPE_NAMES
@@ -432,7 +422,8 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         arg[k + 1], arg[k + 2], arg[k + 3] = far.strides[d] * item, near.strides[d] * item, at.strides[d] * 8
         total *= at.sizes[d]
         outer += 1
-    outer = merge_dims(arg + 10, arg + 11, outer, 3, 1, 4)
+    if outer > 1:
+        outer = merge_dims(arg + 10, arg + 11, outer, 3, 1, 4)
     # Units: outer positions, times parts of the inner dimension: of so much that the indexed side of a part stays near,
     # and of at least 256 items (of 64, 1024 x 1024 float32 took 5.8 ms, so 3.1).
     arg[2] = arg[1]

@@ -116,7 +116,7 @@ def _forward(query, key, value, mask, causal, scale, dropout, states) -> tuple[T
 
 
 def _beside(q: Tensor, k: Tensor, v: Tensor) -> int:
-    """The distance at which the three lie in one storage like the outputs of one layer, side by side, and fill it; or 0."""
+    """How far apart the three lie where they fill one storage side by side, like the outputs of one layer; else 0."""
     if q.untyped_storage() is not k.untyped_storage() or q.untyped_storage() is not v.untyped_storage():
         return 0
     distance = k.storage_offset() - q.storage_offset()

@@ -5,7 +5,6 @@ Each gradient is an op with a decomposition into public ops.
 
 from __future__ import annotations
 
-import functools
 import math
 
 from .. import _core
@@ -111,7 +110,6 @@ def _in_dtype(x, like):
     return x if x.dtype is like.dtype else x.to(like.dtype)
 
 
-@functools.lru_cache(4096)
 def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
     """How the gradients of layer norm and RMS norm are launched, in blocks of rows that depend on the sizes alone."""
     acc = _working(dtype)
@@ -263,7 +261,6 @@ def _dtype_names(*dtypes):
     return tuple(None if d is None else d.name for d in dtypes)
 
 
-@functools.lru_cache(4096)
 def _group_plan(shape, dtype, groups, weight, bias):
     """How group norm of these sizes and dtypes is launched, once the arguments are found to fit."""
     if groups < 1 or len(shape) < 2 or shape[1] % groups:
@@ -296,7 +293,6 @@ def _fused_group_norm(input, num_groups, weight, bias, eps):
     return keep_format(y, input)
 
 
-@functools.lru_cache(4096)
 def _group_backward_plan(shape, dtype, groups, weight):
     rows, acc = _Groups(shape, groups), _working(dtype)
     address = kernels.layer_norm_backward(_dtype_names(dtype, acc, acc, dtype, dtype, weight), *rows.key)
@@ -305,7 +301,6 @@ def _group_backward_plan(shape, dtype, groups, weight):
     return address, args, rows.rows, rows.grain
 
 
-@functools.lru_cache(4096)
 def _image_backward_plan(shape, dtype, groups, weight):
     """How the gradients are launched where a channel has several positions."""
     rows, acc = _Groups(shape, groups), _working(dtype)
@@ -377,7 +372,6 @@ def _groups_last(input):
     return input.numel() >= _channels.LEAST and is_channels_last(input)
 
 
-@functools.lru_cache(4096)
 def _channel_plan(shape, dtype, groups):
     """How the sums per channel are launched: as rows of batch and positions, or as columns where there is one position."""
     rows, acc = _Groups(shape, groups), _working(dtype)
@@ -481,7 +475,6 @@ class _Channels:
         return address, tuple(args), self.units, self.grain
 
 
-@functools.lru_cache(4096)
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
     if len(shape) < 2 and math.prod(shape):
@@ -500,7 +493,6 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     return rows.plan(kernels.batch_norm_eval, ((dtype,), (dtype,), m, v, w, b))
 
 
-@functools.lru_cache(4096)
 def _batch_backward_plan(shape, dtype, training, weight):
     rows, acc = _Channels(shape, dtype), _working(dtype)
     operands = ((dtype,), acc, acc, (dtype,), (dtype,), acc, acc, weight)
