@@ -262,7 +262,9 @@ def test_the_guards_errors_are_not_swallowed():
     for path in _core_files():
         for function in re.split(r"^(?=cdef |def )", path.read_text(), flags=re.MULTILINE):
             head = function.partition(":\n")[0]
-            assert "noexcept" not in head or not re.search(r"\b(address_of|address_to_read|stored_at|stored_to_read)\(", function), (path.name, head)
+            assert "noexcept" not in head or not re.search(
+                r"\b(address_of|address_to_read|stored_at|stored_to_read)\(", function
+            ), (path.name, head)
 
 
 #: A call of a kernel: of a variable, or of a number that is one.
