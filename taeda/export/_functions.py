@@ -86,7 +86,7 @@ def _signature(function: Callable) -> inspect.Signature | None:
 
 
 def own_names(function: Any, kwargs: dict) -> dict:
-    """``kwargs`` by the names of the function's parameters: ``axis`` is ``dim`` and ``x1`` is ``input``, as PyTorch has them."""
+    """``kwargs`` by the names of the parameters, which are PyTorch's: ``axis`` is ``dim`` and ``x1`` is ``input``."""
     known = _parameters(function) if kwargs else ()
     if not known or all(name in known for name in kwargs):
         return kwargs

@@ -45,7 +45,9 @@ def _causal(n):
 
 MODELS = {
     **{
-        kind.__name__: (lambda kind=kind: kind(4, 5, 2, bidirectional=True, batch_first=True), lambda n, t: (taeda.randn(n, t, 4),))
+        kind.__name__: (
+            lambda kind=kind: kind(4, 5, 2, bidirectional=True, batch_first=True), lambda n, t: (taeda.randn(n, t, 4),)
+        )
         for kind in (nn.LSTM, nn.GRU, nn.RNN)
     },
     "attention": (Attention, lambda n, t: (taeda.randn(n, t, 8), taeda.arange(n * t).reshape(n, t) % t > 3)),
