@@ -85,10 +85,9 @@ def _fold(function: ir.Function) -> bool:
         if op.schema.qualified == "aten::batch_norm":
             made = _normalized(layer, op)
         else:
-            made = _scaled(layer.value, op)
+            made = _scaled(layer, op)
         if made is not None:
             step.value, changed = made, True
-            uses = _Uses(function)
     return changed
 
 
@@ -152,8 +151,9 @@ def _is_matrix(x: Any) -> ir.Op:
     return ir.Op(_EQ, [ir.Op(_DIM, [x], INT), ir.Const(2, INT)], BOOL)
 
 
-def _scaled(op: ir.Op, step: ir.Op) -> Any:
-    """A convolution that adds or multiplies by a constant as well; None where it cannot."""
+def _scaled(layer: ir.Assign, step: ir.Op) -> Any:
+    """What stands for a convolution's result with a constant added or multiplied; None where it cannot be folded."""
+    op: Any = layer.value
     name, found = step.schema.name, _weights(op)
     if found is None or step.schema.space != "aten" or name not in ("add", "sub", "mul", "div") or len(step.args) < 2:
         return None
@@ -176,8 +176,10 @@ def _scaled(op: ir.Op, step: ir.Op) -> Any:
             return None
         bias = taeda.zeros_like(constant) if bias is None else bias
         if name in ("add", "sub"):
-            return _with_weights(op, weight, bias + constant if name == "add" else bias - constant)
+            layer.value = _with_weights(op, weight, bias + constant if name == "add" else bias - constant)
+            return layer.target
         shape = [1] * weight.dim()
         shape[1 if transposed else 0] = -1
         factor = constant if name == "mul" else 1 / constant
-        return _with_weights(op, weight * factor.reshape(shape), bias * factor)
+        layer.value = _with_weights(op, weight * factor.reshape(shape), bias * factor)
+        return layer.target
