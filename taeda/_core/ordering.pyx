@@ -2,10 +2,10 @@
 rows."""
 
 from cpython.float cimport PyFloat_Check
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from .planners cimport of_arguments
-from .pool cimport launch
+from .planners cimport build, known, new_owner, of_dtype
+from .pool cimport kernel_t, launch
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
@@ -20,6 +20,15 @@ cdef enum:
     KTH_LIMIT = 128
 
 cdef tuple NAMES = DTYPE_NAMES
+cdef uint64_t SORT = new_owner("sort.sort_rows"), TOP = new_owner("sort.top_rows"), KTH = new_owner("sort.kth_rows")
+cdef uint64_t MEDIAN = new_owner("sort.median_places"), MODE = new_owner("sort.mode_rows")
+cdef uint64_t SEARCH = new_owner("indexing.search_sorted")
+
+
+cdef kernel_t with_flag(uint64_t family, int code, bint flag) except NULL:
+    """The kernel of a family that has two for each dtype."""
+    cdef kernel_t fn = known(family, code << 1 | flag)
+    return fn if fn != NULL else build(family, code << 1 | flag, (NAMES[code], bool(flag)))
 
 
 cdef int check_ordered(Tensor t, str name) except -1:
@@ -101,15 +110,18 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     cdef int64_t grain = grain_of(n)
     cdef Tensor spare
     cdef bint short = n <= RANK_LIMIT
+    cdef int key = rows.code << 2 | descending << 1 | short
+    cdef kernel_t fn = known(SORT, key)
     if rows.count == 0:
         return 0
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(values), address_of(indices), address_of(rows), NULL
     if not short:
         spare = spare_words(rows.count // n, grain, n * words_of(rows.code))
         ptr[3] = address_of(spare)
+    if fn == NULL:
+        fn = build(SORT, key, (NAMES[rows.code], bool(descending), bool(short)))
     arg[0], arg[1], arg[2] = n, grain, k
-    launch(of_arguments("sort.sort_rows", (NAMES[rows.code], bool(descending), bool(short))),
-           ptr, 4, arg, 3, rows.count // n, grain, False)
+    launch(fn, ptr, 4, arg, 3, rows.count // n, grain, False)
     return 0
 
 
@@ -170,8 +182,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
             spare = spare_words(rows.count // n, grain, (arg[2] + 64) * 2 * words_of(rows.code))
             ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(rows),
                                               address_of(spare))
-            launch(of_arguments("sort.top_rows", (NAMES[rows.code], bool(largest))),
-                   ptr, 4, arg, 4, rows.count // n, grain, False)
+            launch(with_flag(TOP, rows.code, largest), ptr, 4, arg, 4, rows.count // n, grain, False)
     return from_rows(values, at), from_rows(indices, at)
 
 
@@ -198,8 +209,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         arg[0], arg[1] = n, grain
         if how:
             ptr[0], ptr[1] = address_of(places), address_of(rows)
-            launch(of_arguments("sort.median_places", (NAMES[rows.code], how == 2)),
-                   ptr, 2, arg, 2, count, grain, False)
+            launch(with_flag(MEDIAN, rows.code, how == 2), ptr, 2, arg, 2, count, grain, False)
         else:
             for i in range(count):
                 (<int64_t*>address_of(places))[i] = k - 1
@@ -209,7 +219,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         if not short:
             spare = spare_words(count, grain, n * words_of(rows.code))
             ptr[4] = address_of(spare)
-        launch(of_arguments("sort.kth_rows", (NAMES[rows.code], bool(short))), ptr, 5, arg, 2, count, grain, False)
+        launch(with_flag(KTH, rows.code, short), ptr, 5, arg, 2, count, grain, False)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -265,7 +275,7 @@ def mode(Tensor input, dim=-1, keepdim=False):
     if values.count:
         ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(ordered),
                                           address_of(places))
-        launch(of_arguments("sort.mode_rows", (NAMES[rows.code],)), ptr, 4, &n, 1, values.count, grain_of(n), False)
+        launch(of_dtype(MODE, rows.code), ptr, 4, &n, 1, values.count, grain_of(n), False)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -284,7 +294,8 @@ cdef Tensor converted(Tensor t, int code):
 def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     """Where each value would be inserted into its row of ``sequence``."""
     cdef bint good = sequence.nd == 1 or sequence.nd == values.nd
-    cdef int d, code = sequence.code
+    cdef int d, key, code = sequence.code
+    cdef kernel_t fn
     cdef int64_t arg[3]
     cdef int64_t i
     cdef char* ptr[3]
@@ -318,7 +329,10 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
     arg[2] = arg[1] * ITEMSIZE[code]
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(values), address_of(sequence)
-    launch(of_arguments("indexing.search_sorted",
-                        (NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1)),
-           ptr, 3, arg, 3, out.count, 4096, False)
+    key = code << 2 | right << 1 | out_int32
+    fn = known(SEARCH, key << 1 | (sequence.nd > 1))
+    if fn == NULL:
+        fn = build(SEARCH, key << 1 | (sequence.nd > 1),
+                   (NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1))
+    launch(fn, ptr, 3, arg, 3, out.count, 4096, False)
     return out
