@@ -565,6 +565,31 @@ cdef class Trace:
             (<Tensor>(where if isinstance(where, Tensor) else tensors[where])).grad_ = self.give(value, made)
         return self.give(self.result, made)
 
+    def prepare(self):
+        """Compute the blocks that stand from call to call."""
+        cdef char* memory = <char*>take_scratch(self.scratch) if self.scratch else NULL
+        cdef int64_t b = self.ngiven, last = self.nbases - 1
+        cdef Step* step
+        cdef Storage storage
+        if self.scratch and memory == NULL:
+            raise MemoryError()
+        for storage in self.held:
+            settle(storage)
+            self.move(b, storage.data)
+            b += 1
+        self.move(last, memory)
+        for base, offset, content in self.filled:
+            if <int64_t>base == last:
+                memcpy(memory + <int64_t>offset, PyBytes_AS_STRING(content), len(<bytes>content))
+        for i, storage, ready in self.prepared:
+            step = &self.steps[<int64_t>i]
+            if not (<Ready>ready).stands(storage):
+                launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers,
+                       self.numbers + step.numbers, <int>step.nnumbers, step.total, step.grain, step.small)
+            (<Ready>ready).note(storage)
+        if memory != NULL:
+            release_scratch(memory, self.scratch)
+
     cdef int64_t launch_of(self, int64_t i) except -1:
         """The launch that computes prepared block ``i``."""
         return (<tuple>self.prepared[i])[0]
@@ -613,12 +638,13 @@ cdef class Trace:
 
 # ---- observing -------------------------------------------------------------------------------------------------------
 
-def observe(function, tuple args, dict kwargs, list tensors, bint dry=False):
+def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dict prepared=None):
     """Call ``function(*args, **kwargs)`` and keep its launches.
 
     Args:
         tensors: those among the arguments, as `key_of` gives them.
         dry: keep the launches alone, and run no kernel: what the call makes holds anything.
+        prepared: blocks that traces keep, such as packed weights, for others to share. Else a dry trace keeps none.
     Returns:
         ``(result, trace)``, or ``(result, (why, place))`` where the call cannot be repeated; ``place`` is None where
         it is the whole of the call.
@@ -627,6 +653,7 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False):
     cdef Recorder* recorder = begin_recording(True)
     recorder.dry = dry
     cdef Maker maker = Maker(before, tensors)
+    maker.prepared, maker.prepares = {} if prepared is None else prepared, prepared is not None or not dry
     cdef bint put_off = put_off_ops(False)
     count_observer(1)
     try:
@@ -682,6 +709,8 @@ cdef class Maker:
     cdef list patches            # (base, offset, address of the slot); bases as (place, index)
     cdef list signature
     cdef dict ready              # number of a prepared block -> Ready
+    cdef dict prepared           # Ready by what computes them
+    cdef bint prepares
     cdef dict order              # number of a block -> in which order it was met
     cdef dict used               # number of a storage that is made -> the first launch that it is given to
 
@@ -984,19 +1013,25 @@ cdef class Maker:
         cdef int64_t k, found
         cdef Step* step = &r.steps[i]
         cdef Storage source = None, storage
-        if r.dry or self.trace.grads or self.is_left_out(r, i):
+        cdef list key = [<uintptr_t>step.kernel, step.total, step.grain, PyBytes_FromStringAndSize(
+            <char*>(r.numbers + step.numbers), step.nnumbers * 8)]
+        if not self.prepares or self.trace.grads or self.is_left_out(r, i):
             return 0
         for k in range(step.pointers, step.pointers + step.npointers):
             found = r.found[k]
             if found == made or r.pointers[k] == NULL or found >= 0 and r.blocks[found].purpose == NUMBERS:
+                if found >= 0 and found != made:
+                    key.append(PyBytes_FromStringAndSize(r.blocks[found].content, r.blocks[found].nbytes))
+                key.append(None if found < 0 else r.pointers[k] - r.blocks[found].data)
                 continue
             storage = self.before.at(<uintptr_t>r.pointers[k]) if found < 0 else None
             if storage is None or source is not None and storage is not source or id(storage) in self.given \
                     or id(storage) in self.old_grads or any([storage is x for x, _ in self.trace.writes]):
                 return 0
             source = storage
+            key.append(r.pointers[k] - storage.data)
         if source is not None:
-            self.ready[made] = make_ready(r.blocks[made].nbytes)
+            self.ready[made] = self.prepared.setdefault((source, *key), make_ready(r.blocks[made].nbytes))
             self.trace.prepared.append((i, source, self.ready[made]))
         return 0
 

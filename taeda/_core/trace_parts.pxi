@@ -14,6 +14,7 @@ def parts_of(Trace trace):
       launches were given, storages of before, results, and the memory for the time of the call, in this order.
     - ``given``: numbers of arguments; ``held``: storages of before; ``made``: bytes of results; ``scratch``: bytes.
     - ``filled``: ``(base, offset, content)``: bytes that are written before the launches.
+    - ``prepared``: numbers of launches whose results are kept: they lie in storages of before, see `Trace.prepare`.
     - ``writes``: storages of before, or numbers of arguments, that are written to.
     - ``results``: ``(place, index, offset)`` of each tensor that is given back, None for one of before.
     """
@@ -50,6 +51,7 @@ def parts_of(Trace trace):
         "made": list(trace.made),
         "scratch": trace.scratch,
         "filled": list(trace.filled),
+        "prepared": {i for i, _, _ in trace.prepared},
         "writes": [where if isinstance(where, int) else id(where) for where, _ in trace.writes],
         "results": results,
     }

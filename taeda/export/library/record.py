@@ -84,6 +84,7 @@ class Call:
     Attributes:
         tensors: those among the arguments, however these nest.
         copied: numbers of results that are parts of memory, or of memory that something else has.
+        prepared: what its launches need compute only once, such as packed weights: for all recordings.
     """
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict):
@@ -91,6 +92,7 @@ class Call:
         self.leaves, self.spec = tree_flatten((args, kwargs))
         self.tensors: list[Tensor] = [x for x in self.leaves if isinstance(x, Tensor)]
         self.copied: set[int] = set()
+        self.prepared: dict[tuple, Any] = {}
 
     def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         rest = iter(tensors)
@@ -117,7 +119,7 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
         if not dry:
             call(*tensors)  # kernels and kept tables are made, as at the first call of a model
         for _ in range(2):
-            results, trace = replay.observe(call, tuple(tensors), {}, tensors, dry)
+            results, trace = replay.observe(call, tuple(tensors), {}, tensors, dry, call.prepared)
             if not isinstance(trace, replay.Trace):
                 if dry:  # the first call may keep a table
                     return record(call, tensors, names)
@@ -125,6 +127,7 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
                 at = f", at {place}" if place else ""
                 op = op_of_refusal(call, tensors)
                 raise NotImplementedError(f"build: the model cannot be written as launches: {why}{op}{at}")
+            trace.prepare()
             parts = replay.parts_of(trace)
             shared = _shared(parts, results)
             if not shared:
@@ -169,7 +172,8 @@ class _Reader:
         )  # fmt: skip
         self._slots(found)
         found.fills = [(*self._base(b), offset, content) for b, offset, content in parts["filled"]]
-        found.launches = [self._launch(i, *step) for i, step in enumerate(parts["steps"])]
+        steps = enumerate(parts["steps"])
+        found.launches = [self._launch(i, *step) for i, step in steps if i not in parts["prepared"]]
         return found
 
     def _base(self, b: int) -> tuple[str, int]:
@@ -202,7 +206,12 @@ class _Reader:
         constants = {address: n for n, address in enumerate(a for a in tables if a not in inside)}
         found.constants = [tables[a] for a in constants]
 
+        spans = (self.parts["steps"][i][1:3] for i in self.parts["prepared"])
+        unused = {k for first, count in spans for k in range(first, first + count)}
+
         def classify(k: int, value: int) -> tuple:
+            if k in unused:  # the launch is left out
+                return ("number", 0)
             if addresses[k] in patched:
                 return patched[addresses[k]]
             if value == 0:
