@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -140,7 +141,10 @@ class Workers:
 
     def follows(self, local: int) -> bool:
         """Whether a process has failed because another one was gone."""
-        return self._word(local).exists()
+        try:
+            return "follows" in json.loads(self._word(local).read_text())
+        except (OSError, ValueError):
+            return False  # it left none, or one of its own
 
     def failed(self) -> tuple[int, int] | None:
         """The local rank and the code of one that has failed; rather one that did by itself than one that follows."""

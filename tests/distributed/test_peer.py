@@ -1,4 +1,4 @@
-"""One program of sharded training, after PyTorch's tutorials, on two processes: PyTorch's numbers (gloo) and taeda's."""
+"""Programs after PyTorch's tutorials on two processes: PyTorch's numbers (gloo) and taeda's."""
 
 import json
 import os
@@ -11,14 +11,15 @@ import pytest
 from .launch import free_port
 
 pytest.importorskip("torch")
-PROGRAM = str(Path(__file__).parent / "peer_program.py")
+FOLDER = Path(__file__).parent
 
 
-def _start(prefix, folder):
+def _start(program, prefix, folder):
+    folder.mkdir(exist_ok=True)
     where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
     return [
         subprocess.Popen(
-            [sys.executable, *prefix, PROGRAM, str(folder)],
+            [sys.executable, *prefix, str(FOLDER / program), str(folder)],
             env={**os.environ, **where, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -34,9 +35,10 @@ def _printed(processes):
     return json.loads(done[0][0].strip().splitlines()[-1])
 
 
-def test_the_same_program(tmp_path):
-    peers = _start([], tmp_path / "torch")
-    ours = _printed(_start(["-m", "taeda.standin"], tmp_path / "taeda"))
+@pytest.mark.parametrize("program", ["peer_program.py", "peer_tutorials.py"])
+def test_the_same_program(program, tmp_path):
+    peers = _start(program, [], tmp_path / "torch")
+    ours = _printed(_start(program, ["-m", "taeda.standin"], tmp_path / "taeda"))
     theirs = _printed(peers)
     assert ours.keys() == theirs.keys()
     for name, expected in theirs.items():

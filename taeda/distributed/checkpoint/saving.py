@@ -16,6 +16,7 @@ from ..groups import get_rank, get_world_size, is_initialized, new_group, resolv
 from ..objects import all_gather_object, broadcast_object_list
 from ..tensor.dtensor import DTensor
 from ..tensor.layout import without_partial
+from .default_planner import DefaultLoadPlanner, DefaultSavePlanner, check_planner
 from .filesystem import FileSystemReader, FileSystemWriter, StorageReader, StorageWriter
 from .flatten import assign, flat_name, leaves
 from .metadata import CheckpointException, Chunk, Metadata, TensorStorageMetadata
@@ -73,7 +74,8 @@ def _part(x: Tensor) -> tuple[tuple, tuple, tuple, Tensor]:
 class _Plan:
     """What this process writes, and the metadata of all."""
 
-    def __init__(self, state: dict[str, Any], processes: _Processes) -> None:
+    def __init__(self, state: dict[str, Any], processes: _Processes, planner: DefaultSavePlanner) -> None:
+        self.lowest = planner.dedup_save_to_lowest_rank
         self.tensors: dict[str, Tensor] = {}
         own, values, paths, parts = {}, {}, {}, {}
         problem = None
@@ -104,7 +106,7 @@ class _Plan:
                 self.tensors[name] = parts[name]
 
     def _owners(self, everyone: list[dict]) -> list[tuple[str, int]]:
-        """Which process writes each part, of those that have it: the one with the fewest elements so far."""
+        """Which process writes each part, of those that have it: the one with the fewest elements so far, or the first."""
         having: dict[tuple, list[int]] = {}
         for rank, own in enumerate(everyone):
             for name, (dtype, size, offsets, sizes) in own.items():
@@ -112,7 +114,7 @@ class _Plan:
                     having.setdefault((name, dtype, size, offsets, sizes), []).append(rank)
         load, found = [0] * len(everyone), []
         for (name, dtype, size, offsets, sizes), ranks in having.items():
-            rank = min(ranks, key=load.__getitem__)
+            rank = ranks[0] if self.lowest else min(ranks, key=load.__getitem__)
             load[rank] += taeda.Size(sizes).numel()
             known = self.metadata.state_dict_metadata.setdefault(name, TensorStorageMetadata(dtype, size))
             if (known.dtype, known.size) != (dtype, size):
@@ -180,17 +182,16 @@ def save(
         state_dict: nested dicts and lists of tensors, DTensors, plain values, and objects with ``state_dict()``.
         checkpoint_id: a folder that all processes see.
         storage_writer: a :class:`FileSystemWriter`, in place of it.
-        planner: not taken.
+        planner: a :class:`DefaultSavePlanner`.
         process_group: all processes by default.
         no_dist: this process alone.
         use_collectives: accepted.
     Raises:
         CheckpointException: a process could not write, or a value is no plain one. The last checkpoint is as it was.
     """
-    if planner is not None:
-        raise NotImplementedError("checkpoint.save: planner is not taken")
+    chosen = check_planner("checkpoint.save", planner, DefaultSavePlanner)
     processes = _Processes(process_group, no_dist)
-    return _Plan(state_dict, processes).write(_writer(checkpoint_id, storage_writer), processes)
+    return _Plan(state_dict, processes, chosen).write(_writer(checkpoint_id, storage_writer), processes)
 
 
 _background: dict[str, Any] = {}
@@ -208,10 +209,11 @@ def async_save(
     Returns:
         A Future of the metadata, done when the checkpoint is whole.
     """
-    if planner is not None or async_stager is not None or process_group is not None:
-        raise NotImplementedError("checkpoint.async_save: planner, async_stager and process_group are not taken")
+    if async_stager is not None or process_group is not None:
+        raise NotImplementedError("checkpoint.async_save: async_stager and process_group are not taken")
+    chosen = check_planner("checkpoint.async_save", planner, DefaultSavePlanner)
     processes = _Processes(process_group, no_dist)
-    plan = _Plan(state_dict, processes)
+    plan = _Plan(state_dict, processes, chosen)
     plan.tensors = {k: v.clone() for k, v in plan.tensors.items()}
     if not processes.alone:  # a group of its own, as the thread's messages come between the program's
         if _background.get("world") is not resolve(None):
@@ -234,13 +236,12 @@ def load(
             ``load_state_dict()`` get theirs.
         checkpoint_id: the folder; or
         storage_reader: a :class:`FileSystemReader`.
-        planner: not taken.
+        planner: a :class:`DefaultLoadPlanner`.
         process_group, no_dist: accepted; reading needs no messages.
     Raises:
         CheckpointException: there is no checkpoint, it is damaged, or lacks an entry; or sizes differ.
     """
-    if planner is not None:
-        raise NotImplementedError("checkpoint.load: planner is not taken")
+    partial = check_planner("checkpoint.load", planner, DefaultLoadPlanner).allow_partial_load
     if storage_reader is None:
         if checkpoint_id is None:
             raise RuntimeError("Cannot determine, as neither storage_reader nor checkpoint_id is given")
@@ -249,11 +250,13 @@ def load(
     plain = _plain_state(state_dict)
     found = list(leaves(plain))
     missing = [name for name in (flat_name(path) for path, _ in found) if not _has(metadata, name)]
-    if missing:
+    if missing and not partial:
         raise CheckpointException(f"Missing key in checkpoint state_dict: {', '.join(missing[:10])}")
     with taeda.no_grad():
         for path, value in found:
             name = flat_name(path)
+            if name in missing:
+                continue
             if isinstance(value, Tensor):
                 _read(name, value, metadata, storage_reader)
             elif name in metadata.values:

@@ -34,6 +34,9 @@ LISTS = frozenset(("change_all", "total_norm", "update_all"))
 #: The same of composites and methods: ``function(func, *args, **kwargs)``.
 COMPOSITES: dict[str, Callable] = {}
 
+#: Composites that take plain tensors beside DTensors now, as what every process has.
+WITH_PLAIN: set[str] = set()
+
 _ALIASES = {"axis": "dim", "keepdims": "keepdim", "axes": "dims"}
 
 
@@ -44,7 +47,8 @@ def run(func: Any, args: tuple, kwargs: dict) -> Any:
     if type(func) is Op:
         return run_op(func, args, {k: v for k, v in kwargs.items() if k != "out"})
     if isinstance(func, Composite):
-        _check_mixed(getattr(func, "__name__", "?"), (args, kwargs))
+        if func.__name__ not in WITH_PLAIN:
+            _check_mixed(func.__name__, (args, kwargs))
         own = COMPOSITES.get(func.__name__)
         if own is not None:
             made = own(func, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Class losses of cut scores: along the batch, along the classes, or both."""
+"""Class losses of cut scores (along the batch, along the classes, or both), and the number that a loss is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from .dispatch import COMPOSITES, layout_of, part_of
+from .dispatch import COMPOSITES, WITH_PLAIN, layout_of, part_of
 from .dtensor import DTensor, wrap
 from .layout import Layout, replicated
 from .moves import redistribute
@@ -74,8 +74,22 @@ def _cut_classes(x: DTensor, classes: Tensor, at: int) -> Tensor:
 
 @contextmanager
 def loss_parallel() -> Iterator[None]:
-    """PyTorch's name of what happens here always: ``cross_entropy`` of scores that are cut along the classes moves none."""
-    yield
+    """Within it, ``cross_entropy`` of scores that are DTensors takes a plain target, which every process has whole.
+
+    Scores that are cut along the classes are not moved, here and outside of it.
+    """
+    before = set(WITH_PLAIN)
+    WITH_PLAIN.update(("cross_entropy", "nll_loss"))
+    try:
+        yield
+    finally:
+        WITH_PLAIN.intersection_update(before)
 
 
+def _item(func: Any, x: DTensor) -> Any:
+    """The number that the processes have together."""
+    return x.full_tensor().item()
+
+
+COMPOSITES["item"] = _item
 COMPOSITES.update(cross_entropy=_class_loss, nll_loss=_class_loss)

@@ -1,0 +1,5 @@
+"""The older place of ``fully_shard``."""
+
+from ..fsdp import fully_shard
+
+__all__ = ["fully_shard"]

@@ -1,0 +1,16 @@
+"""The older place of what ``taeda.distributed.fsdp`` has."""
+
+from ..fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)  # fmt: skip
+
+__all__ = [
+    "CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "UnshardHandle", "fully_shard",
+    "register_fsdp_forward_method",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Modules that keep only their inputs for the backward pass."""

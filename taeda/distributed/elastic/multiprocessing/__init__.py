@@ -1,0 +1,5 @@
+"""What a process that the launcher started tells it."""
+
+from . import errors
+
+__all__ = ["errors"]
