@@ -121,6 +121,7 @@ cdef class Storage:
         self.need_bytes()
         settle(self)
         memset(self.data, value, self.capacity)
+        self.version += 1
         return self
 
     def new(self):

@@ -34,6 +34,7 @@ def test_writes_are_noticed(model, mode):
         lambda: weight.mul_(1.5),
         lambda: model[0].weight[0].fill_(0.3),
         lambda: weight.data.add_(0.01),
+        lambda: weight.untyped_storage().fill_(60),
         lambda: weight.numpy().__imul__(2),
         lambda: model.load_state_dict({k: v * 0.5 for k, v in model.state_dict().items()}),
         lambda: setattr(model[6], "weight", nn.Parameter(model[6].weight + 1)),
