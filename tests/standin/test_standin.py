@@ -143,7 +143,7 @@ def test_parts_of_distributed_that_packages_name():
         from torch.nn.parallel.distributed import DistributedDataParallel as F
         assert A is B and C is D and E is F is torch.nn.parallel.DistributedDataParallel
         assert not isinstance(torch.ones(2), DTensor) and Shard(0) == Shard(0) != Shard(1)
-        assert ShardingStrategy.FULL_SHARD.name == "FULL_SHARD" and record(run := lambda: 3) is run
+        assert ShardingStrategy.FULL_SHARD.name == "FULL_SHARD" and record(lambda: 3)() == 3
         from torch.distributed._composable.fsdp import fully_shard as G
         from torch.distributed._tensor import DTensor as H
         from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
@@ -151,7 +151,8 @@ def test_parts_of_distributed_that_packages_name():
         from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
         import torch.distributed.fsdp, taeda.distributed.fsdp
         assert G is torch.distributed.fsdp.fully_shard is taeda.distributed.fsdp.fully_shard and H is DTensor
-        for refuse in (DefaultLoadPlanner, PostLocalSGDOptimizer, PeriodicModelAverager):
+        assert DefaultLoadPlanner(allow_partial_load=True).allow_partial_load
+        for refuse in (PostLocalSGDOptimizer, PeriodicModelAverager):
             try:
                 refuse()
             except NotImplementedError as error:

@@ -11,7 +11,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ErrorHandler", "get_error_handler", "record"]
+__all__ = ["ChildFailedError", "ErrorHandler", "get_error_handler", "record"]
+
+
+class ChildFailedError(Exception):
+    """A process that a launcher started has failed."""
 
 
 class ErrorHandler:

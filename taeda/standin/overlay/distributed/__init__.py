@@ -19,9 +19,8 @@ _WHY = "taeda.distributed has no such part; see docs/sharding.md for what there 
 
 #: Modules that are others by an older or private name.
 _ALIASES = {
-    "_composable": "fsdp", "_composable.fsdp": "fsdp", "_tensor": "tensor", "_tensor.experimental": "tensor.experimental",
-    "_tensor.placement_types": "tensor.placement_types", "fsdp.fully_sharded_data_parallel": "fsdp",
-    "tensor._utils": "tensor.layout", "checkpoint.state_dict_saver": "checkpoint", "checkpoint.storage": "checkpoint",
+    "_tensor.experimental": "tensor.experimental", "_tensor.placement_types": "tensor.placement_types",
+    "fsdp.fully_sharded_data_parallel": "fsdp", "tensor._utils": "tensor.layout", "checkpoint.storage": "checkpoint",
 }  # fmt: skip
 
 #: Names by module. Functions are in lower case.
@@ -29,15 +28,10 @@ _PARTS = {
     "_functional_collectives": "all_gather_tensor all_reduce all_to_all_single_autograd wait_tensor",
     "_shard": "",
     "_shard.sharded_tensor": "ShardedTensor",
-    "algorithms._checkpoint": "",
-    "algorithms._checkpoint.checkpoint_wrapper": (
-        "CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
-    ),
     "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
     "algorithms.model_averaging": "",
     "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
-    "checkpoint": "DefaultLoadPlanner DefaultSavePlanner HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
+    "checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "checkpoint.format_utils": "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
@@ -57,7 +51,7 @@ _PARTS = {
 }
 
 #: Choices, which programs name before they use what takes them.
-_CHOICES = {"CheckpointImpl": "REENTRANT NO_REENTRANT", "OptimStateKeyType": "PARAM_NAME PARAM_ID"}
+_CHOICES = {"OptimStateKeyType": "PARAM_NAME PARAM_ID"}
 
 _made: dict[str, Any] = {}  # one object by name, in whichever modules it is
 

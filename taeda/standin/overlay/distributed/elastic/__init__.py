@@ -1,1 +1,0 @@
-"""``torch.distributed.elastic``: what programs that a launcher starts name."""

@@ -1,1 +1,0 @@
-"""``torch.distributed.elastic.multiprocessing``."""
