@@ -288,6 +288,8 @@ class Links:
 
     def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, dict, memoryview] | None:
         """What has come under ``key``, or None; called with the lock."""
+        if key[1].isdigit():  # what came for this collective may have been sent before the mismatch was seen
+            self.check(key[0])
         for rank in ranks:
             queue = self._arrived.get((rank, key))
             if queue:
@@ -296,8 +298,7 @@ class Links:
                     del self._arrived[rank, key]
                 self._awaited.pop(key, None)
                 return rank, header, payload
-        if key[0] in self._failed:
-            raise DistBackendError(self._failed[key[0]])
+        self.check(key[0])
         gone = self._gone.intersection(ranks)
         if gone and len(gone) == len(ranks):
             raise self._lost(min(gone), doing)

@@ -6,11 +6,15 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import taeda.distributed as dist
 from taeda.distributed.launched import mpi_is_installed
+from taeda.distributed.links import Links
 
 HERE = Path(__file__).parent
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
@@ -107,6 +111,23 @@ def test_what_does_not_agree_names_both_call_sites(engine, program):
         first = [n for n, line in enumerate(source, 1) if line.startswith("    if rank == 0:")][i] + 1
         lines = [line for line in out.splitlines() if f"{path}:{first}" in line and f"{path}:{first + 2}" in line]
         assert len(lines) == 2 and all(name in line for name in names for line in lines), (i, out)
+
+
+def test_a_mismatch_is_an_error_though_what_follows_has_come():
+    """Both send for a broadcast, then both do a barrier: its messages may be here before a process looks."""
+    store, minute = dist.HashStore(), timedelta(minutes=1)
+    with ThreadPoolExecutor() as threads:
+        one, other = threads.map(lambda rank: Links(store, rank, 2, minute), range(2))
+    for number, doing in enumerate(("broadcast(src=0)", "barrier()")):
+        one.begin("g", number, doing, f"line {number}")
+    for number, doing in enumerate(("broadcast(src=1)", "barrier()")):
+        other.send(0, ("g", str(number)), doing, site=f"there {number}")
+    while not one.has([1], ("g", "1")):
+        time.sleep(0.001)
+    with pytest.raises(dist.DistBackendError, match=r"rank 1 does broadcast\(src=1\) at there 0, rank 0 broadcast.*line 0"):
+        one.receive([1], ("g", "1"), "barrier()")
+    for links in (one, other):
+        links.close()
 
 
 BITS = """
