@@ -11,6 +11,7 @@ cdef enum:
     MOST_READ = 8         # what a kernel reads
     MOST_NUMBERS = 24     # numbers of a kernel
     CACHED = 1 << 18      # bytes of a result that is written along: it stays in the cache
+    MOST_RESULTS = 3      # what an epilogue writes
     AGAIN = 12            # ops that are computed again rather than their result read
     NEIGHBOURS = 32       # of what is computed at once, as many are looked at for what goes into one kernel
     MOST_WORDS = 8 + MOST_FUSED + MOST_NODES * (3 + MOST_SOURCES)
@@ -51,6 +52,34 @@ cdef struct Prologue:     # what computes elements where another kernel reads th
     char letters[MOST_FUSED + 1]  # how a leaf lies where vectors run: c, one after the other, or s, one for all
     int64_t numbers[2 * MOST_NUMBERS]
 
+cdef struct Epilogue:     # what goes on with results where another kernel would store them
+    Kernel kernel
+    int own                       # the leaf that is the other kernel's own result
+    bint writes_own               # whether that is stored, too: then first of all
+    char* pointers[MOST_FUSED]    # of the other leaves, in order
+    char letters[MOST_FUSED + 1]
+    int64_t numbers[2 * MOST_NUMBERS]
+    int nnumbers
+
+cdef struct Rows:         # a call of a row-wise op that was put off
+    char* own             # the memory of its result
+    char* pointers[MOST_SOURCES]  # of its operands; the first is NULL where a prologue computes it
+    int codes[MOST_SOURCES]
+    int first             # the dimension that rows begin with: they take the rest
+    double p, q
+    Prologue* prologue    # NULL where there is none
+    Epilogue* epilogue
+
+cdef class RowOp:         # what computes rows that were put off
+    cdef readonly str name
+    # Compute the rows of contiguous operands of one dtype and the form of `like`; with keys of the prologue and the
+    # epilogue. False where there can be no such kernel.
+    cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1
+
+# The result of a row-wise op of contiguous operands of one form, not computed; None where it had better be at once.
+cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
+cdef object epilogue_parts(Epilogue* e)
+cdef char* memory_of(Epilogue* e, int i) noexcept    # of its output `i`
 # To be called around the use of a Prologue: nobody computes meanwhile, so that what it reads stays where it is.
 cdef void begin() noexcept
 cdef void end() noexcept

@@ -77,6 +77,11 @@ cdef class Recipe(Pending):
     cdef bint reads_own        # whether it is computed from what its own memory holds
     cdef bint superseded       # whether another recipe of that storage computes it along: it is not written itself
     cdef bint done             # whether the memory holds it
+    cdef bint is_row           # whether it is a row-wise op: others read its result, or go on with it as it is stored
+    cdef bint below            # whether such a one is among what it is computed from; maybe not any more
+    cdef RowOp rows
+    cdef int first
+    cdef double p, q
     cdef int64_t count
     cdef int64_t sizes[INLINE]
     cdef int64_t strides[INLINE]     # elements
@@ -126,8 +131,13 @@ cdef void forget(Recipe r) noexcept:
 
 
 cdef inline PyObject* pending(const Source* s) noexcept:
-    """The recipe that computes an operand along; NULL where it lies in memory."""
-    return s.recipe if s.recipe != NULL and not (<Recipe>s.recipe).done else NULL
+    """The recipe that computes an operand along; NULL where it lies in memory, or will before it is read."""
+    return s.recipe if s.recipe != NULL and not (<Recipe>s.recipe).done and not (<Recipe>s.recipe).is_row else NULL
+
+
+cdef inline bint is_undone_row(const Source* s) noexcept:
+    """Whether an operand is the result of a row-wise op that is still to run."""
+    return s.recipe != NULL and (<Recipe>s.recipe).is_row and not (<Recipe>s.recipe).done
 
 
 # ---- recording -------------------------------------------------------------------------------------------------------
@@ -221,6 +231,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
     if target is not None and (target.storage.recipe is None and target.storage.waits
                                or target.storage.recipe is not None and (
                                    target.storage.waits > 1  # others are still to read what is there
+                                   or (<Recipe>target.storage.recipe).is_row
                                    or Py_REFCNT(<PyObject*>target.storage.recipe) > 1
                                    or not same_form(<Recipe>target.storage.recipe, target, target))):
         settle(target.storage)
@@ -292,12 +303,13 @@ cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
 
 
 cdef bint reads_only(Recipe r) noexcept:
-    """Whether ``r`` and what it is computed with write over nothing that they read."""
+    """Whether ``r`` and what it is computed with are pointwise, and write over nothing that they read."""
     cdef int i
-    if r.inplace:
+    if r.inplace or r.is_row:
         return False
     for i in range(r.nsources):
-        if pending(&r.sources[i]) != NULL and not reads_only(<Recipe>r.sources[i].recipe):
+        if is_undone_row(&r.sources[i]) or (pending(&r.sources[i]) != NULL
+                                            and not reads_only(<Recipe>r.sources[i].recipe)):
             return False
     return True
 
@@ -394,16 +406,19 @@ cdef int count_parts(Recipe r, PyObject** parts) except -1:
     """An upper bound of what a kernel for ``r`` holds: what two operands share is counted twice."""
     cdef int i
     cdef Recipe part
-    r.nodes, r.own, r.own_numbers = 1, 0, 0
+    r.nodes, r.own, r.own_numbers, r.below = 1, 0, 0, False
     for i in range(r.nsources):  # its own first
         if r.sources[i].code == PARAM:
             r.own_numbers += 1
         else:
-            r.own += parts[i] == NULL
+            r.own += parts[i] == NULL or (<Recipe>parts[i]).is_row
     r.reads, r.numbers = r.own, r.own_numbers
     for i in range(r.nsources):
         if parts[i] != NULL:
             part = <Recipe>parts[i]
+            r.below = r.below or part.below or part.is_row
+            if part.is_row:
+                continue
             r.nodes += part.nodes
             r.reads += part.reads
             r.numbers += part.numbers
@@ -441,7 +456,7 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
             (<Recipe>s.recipe).readers += 1
         if t.storage is out.storage:
             r.reads_own = r.reads_own or s.recipe == NULL or (<Recipe>s.recipe).reads_own
-        elif s.recipe == NULL or (<Recipe>s.recipe).reads_own:
+        elif s.recipe == NULL or (<Recipe>s.recipe).reads_own or (<Recipe>s.recipe).is_row:
             s.storage = <PyObject*>t.storage
             Py_INCREF(t.storage)
             t.storage.waits += 1
@@ -519,7 +534,7 @@ cdef int measure(Recipe r, PyObject** parts) except -1:
     cdef bint fits = True
     start(&k)
     for i in range(r.nsources):
-        if parts[i] != NULL:
+        if parts[i] != NULL and not (<Recipe>parts[i]).is_row:
             fits = fits and gather(&k, <Recipe>parts[i])
     if fits:
         r.nodes, r.reads, r.numbers = k.nnodes + 1, r.own + k.nleaves, r.own_numbers + k.nnumbers
@@ -529,12 +544,21 @@ cdef int measure(Recipe r, PyObject** parts) except -1:
 cdef int compute(Recipe root) except -1:
     """Compute what ``root`` describes, with what is worth writing on the way."""
     cdef Kernel k
-    start(&k)
-    if not gather(&k, root):  # cannot be: `put_off` sees to it
-        raise RuntimeError("a recipe is larger than a kernel may be")
+    if root.is_row:
+        return compute_row(root)
+    if root.below and compute_with_rows(root):
+        return 0
+    gather_all(&k, root)
     k.outs[0] = <PyObject*>root
     k.nouts = 1
     return run(&k)
+
+
+cdef int gather_all(Kernel* k, Recipe root) except -1:
+    start(k)
+    if not gather(k, root):  # cannot be: `put_off` sees to it
+        raise RuntimeError("a recipe is larger than a kernel may be")
+    return 0
 
 
 cdef bint same_shape(Recipe a, Recipe b) noexcept:
@@ -556,6 +580,14 @@ cdef int settle_together(list storages) except -1:
     cdef Py_ssize_t i, j, n = len(storages)
     begin()
     try:
+        for i in range(n):  # row-wise ops run with what goes on with them, or else alone
+            other = <Storage>storages[i]
+            if other.recipe is not None and (<Recipe>other.recipe).below:
+                compute_with_rows(<Recipe>other.recipe)
+        for i in range(n):
+            other = <Storage>storages[i]
+            if other.recipe is not None and (<Recipe>other.recipe).is_row:
+                compute(<Recipe>other.recipe)
         for i in range(n):
             if (<Storage>storages[i]).recipe is None:
                 continue
@@ -732,6 +764,8 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
     cdef Recipe r = <Recipe>source.storage.recipe
     cdef Kernel k
     cdef int i, j, d
+    if r.is_row:
+        return False
     if target.holds != VALUES or target.code != source.code or not same_sizes(target, source):
         return False
     if not same_form(r, source, source):
@@ -744,6 +778,8 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
             return False
     begin()
     try:
+        if r.below:
+            compute_rows_of(r)
         start(&k)
         if not gather(&k, r):
             return False
@@ -950,18 +986,47 @@ def watch(function):
     return before
 
 
-cdef int tell(Kernel* k, list outs, Recipe root) except -1:
-    """Tell the watcher of a kernel."""
-    cdef int64_t n, read = 0, written = 0
+cdef int64_t bytes_read(Kernel* k, int nd, const int64_t* sizes) noexcept:
+    """Bytes of what a kernel reads from memory."""
+    cdef int64_t n, read = 0
     cdef int i, d
     for i in range(k.nleaves):
+        if is_undone_row(k.leaves[i]):
+            continue
         n = ITEMSIZE[k.leaves[i].code]
-        for d in range(root.nd):
-            n *= root.sizes[d] if k.leaves[i].strides[d] else 1
+        for d in range(nd):
+            n *= sizes[d] if k.leaves[i].strides[d] else 1
         read += n
+    return read
+
+
+cdef list names_of(Kernel* k):
+    return [(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)]
+
+
+cdef int tell(Kernel* k, list outs, Recipe root) except -1:
+    """Tell the watcher of a kernel."""
+    cdef int64_t written = 0
+    cdef int i
     for i in range(len(outs)):
         written += root.count * ITEMSIZE[(<Recipe>k.outs[i]).code]
-    WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)], outs, read, written, root.count)
+    WATCHER(names_of(k), outs, bytes_read(k, root.nd, root.sizes), written, root.count)
+    return 0
+
+
+cdef int tell_row(Recipe r, Prologue* p, Epilogue* e) except -1:
+    """Tell the watcher of a row-wise op that was put off."""
+    cdef int64_t whole = r.count * ITEMSIZE[r.code], read = 0, results = 1
+    cdef list before = [], after = []
+    read = whole * (r.nsources - (p != NULL))
+    if p != NULL:
+        before = names_of(&p.kernel)
+        read += bytes_read(&p.kernel, r.nd, r.sizes)
+    if e != NULL:
+        after = names_of(&e.kernel)
+        read += bytes_read(&e.kernel, r.nd, r.sizes)
+        results = e.kernel.nouts + e.writes_own
+    WATCHER([*before, r.rows.name, *after], list(range(results)), read, results * whole, r.count)
     return 0
 
 
@@ -1007,6 +1072,15 @@ cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
     return n
 
 
+cdef int place_of(Kernel* k, PyObject* node) noexcept:
+    """The number of a node: what it is marked with may be that of a kernel which was gathered since."""
+    cdef int i
+    for i in range(k.nnodes):
+        if k.nodes[i] == node:
+            return i
+    return -1
+
+
 cdef list nodes_of(Kernel* k):
     """What builds a kernel is told of its nodes (``ops/table.py``)."""
     cdef Recipe r
@@ -1024,7 +1098,7 @@ cdef list nodes_of(Kernel* k):
             if s.code == PARAM:
                 sources.append(None)
             elif pending(s) != NULL:
-                sources.append(("node", (<Recipe>s.recipe).place))
+                sources.append(("node", place_of(k, s.recipe)))
             else:
                 sources.append(("leaf", leaf_of(k, s, r.nd)))
         nodes.append((r.op, tuple(statics), ALL_DTYPES[r.compute].name, ALL_DTYPES[r.code].name, tuple(sources)))
@@ -1037,14 +1111,23 @@ cdef object prologue_of(Tensor x, Prologue* p):
     """How to compute the elements of ``x`` where they are read, and a key that stands for it; None where they are had
     better written first."""
     cdef Recipe root
-    cdef Kernel k
-    cdef int64_t words[MOST_WORDS]
-    cdef int i
     if x.holds != VALUES or x.storage.recipe is None:
         return None
     root = <Recipe>x.storage.recipe
+    if root.is_row or not same_form(root, x, x):
+        return None
+    if root.below and compute_with_rows(root):
+        return None
+    return prologue_from(root, p)
+
+
+cdef object prologue_from(Recipe root, Prologue* p):
+    """The same of what ``root`` describes, which reads nothing but memory."""
+    cdef Kernel k
+    cdef int64_t words[MOST_WORDS]
+    cdef int i
     start(&k)
-    if root.nodes > AGAIN or not same_form(root, x, x) or not gather(&k, root):
+    if root.nodes > AGAIN or not gather(&k, root):
         return None
     p.nleaves = k.nleaves
     for i in range(k.nleaves):
@@ -1061,6 +1144,239 @@ cdef object prologue_parts(Prologue* p):
     cdef int i
     return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, chr(p.letters[i]))
                                  for i in range(p.nleaves)]
+
+
+# ---- row-wise ops that are put off -----------------------------------------------------------------------------------
+
+cdef class RowOp:
+    cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
+        raise NotImplementedError
+
+
+cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q):
+    cdef Recipe r, part
+    cdef Tensor out, t
+    cdef Source* s
+    cdef int i
+    if (not puts_off or x.count < least or x.count == 0 or x.nd > INLINE or not x.contiguous or not is_free(x)
+            or other is not None and not (other.contiguous and is_free(other) and other.code == x.code)
+            or memory.planners and is_planning()):
+        return None
+    if other is not None and other.storage.recipe is not None:
+        settle_to_read(other.storage)
+    if x.storage.recipe is not None:
+        part = <Recipe>x.storage.recipe
+        if part.is_row or part.below or not same_form(part, x, x):  # so that none waits for another
+            settle_to_read(x.storage)
+    out = empty_strided_like(x.code, x, True)
+    r = <Recipe>Recipe.__new__(Recipe)
+    r.is_row, r.rows, r.first, r.p, r.q = True, op, first, p, q
+    r.code = r.compute = x.code
+    r.nd, r.count, r.contiguous, r.reads = x.nd, x.count, True, 1
+    memcpy(r.sizes, x.sizes, x.nd * sizeof(int64_t))
+    memcpy(r.strides, x.strides, x.nd * sizeof(int64_t))
+    for i in range(1 + (other is not None)):
+        s, t = &r.sources[i], other if i else x
+        s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
+        Py_INCREF(t.storage)
+        t.storage.waits += 1
+        if t.storage.recipe is not None:
+            s.recipe = <PyObject*>t.storage.recipe
+            Py_INCREF(<object>s.recipe)
+            (<Recipe>s.recipe).readers += 1
+        r.nsources = i + 1
+    r.storage, r.data = <PyObject*>out.storage, out.raw
+    out.storage.waits += 1
+    out.storage.recipe = r
+    enlist(r)
+    return out
+
+
+cdef int compute_row(Recipe r) except -1:
+    """Run a row-wise op alone."""
+    cdef Storage storage = <Storage>r.storage
+    need_memory(storage)
+    if not run_row(r, NULL):
+        raise RuntimeError("a row-wise op that was put off cannot run")
+    finish(r, storage)
+    return 0
+
+
+cdef bint run_row(Recipe r, Epilogue* e) except -1:
+    """Run a row-wise op, with what computes its first operand and with an epilogue; False where there is no such kernel.
+    Without an epilogue, the operand is then computed first."""
+    cdef Rows rows
+    cdef Prologue p
+    cdef Recipe part
+    cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
+    cdef Source* s = &r.sources[0]
+    cdef object before = None, after = None
+    cdef int i
+    like.code, like.holds = r.code, VALUES
+    like = alias_tensor(like, r.nd, r.sizes, r.strides, 0)
+    rows.own, rows.first, rows.p, rows.q, rows.prologue, rows.epilogue = r.data, r.first, r.p, r.q, NULL, e
+    if pending(s) != NULL:
+        before = prologue_from(<Recipe>s.recipe, &p)
+        if before is not None:
+            rows.prologue = &p
+        elif e == NULL:
+            compute(<Recipe>s.recipe)
+        else:
+            return False
+    for i in range(r.nsources):
+        rows.pointers[i], rows.codes[i] = r.sources[i].data, r.sources[i].code
+    if e != NULL:
+        after = epilogue_of(r, e)
+    if not r.rows.run_rows(like, &rows, before, after):
+        if before is None or e != NULL:
+            return False
+        compute(<Recipe>s.recipe)
+        rows.prologue, rows.pointers[0] = NULL, s.data
+        if not r.rows.run_rows(like, &rows, None, None):
+            return False
+    if WATCHER is not None:
+        tell_row(r, rows.prologue, e)
+    return True
+
+
+cdef object epilogue_of(Recipe row, Epilogue* e):
+    """Gather what an epilogue does, whose outputs are known; a key that stands for it."""
+    cdef int64_t words[MOST_WORDS + 4]
+    cdef int i, n = 3, nouts = e.kernel.nouts, at = 0
+    cdef PyObject* outs[MOST_FUSED]
+    memcpy(outs, e.kernel.outs, sizeof(outs))
+    gather_all(&e.kernel, <Recipe>outs[0])
+    memcpy(e.kernel.outs, outs, sizeof(outs))
+    e.kernel.nouts = nouts
+    for i in range(e.kernel.nleaves):
+        if e.kernel.leaves[i].recipe == <PyObject*>row:
+            e.own = i
+        else:
+            e.pointers[at] = e.kernel.leaves[i].data
+            at += 1
+        words[n] = e.kernel.leaves[i].code
+        n += 1
+    for i in range(nouts):
+        words[n] = (<Recipe>outs[i]).place
+        n += 1
+    words[0], words[1], words[2] = e.own, e.writes_own, nouts
+    e.nnumbers = numbers_of(&e.kernel, e.numbers)
+    n += describe(&e.kernel, words + n)
+    return PyBytes_FromStringAndSize(<const char*>words, n * sizeof(int64_t))
+
+
+cdef object epilogue_parts(Epilogue* e):
+    """The nodes, dtype and letter of each leaf, None for the other kernel's result, and the numbers of what is
+    written."""
+    cdef int i, at = 0
+    leaves = []
+    for i in range(e.kernel.nleaves):
+        if i == e.own:
+            leaves.append(None)
+        else:
+            leaves.append((ALL_DTYPES[e.kernel.leaves[i].code].name, chr(e.letters[at])))
+            at += 1
+    outs = [place_of(&e.kernel, e.kernel.outs[i]) for i in range(e.kernel.nouts)]
+    return nodes_of(&e.kernel), leaves, [-1] * e.writes_own + outs
+
+
+cdef char* memory_of(Epilogue* e, int i) noexcept:
+    return (<Recipe>e.kernel.outs[i]).data
+
+
+cdef int compute_rows_of(Recipe root) except -1:
+    """Run the row-wise ops that ``root`` reads."""
+    cdef Kernel k
+    cdef int i
+    cdef bint found = True
+    while found:
+        found = False
+        gather_all(&k, root)
+        for i in range(k.nleaves):
+            if is_undone_row(k.leaves[i]):
+                compute_row(<Recipe>k.leaves[i].recipe)
+                found = True
+                break
+    return 0
+
+
+cdef bint compute_with_rows(Recipe root) except -1:
+    """Compute ``root`` where a row-wise op stores what it is computed from; False where that cannot be: then it reads
+    nothing but memory."""
+    cdef Kernel k
+    cdef Recipe row = None
+    cdef int i
+    gather_all(&k, root)
+    for i in range(k.nleaves):
+        if is_undone_row(k.leaves[i]):
+            if row is not None:
+                row = None
+                break
+            row = <Recipe>k.leaves[i].recipe
+    if row is not None:
+        if compute_after(row, root):
+            return True
+        if pending(&row.sources[0]) != NULL:  # too much for one kernel; this may compute more than the operand
+            compute(<Recipe>row.sources[0].recipe)
+            if compute_after(row, root):
+                return True
+    row = None  # a name for it would keep it
+    compute_rows_of(root)
+    return False
+
+
+cdef int readings(Kernel* k, Recipe r) noexcept:
+    """How often the nodes of a kernel read what ``r`` computes."""
+    cdef int i, j, n = 0
+    for i in range(k.nnodes):
+        for j in range((<Recipe>k.nodes[i]).nsources):
+            n += (<Recipe>k.nodes[i]).sources[j].recipe == <PyObject*>r
+    return n
+
+
+cdef bint compute_after(Recipe row, Recipe root) except -1:
+    """Compute ``root`` as the epilogue of ``row``; False where that cannot be."""
+    cdef Epilogue e
+    cdef Kernel* k = &e.kernel
+    cdef Recipe r
+    cdef Storage own = <Storage>row.storage
+    cdef int i, j
+    cdef bint chosen
+    if not root.contiguous or root.code != row.code or root.nd != row.nd:
+        return False
+    gather_all(k, root)
+    k.outs[0] = <PyObject*>root
+    k.nouts = 1
+    write_along(k)
+    for i in range(k.nouts):
+        r = <Recipe>k.outs[i]
+        if i >= MOST_RESULTS or not r.contiguous or r.code != row.code:
+            k.nouts = i
+            break
+    # The row itself is stored, if anything else will read it; `own` is one more name.
+    e.writes_own = Py_REFCNT(<PyObject*>own) > own.waits or row.readers > readings(k, row)
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        chosen = False
+        for j in range(k.nouts):
+            chosen = chosen or k.outs[j] == k.nodes[i]
+        if not chosen and (r.storage != NULL and is_held(r) or r.readers > readings(k, r)):
+            e.writes_own = True
+    cdef list nodes = [<Recipe>k.nodes[i] for i in range(k.nnodes)]  # what follows may let go of them
+    cdef list storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
+    for storage in storages:
+        need_memory(<Storage>storage)
+    if e.writes_own:
+        need_memory(own)
+    if not run_row(row, &e):
+        return False
+    for i in range(len(storages)):
+        r = <Recipe>e.kernel.outs[i]
+        if (<Storage>storages[i]).recipe is r:
+            finish(r, <Storage>storages[i])
+    if e.writes_own:
+        finish(row, own)
+    return True
 
 
 # ---- what Python calls -----------------------------------------------------------------------------------------------

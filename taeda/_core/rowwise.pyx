@@ -7,7 +7,10 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts, tell_prologue
+from .fusion cimport (
+    MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, RowOp, Rows, begin, end, epilogue_parts, memory_of, prologue_of,
+    prologue_parts, put_off_rows, tell_prologue,
+)
 from .memory cimport unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
@@ -15,7 +18,7 @@ from .recorder cimport note_flag
 from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, go
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
-    address_to_read, contiguous_tensor, dtype, empty_tensor, wrap_dim,
+    address_to_read, contiguous_tensor, dtype, empty_tensor, recorders, wrap_dim,
 )
 
 cdef enum:
@@ -29,7 +32,7 @@ cdef int64_t STREAM_BYTES = stream_bytes()
 
 
 @cython.final
-cdef class Rowwise:
+cdef class Rowwise(RowOp):
     """A row-wise kernel over contiguous operands, callable with the dimensions that make a row.
 
     Args:
@@ -48,11 +51,10 @@ cdef class Rowwise:
         real: whether complex numbers are refused.
         stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long
             rows may begin anywhere.
-        computes: whether an input that was put off is computed where it is read. All operands have the shape of the
-            input, and none is needed again after the op.
+        computes: whether an input that was put off is computed where it is read, and the op is put off itself: what
+            goes on with its result does so where that is stored. All operands have the shape of the input.
     """
 
-    cdef readonly str name
     cdef readonly str kernel
     cdef readonly tuple key
     cdef bytes outs, ins
@@ -178,6 +180,10 @@ cdef class Rowwise:
         for i in range(last, source.nd):
             b *= source.sizes[i]
         cdef bint columns = b > 1
+        if self.computes and recorders and not columns and source is x and (out is None or out.code == x.code):
+            t = self.put_off(x, more, first, p, q)
+            if t is not None:
+                return t
         late = (self.computes and unsettled and not columns and source is x and x.count
                 and x.holds == VALUES and x.storage.recipe is not None)
         for i in range(self.nouts):
@@ -222,19 +228,15 @@ cdef class Rowwise:
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60
-            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n,
-                                                                        columns):
+            if self.stream and x.count >= STREAM_LEAST and self.streams(x, (<Tensor>alive[0]).code, pointers[0],
+                                                                        b if columns else n, columns):
                 key |= <uint64_t>1 << STREAM_BIT
             args[0], args[1], args[2] = n, 1, b
             i = 3 + 4 * (self.nouts + self.nins)
             memcpy(&args[i], &p, 8)
             memcpy(&args[i + 1], &q, 8)
             if late:
-                begin()
-                try:
-                    late = self.launch_with(x, key, pointers, args, a, n, first)
-                finally:
-                    end()
+                late = self.run_late(x, pointers, first, p, q)
                 if late:
                     return alive[0]
                 pointers[self.nouts] = address_to_read(x)
@@ -250,77 +252,158 @@ cdef class Rowwise:
             return alive[0]
         return tuple(alive[: self.nouts])
 
-    cdef bint launch_with(self, Tensor x, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t n,
-                          int first) except -1:
-        """Run a kernel that computes the elements of ``x``; False where there can be none."""
-        cdef Prologue p
+    cdef Tensor put_off(self, Tensor x, tuple more, int first, double p, double q):
+        """The result, not computed; None where it had better be at once."""
+        cdef Tensor other = None
+        if more:
+            if not isinstance(more[0], Tensor) or (<Tensor>more[0]).count != x.count:
+                return None
+            other = <Tensor>more[0]
+        return put_off_rows(self, x, other, first, p, q)
+
+    cdef bint run_late(self, Tensor x, char** pointers, int first, double p, double q) except -1:
+        """Compute the elements of ``x``, which were put off, where they are read; False where that cannot be."""
+        cdef Prologue prologue
+        cdef Rows rows
+        cdef int i
+        begin()
+        try:
+            found = prologue_of(x, &prologue)
+            if found is None:
+                return False
+            rows.own, rows.first, rows.p, rows.q = pointers[0], first, p, q
+            rows.prologue, rows.epilogue = &prologue, NULL
+            for i in range(self.nins):
+                rows.pointers[i], rows.codes[i] = pointers[1 + i], x.code
+            if not self.run_rows(x, &rows, found, None):
+                return False
+            tell_prologue(&prologue)
+        finally:
+            end()
+        return True
+
+    cdef bint run_rows(self, Tensor x, Rows* rows, object before, object after) except -1:
+        """See ``fusion.pxd``."""
+        cdef Prologue* p = rows.prologue
+        cdef Epilogue* e = rows.epilogue
+        cdef Prologue leaves      # of both
         cdef Group outer[2]
         cdef Group inner[2]
-        cdef int64_t rows[2][MOST_FUSED]
+        cdef int64_t steps[2][MOST_FUSED]
         cdef int64_t along[2][MOST_FUSED]
-        cdef int64_t more[5 + 4 * (MAXROWWISE + MOST_FUSED) + 2 * MOST_NUMBERS]
+        cdef char* pointers[MAXROWWISE + MOST_FUSED + MOST_RESULTS]
+        cdef int64_t args[5 + 4 * (MAXROWWISE + MOST_FUSED + MOST_RESULTS) + 4 * MOST_NUMBERS]
         cdef int dims[MAXDIM]
-        cdef int i, k, no = 0, ni = 0, count = self.nouts + self.nins
+        cdef int i, k, no = 0, ni = 0, count = 1 + self.nins, extra = 0, nbefore = 0
+        cdef int64_t a = 1, n = 1, item = ITEMSIZE[x.code]
+        cdef uint64_t key = <uint64_t>2 << 60
+        cdef char letter
         cdef Kernel kernel
-        cdef object found = prologue_of(x, &p)
-        if found is None:
-            return False
-        for i in range(first):
+        for i in range(count):
+            key |= <uint64_t>x.code << (5 * i)
+        # what the leaves of both have in common
+        leaves.nleaves = 0
+        if p != NULL:
+            nbefore = leaves.nleaves = p.nleaves
+            for i in range(p.nleaves):
+                leaves.kernel.leaves[i], leaves.pointers[i] = p.kernel.leaves[i], p.pointers[i]
+        if e != NULL:
+            if leaves.nleaves + e.kernel.nleaves > MOST_FUSED:
+                return False
+            for i in range(e.kernel.nleaves):
+                if i != e.own:
+                    leaves.kernel.leaves[leaves.nleaves] = e.kernel.leaves[i]
+                    leaves.pointers[leaves.nleaves] = e.pointers[leaves.nleaves - nbefore]
+                    leaves.nleaves += 1
+        for i in range(x.nd):
+            if i < rows.first:
+                a *= x.sizes[i]
+            else:
+                n *= x.sizes[i]
+        for i in range(rows.first):
             if x.sizes[i] != 1:
                 dims[no] = i
                 no += 1
-        no = coalesce_leaves(x, dims, no, &p, outer, rows)
-        for i in range(first, x.nd):
+        no = coalesce_leaves(x, dims, no, &leaves, outer, steps)
+        for i in range(rows.first, x.nd):
             if x.sizes[i] != 1:
                 dims[ni] = i
                 ni += 1
-        ni = coalesce_leaves(x, dims, ni, &p, inner, along)
-        if no > 2 or ni != 1:
+        ni = coalesce_leaves(x, dims, ni, &leaves, inner, along)
+        if no > 2 or leaves.nleaves and ni != 1:
             return False
-        more[0], more[1], more[2] = n, 1, outer[1].size if no == 2 else 1
-        for i in range(count):  # all have the shape of `x`
-            k = 3 + 4 * i
-            more[k], more[k + 1], more[k + 3] = args[k], 0, n * args[k]
-            more[k + 2] = more[2] * more[k + 3]
-        for i in range(p.nleaves):
+        args[0], args[1], args[2] = n, 1, outer[1].size if no == 2 else 1
+        # operands: the result, the op's own, the leaves, further results
+        for i in range(leaves.nleaves):
             k = 3 + 4 * (count + i)
-            more[k], more[k + 1] = along[0][i], 0
-            more[k + 2] = rows[0][i] if no else 0
-            more[k + 3] = rows[1][i] if no == 2 else 0
-            if along[0][i] and along[0][i] != ITEMSIZE[p.kernel.leaves[i].code]:
+            args[k], args[k + 1] = along[0][i], 0
+            args[k + 2] = steps[0][i] if no else 0
+            args[k + 3] = steps[1][i] if no == 2 else 0
+            if along[0][i] and along[0][i] != ITEMSIZE[leaves.kernel.leaves[i].code]:
                 return False
-            p.letters[i] = b"c" if along[0][i] else b"s"
-            pointers[count + i] = p.pointers[i]
-        pointers[self.nouts] = p.pointers[0]
-        k = 3 + 4 * (count + p.nleaves)
-        memcpy(more + k, args + 3 + 4 * count, 16)
-        memcpy(more + k + 2, p.numbers, p.nnumbers * sizeof(int64_t))
-        kernel.fn = self.find_with(found, &p, key)
-        tell_prologue(&p)
-        go(kernel, pointers, count + p.nleaves, more, k + 2 + p.nnumbers, a // more[2], more[2],
-           share(key, a, n, False), False, False)
+            letter = b"c" if along[0][i] else b"s"
+            if i < nbefore:
+                p.letters[i] = letter
+            else:
+                e.letters[i - nbefore] = letter
+            pointers[count + i] = leaves.pointers[i]
+        for i in range(self.nins):
+            pointers[1 + i] = rows.pointers[i]
+        if p != NULL:
+            pointers[1] = p.pointers[0]
+        pointers[0] = rows.own
+        if e != NULL:
+            extra = e.kernel.nouts - (not e.writes_own)
+            for i in range(extra):
+                pointers[count + leaves.nleaves + i] = memory_of(e, i + (not e.writes_own))
+            if not e.writes_own:
+                pointers[0] = memory_of(e, 0)
+        for i in range(count + extra):  # all have the form of `x`
+            k = 3 + 4 * (i if i < count else i + leaves.nleaves)
+            args[k], args[k + 1], args[k + 3] = item, 0, n * item
+            args[k + 2] = args[2] * n * item
+        k = 3 + 4 * (count + leaves.nleaves + extra)
+        memcpy(&args[k], &rows.p, 8)
+        memcpy(&args[k + 1], &rows.q, 8)
+        k += 2
+        if p != NULL:
+            memcpy(args + k, p.numbers, p.nnumbers * sizeof(int64_t))
+            k += p.nnumbers
+        if e != NULL:
+            memcpy(args + k, e.numbers, e.nnumbers * sizeof(int64_t))
+            k += e.nnumbers
+        if self.stream and x.count >= STREAM_LEAST and self.streams(x, x.code, pointers[0], n, False):
+            key |= <uint64_t>1 << STREAM_BIT
+            for i in range(extra):
+                if <size_t>pointers[count + leaves.nleaves + i] % 64:
+                    key &= ~(<uint64_t>1 << STREAM_BIT)
+        kernel.fn = self.find_with(before, p, after, e, key)
+        go(kernel, pointers, count + leaves.nleaves + extra, args, k, a // args[2], args[2], share(key, a, n, False),
+           False, False)
         return True
 
-    cdef kernel_t find_with(self, object found, Prologue* p, uint64_t key) except NULL:
-        cdef object full = (self.kernel, self.key, key, found, (<char*>p.letters)[:p.nleaves])
+    cdef kernel_t find_with(self, object before, Prologue* p, object after, Epilogue* e, uint64_t key) except NULL:
+        cdef object full = (self.kernel, self.key, key, before, after,
+                            (<char*>p.letters)[:p.nleaves] if p != NULL else None,
+                            (<char*>e.letters)[: e.kernel.nleaves - 1] if e != NULL else None)
         cdef kernel_t fn = known_key(full)
         if fn == NULL:
-            nodes, leaves = prologue_parts(p)
-            fn = of_key(full, HELPERS["build_with"],
-                        (nodes, leaves, self.kernel, self.arguments(key, False), self.nouts, 2, self.name))
+            fn = of_key(full, HELPERS["build_between"], (
+                prologue_parts(p) if p != NULL else None, epilogue_parts(e) if e != NULL else None,
+                self.kernel, self.arguments(key, False), self.nouts, 2, self.name))
         return fn
 
-    cdef bint streams(self, int code, Tensor out, int64_t n, bint columns) except -1:
+    cdef bint streams(self, Tensor x, int code, const char* out, int64_t n, bint columns) noexcept:
         """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of
         it."""
         cdef int i
-        cdef int64_t item = ITEMSIZE[out.code], moved = item
+        cdef int64_t item = ITEMSIZE[code], moved = item
         for i in range(self.nins):
             if self.ins[i] == b"f":
-                moved += ITEMSIZE[code]
+                moved += ITEMSIZE[x.code]
         if n * item % 64 and (columns or self.stream < 2 or n * item < ANYWHERE):
             return False
-        return item >= 4 and <size_t>address_of(out) % 64 == 0 and out.count * moved >= STREAM_BYTES
+        return item >= 4 and <size_t>out % 64 == 0 and x.count * moved >= STREAM_BYTES
 
     cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
                     bint columns) except -1:

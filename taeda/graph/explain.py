@@ -150,7 +150,7 @@ class _Reader:
 
     def kernel(self, run: Any) -> Kernel:
         """One run."""
-        entries = self.seen.get(run.name)
+        entries = self.seen.get(run.name) or self.seen.get(run.name.partition("(")[0])
         if entries:
             return self.fused(run, *entries.pop(0))
         words = run.name.split()

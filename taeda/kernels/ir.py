@@ -383,6 +383,7 @@ class Function:
         self.features: tuple[str, ...] = ()
         #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rowwise.Prologue`), if anything.
         self.prologue: object = None
+        self.epilogue: object = None
 
     # ---- emitting ---------------------------------------------------------------------------------------------------
     def emit(self, instruction: str, t: Type, lanes: int = 1) -> Value:

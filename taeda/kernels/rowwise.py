@@ -65,6 +65,24 @@ class Prologue:
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """Pointwise ops that go on with the elements of operand 0 where a kernel would store them.
+
+    Attributes:
+        steps: the ops.
+        leaves: what they read: operands that follow those of a prologue; None for the kernel's own result.
+        outs: what is stored, as numbers of steps, -1 for the kernel's own result. The first goes to operand 0, the others to
+            operands that follow the leaves. All have the dtype of operand 0.
+        skip: words of the kernel's parameters. The numbers of the steps, two words each, come after them.
+    """
+
+    steps: Sequence[Step]
+    leaves: Sequence[Operand | None]
+    outs: Sequence[int]
+    skip: int
+
+
+@dataclass(frozen=True)
 class Operand:
     """What a kernel says of one memory operand.
 
@@ -223,6 +241,30 @@ class Row:
             both = parts[0].shuffle([k // 2 + (k & 1) * lanes for k in range(2 * lanes)], parts[1])
             f.store(pointer, both, None if count is None else f.first(count * 2, 2 * lanes))
 
+    def _write(self, i: int, at: Callable[[int], Value], x: Number, count: Value | None, mask: Value | None) -> None:
+        """Store what is the result of the kernel; ``at`` gives addresses of operands at the same place of the row."""
+        s, f = self.schedule, self.f
+        epilogue = s.epilogue
+        if i or epilogue is None:
+            self._store(i, at(i), x, count, mask)
+            return
+        (value,) = _flat([x])
+        value = to_type(value, part(s.operands[0].dtype))
+        size = min(value.lanes, s.lanes)
+        for first in range(0, value.lanes, size):
+
+            def place(k: int, first: int = first) -> Value:
+                operand = s.operands[k]
+                return f.offset(at(k), first * operand.bytes) if first and operand.layout == "c" else at(k)
+
+            own = value.slice(first, size) if value.lanes > size else value
+            loaded = [
+                own if k is None else self._read(k, s.operands[k], place(k), size, count, mask) for k in s.follows
+            ]
+            results = [*apply_steps(f, epilogue.steps, loaded, s.numbers, size), own]
+            for k, step in zip(s.results, epilogue.outs, strict=True):
+                self._store(k, place(k), f.splat(results[step], size), count, mask)
+
     def load(self, i: int, index: Value, lanes: int, count: Value | None = None, mask: Value | None = None) -> Number:
         """``lanes`` elements of operand ``i`` from position ``index`` of the row (row mode)."""
         return self._load(i, lambda k: self._address(k, None, index), lanes, count, mask)
@@ -233,8 +275,8 @@ class Row:
         return self.load(i, self.f.i64(0), lanes, n0, self.f.first(n0, lanes))
 
     def store(self, i: int, index: Value, x: Number, count: Value | None = None, mask: Value | None = None) -> None:
-        """The inverse of :meth:`load`."""
-        self._store(i, self._address(i, None, index), x, count, mask)
+        """The inverse of :meth:`load`, of results."""
+        self._write(i, lambda k: self._address(k, None, index), x, count, mask)
 
     def from_register(self, out: int) -> tuple[Value, Row]:
         """Elements before the first whole register of operand ``out``, and the row without them (row mode).
@@ -357,8 +399,11 @@ class _Fold:
         """One step at position ``(outer, inner)``."""
         row, s = self.row, self.row.schedule
         at = {i: row._address(i, outer, inner) for i in {*self.ins, *self.outs}}
-        args = [row._load(i, lambda k: at[k] if k in at else row._address(k, outer, inner), lanes, count, mask)
-                for i in self.ins]  # fmt: skip
+
+        def place(k: int) -> Value:
+            return at[k] if k in at else row._address(k, outer, inner)
+
+        args = [row._load(i, place, lanes, count, mask) for i in self.ins]
         if s.levels == 1 and count is None:
             row.prefetch(self.fetch, inner, lanes)
         if self.index is not None:
@@ -370,7 +415,7 @@ class _Fold:
             result, ys = result
             for i, y in zip(self.outs, ys, strict=True):
                 y = _map([y], lambda v: row.f.splat(v, lanes))[0]
-                row._store(i, at[i], y, count, mask)
+                row._write(i, place, y, count, mask)
         return _map(result, lambda v: row.f.splat(v, lanes))
 
     def outer_loop(self, carry: State, inside: Callable[[State, Value | None], State]) -> State:
@@ -665,7 +710,10 @@ class Schedule:
         self.f, self.columns, self.levels = f, columns, levels
         #: What is read, the last operand, but for leaves: those that it is computed from.
         self.source, self.leaves = len(operands) - 1, range(0)
-        self.operands = operands = self._computed(operands) if f.prologue else tuple(operands)
+        #: What goes on with results: where the operands of the epilogue's leaves and results are, and its numbers.
+        self.epilogue: Epilogue | None = None
+        operands = self._computed(operands) if f.prologue else tuple(operands)
+        self.operands = operands = self._continued(operands) if f.epilogue else operands
         self.lanes = f.lanes(compute) if f.vector_bytes >= 16 else 1
         self.n0, self.n1, self.neighbours = f.size(0), f.size(1), f.size(2)
         self.strides = [[f.size(3 + 4 * i + k) for k in range(4)] for i in range(len(operands))]
@@ -677,7 +725,7 @@ class Schedule:
         prologue = self.f.prologue
         assert isinstance(prologue, Prologue)
         first, count = len(operands), len(prologue.leaves)
-        numbers = numbers_of(self.f, prologue.steps, 3 + 4 * (first + count) + prologue.skip)
+        numbers = numbers_of(self.f, prologue.steps, 3 + 4 * (first + count + self._more()) + prologue.skip)
 
         def made(load: Callable[[int], Number], lanes: int) -> Number:
             return apply_steps(self.f, prologue.steps, [load(first + k) for k in range(count)], numbers, lanes)[-1]
@@ -685,6 +733,27 @@ class Schedule:
         found = [*operands, *prologue.leaves]
         found[prologue.operand] = replace(found[prologue.operand], made=made)
         self.source, self.leaves = prologue.operand, range(first, first + count)
+        return tuple(found)
+
+    def _more(self) -> int:
+        """How many operands the epilogue has."""
+        epilogue = self.f.epilogue
+        if epilogue is None:
+            return 0
+        assert isinstance(epilogue, Epilogue)
+        return len(epilogue.leaves) - epilogue.leaves.count(None) + len(epilogue.outs) - 1
+
+    def _continued(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The operands where results are worked on before they are stored, and what that reads and writes."""
+        epilogue = self.f.epilogue
+        assert isinstance(epilogue, Epilogue)
+        leaves = [leaf for leaf in epilogue.leaves if leaf is not None]
+        found = [*operands, *leaves, *[operands[0]] * (len(epilogue.outs) - 1)]
+        memory = iter(range(len(operands), len(found)))
+        self.follows = [None if leaf is None else next(memory) for leaf in epilogue.leaves]
+        self.results = [0, *memory]
+        self.numbers = numbers_of(self.f, epilogue.steps, 3 + 4 * len(found) + epilogue.skip)
+        self.epilogue = epilogue
         return tuple(found)
 
     def param(self, i: int, t: Type) -> Value:
@@ -794,15 +863,15 @@ class Schedule:
             L.carry = (at + step, f.select(full, a + 1, a), f.select(full, 0, u))
 
 
-def build_with(emit: kernel, key: tuple, prologue: Prologue, label: str) -> int:
-    """The address of the kernel ``emit(f, *key)`` with a prologue; ``label`` is what a profile calls it.
+def build_with(emit: kernel, key: tuple, prologue: Prologue | None, epilogue: Epilogue | None, label: str) -> int:
+    """The address of the kernel ``emit(f, *key)`` with a prologue, an epilogue or both; ``label`` is what a profile calls it.
 
-    Results are those of the kernel on elements that were computed before.
+    Results are those of the kernel and of pointwise kernels before and after it.
     """
 
     def write() -> Function:
         f = Function(vector_bytes=host().vector_bytes)
-        f.label, f.prologue = label, prologue
+        f.label, f.prologue, f.epilogue = label, prologue, epilogue
         emit.emit(f, *key)
         return f
 

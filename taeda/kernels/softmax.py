@@ -125,7 +125,8 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = 
     """``exp(x) / sum(exp(x))``."""
     working = compute(dtypes[0])
     t = part(working)
-    exact = dtypes[0] == working and not stream  # the output can hold the exponentials until their sum is known
+    # the output can hold the exponentials until their sum is known
+    exact = dtypes[0] == working and not stream and f.epilogue is None
     operands = operands_of(dtypes, columns, "ff", working, stream)
 
     def body(row: Row, kept: Sequence[int] = (), copies: bool = False) -> None:

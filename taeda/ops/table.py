@@ -642,12 +642,29 @@ def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
 
 def _build_with(nodes: list, leaves: list, kernel: str, key: tuple, operand: int, skip: int, name: str) -> int:
     """Compile ``"module.function"`` of the row-wise kernels with pointwise ops that compute what it reads of an operand."""
-    from ..kernels.rowwise import Operand, Prologue, build_with
+    return _build_between((nodes, leaves), None, kernel, key, operand, skip, name)
+
+
+def _build_between(
+    before: tuple | None, after: tuple | None, kernel: str, key: tuple, operand: int, skip: int, name: str
+) -> int:
+    """Compile ``"module.function"`` of the row-wise kernels between pointwise ops: their nodes and leaves, and of those
+    after it the numbers of what is stored."""
+    from ..kernels.rowwise import Epilogue, Operand, Prologue, build_with
 
     module, function = kernel.split(".")
-    prologue = Prologue(operand, _steps(nodes), [Operand(dtype, letter) for dtype, letter in leaves], skip)
-    label = " ".join([*(node[0].name for node in nodes), name])
-    return build_with(getattr(importlib.import_module(f"taeda.kernels.{module}"), function), key, prologue, label)
+    label, prologue, epilogue = [name], None, None
+    if before is not None:
+        nodes, leaves = before
+        prologue = Prologue(operand, _steps(nodes), [Operand(*leaf) for leaf in leaves], skip)
+        label[:0] = [node[0].name for node in nodes]
+        skip += 2 * sum(step.sources.count(None) for step in prologue.steps)
+    if after is not None:
+        nodes, leaves, outs = after
+        epilogue = Epilogue(_steps(nodes), [leaf and Operand(*leaf) for leaf in leaves], outs, skip)
+        label += [node[0].name for node in nodes]
+    emit = getattr(importlib.import_module(f"taeda.kernels.{module}"), function)
+    return build_with(emit, key, prologue, epilogue, " ".join(label))
 
 
 def _steps(nodes: list) -> list:
@@ -791,6 +808,7 @@ HELPERS.update(
     vjp_all=_vjp_all,
     build_pointwise=_build_pointwise,
     build_fused=_build_fused,
+    build_between=_build_between,
     build_with=_build_with,
     write_out=write_out,
     find_op=find_op,

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import random
 import threading
 
 import numpy as np
@@ -137,6 +138,96 @@ def test_rows_compute_what_they_read(name, shape, kernels):
     check(lambda x, mask, weight: getattr(taeda, name)(x.double() * mask, -1, dtype=taeda.float64), x, mask, weight)
     check(lambda x, mask, weight: getattr(taeda, name)(x * mask, 0), x, mask, weight)
     check(lambda x, mask, weight: getattr(taeda, name)((x + mask).transpose(0, -1), -1), x, mask, weight)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 4, 90), (1, 1500), (6, 1), (40, 30, 256), (9, 128)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_rows_go_on_where_they_are_stored(name, shape, kernels):
+    rows = getattr(taeda, name)
+    x, w, b = draw(*shape), draw(*shape, seed=1), draw(shape[-1], seed=2)
+    check(lambda x, w, b: rows(x * 2, -1) * w + b, x, w, b)
+    assert shape[-1] == 1 or kernels == [["mul", name, "mul", "add"]]
+    kernels.clear()
+    check(lambda x, w: (y := rows(x, -1), y * w, y * w + 1, (y - w).exp()), x, w)  # the result is held, and read again
+    check(lambda x, w: rows(x, -1) * (x + w), x, w)
+    check(lambda x, w: rows(x, -1) - rows(w, -1), x, w)  # only one of two goes on
+    check(lambda x: rows(rows(x * 3, -1) + 1, -1) * 2, x)
+    check(lambda x, w: (rows(x, -1) > w).to(x.dtype) + (rows(x, -1) * w).sum(-1, keepdim=True), x, w)
+    check(lambda x, w: (rows(x, -1) * w).sum(), x, w)
+    check(lambda x, w, b: taeda.cat([rows(x, -1) * w, rows(w, -1)], 0)[1:] * b, x, w, b)
+    check(lambda x, w: (rows(x, -1)[..., :1] * 2, (rows(x, -1) * w)[1:] + 1), x, w)
+    check(lambda x, w: rows(x.double() * w, -1) * 0.5, x, w)
+
+
+def test_rows_that_are_written_to_before_they_are_computed():
+    def own(x, w):
+        y = taeda.softmax(x, -1)
+        y.mul_(2)
+        return y + w
+
+    def source(x, w):
+        y = taeda.softmax(x * 2, -1) * w
+        z = x * 2
+        u = taeda.log_softmax(z, -1)
+        x.add_(1)
+        z.mul_(x)
+        return y, z, u * w, x
+
+    def going_on(x, w):
+        y = taeda.softmax(x, -1)
+        z = y * w
+        w.zero_()
+        y[0] = 3
+        return z, w.mul_(y), y
+
+    def gradients(x, w):
+        y = taeda.softmax(x * 0.5, -1)
+        (y * w + y.log()).sum().backward()
+        return x.grad * 2
+
+    for function in (own, source, going_on, gradients):
+        check(function, draw(7, 90, requires_grad=function is gradients), draw(7, 90, seed=1))
+
+
+def test_rows_that_read_more_than_a_kernel_can():
+    """What computes the operand writes something along that was to be written with the result."""
+
+    def function(x, *w):
+        held = taeda.tanh(x * w[0]) * w[1]
+        y = taeda.softmax(held * w[2] * w[3] * w[4] * w[5] * w[6], -1)
+        return y * held * w[7] * w[8] * w[9] * w[10], held
+
+    check(function, *(draw(5, 33, seed=i) for i in range(12)))
+
+
+def test_programs_drawn_at_random():
+    """Rows, pointwise ops, reductions, writing in place, forgetting: in any order, with and without gradients."""
+    for seed in range(40):
+        shape = random.Random(seed).choice([(5, 7), (3, 33), (2, 3, 40), (6, 1), (40,), (3, 4, 128)])
+
+        def program(x, y, seed=seed):
+            draws, live, found = random.Random(seed), [x, y, x * y], []
+            for _ in range(15):
+                a, b = draws.choice(live), draws.choice(live)
+                kind = draws.randrange(9)
+                if kind < 3:
+                    live.append(draws.choice([taeda.softmax, taeda.log_softmax])(a, -1))
+                elif kind < 5:
+                    live.append(draws.choice([taeda.mul, taeda.add, taeda.maximum])(a, b))
+                elif kind == 5:
+                    live.append(taeda.tanh(a * 0.5 + 1) * a.sum(-1, keepdim=True))
+                elif kind == 6 and not x.requires_grad:
+                    draws.choice([lambda a, b: a.mul_(0.5), lambda a, b: a.add_(b)])(a, b)
+                elif kind == 7:
+                    found.append(taeda.cat([a, b])[1:])
+                elif len(live) > 3:
+                    del live[draws.randrange(2, len(live))]
+                a = b = None
+            if x.requires_grad:
+                sum((t * t).sum() for t in live).backward()
+            return [*found, *live[-2:]]
+
+        check(program, draw(*shape, requires_grad=seed % 3 == 0), draw(*shape, seed=1))
 
 
 def test_what_is_read_meanwhile_stays_put_off(kernels):
