@@ -208,7 +208,7 @@ def test_failures_name_stage_and_microbatch():
     schedule = ScheduleGPipe(stage, 4, loss_fn=lambda out, target: out.sum())
     schedule.step(*([taeda.arange(8.0).reshape(8, 1)] if rank == 0 else []))
     """
-    done = launch(MODEL + code.replace("\n    ", "\n"), 2, timeout=20)
+    done = launch(MODEL + code.replace("\n    ", "\n"), 2)
     assert "[Stage 0] forward of microbatch 2 failed: ValueError: too much" in done[0][1]
     assert "[Stage 1] forward of microbatch 2 failed" in done[1][1] and "rank 0 has ended" in done[1][1]
 
