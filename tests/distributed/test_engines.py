@@ -131,7 +131,9 @@ def test_a_mismatch_is_an_error_though_what_follows_has_come():
         other.send(0, ("g", str(number)), doing, site=f"there {number}")
     while not one.has([1], ("g", "1")):
         time.sleep(0.001)
-    with pytest.raises(dist.DistBackendError, match=r"rank 1 does broadcast\(src=1\) at there 0, rank 0 broadcast.*line 0"):
+    with pytest.raises(
+        dist.DistBackendError, match=r"rank 1 does broadcast\(src=1\) at there 0, rank 0 broadcast.*line 0"
+    ):
         one.receive([1], ("g", "1"), "barrier()")
     for links in (one, other):
         links.close()
