@@ -230,19 +230,14 @@ def test_pipelines_beside_data_parallel():
     wrapped = DistributedDataParallel(nn.Sequential(*parts[2 * pp : 2 * pp + 2]), process_group=mesh.get_group("dp"))
     for kind in (ScheduleGPipe, Schedule1F1B, ScheduleInterleavedZeroBubble):
         wrapped.zero_grad()
-        schedule = kind(PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp")), 2, loss_fn=loss_fn)
+        stage = PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp"))
+        schedule = kind([stage] if kind is ScheduleInterleavedZeroBubble else stage, 2, loss_fn=loss_fn)
         half = slice(4 * dp, 4 * dp + 4)
         schedule.step(*([x[half]] if pp == 0 else []), **({"target": y[half]} if pp else {}))
         for a, b in zip(grads(wrapped), expected):
             assert taeda.allclose(taeda.tensor(a), taeda.tensor(b), atol=1e-6)
     """
-    code = code.replace('(PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp")),', "(staged(kind),")
-    staged = """
-    def staged(kind):
-        stage = PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp"))
-        return [stage] if kind is ScheduleInterleavedZeroBubble else stage
-    """
-    outputs(MODEL + (staged + code).replace("\n    ", "\n"), 4)
+    outputs(MODEL + code.replace("\n    ", "\n"), 4)
 
 
 class Tied(taeda.nn.Module):
@@ -357,7 +352,7 @@ def test_weights_fill_the_time_in_which_processes_waited():
         twice = _waiting(orders.interleaved, ranks, 2 * ranks, microbatches)
         assert math.isclose(plain, (ranks - 1) / (microbatches + ranks - 1)) and twice < plain
         for plan in (bubbles.interleaved_zero_bubble, bubbles.vee_zero_bubble):
-            assert _waiting(plan, ranks, 2 * ranks, microbatches) < 0.4 * twice
+            assert _waiting(plan, ranks, 2 * ranks, microbatches) < 0.5 * twice
     with pytest.raises(ValueError, match="exactly 2 stages per rank"):
         bubbles.vee_zero_bubble(0, 2, 2, 4)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import taeda
@@ -54,7 +54,7 @@ class Channel:
 
     def __init__(self, stage: int, device: Any, group: Any, rank: int, size: int) -> None:
         self._stage, self._device, self._group, self._rank, self._size = stage, device, group, rank, size
-        self.place = in_loop  # of a stage, on which rank
+        self.place: Callable[[int, int], int] = in_loop  # of a stage, on which rank
         self.mail: Mail = {}  # shared by the stages of a process
         self._known: dict[tuple[str, int, bool], list[Meta]] = {}
         self._sending: list[tuple[Work, Tensor]] = []  # what is on its way must not be freed
