@@ -47,6 +47,10 @@ def test_collectives():
     group = dist.new_group([1, 0], sort_ranks=False)
     if rank < 2:
         x = t.clone(); dist.broadcast(x, 1, group=group); show("group", dist.get_rank(group), x, dist.get_global_rank(group, 0))
+    if rank != 1:  # only its members make it
+        alone = dist.new_group([0, size - 1][: 1 + (size == 3)], use_local_synchronization=True)
+        x = t.clone(); dist.all_reduce(x, group=alone); show("local", x)
+    x = t.clone(); dist.all_reduce(x, group=dist.new_group()); show("then", x)
     dist.barrier()
     dist.destroy_process_group()
     """
@@ -79,6 +83,9 @@ def test_collectives():
             }
             if rank == 1:
                 expected["sent"] = [0, t[0], [v + 1 for v in t[0]], [{"a": 1}]]
+            expected["then"] = [summed]
+            if rank != 1:
+                expected["local"] = [[a + b for a, b in zip(t[0], t[2], strict=True)] if size == 3 else t[0]]
             if rank < 2:
                 expected["group"] = [1 - rank, t[1], 1]
             for name, value in expected.items():
