@@ -19,7 +19,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (HOME, os.environ.get("PYT
 def run_python(tmp_path):
     """``run_python(code, *args, **environment)``: run ``code`` in a new interpreter; gives its standard output."""
 
-    def run(code: str, *args: str, timeout: float = 120, **environment: str) -> str:
+    def run(code: str, *args: str, timeout: float = 250, **environment: str) -> str:
         done = subprocess.run(
             [sys.executable, "-c", code, *args],
             capture_output=True,

@@ -9,4 +9,4 @@ def answer(i, x, queue, answers, received):
     t = queue.get()
     t += 10
     answers.put((i, t, taeda.nn.Parameter(taeda.zeros(2))))
-    received.wait(60)  # the memory is handed over when it is received
+    received.wait(200)  # the memory is handed over when it is received

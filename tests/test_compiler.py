@@ -298,7 +298,7 @@ def run_module(cache, *args):
     import os
 
     env = {**os.environ, "TAEDA_CACHE": str(cache)}
-    done = subprocess.run([sys.executable, *args], env=env, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, *args], env=env, capture_output=True, text=True, check=True, timeout=250)
     return done.stdout
 
 

@@ -25,6 +25,7 @@ from .workers import Logs, Workers, exit_code, how_it_ended
 
 _SILENT = 8.0  # seconds without a beat after which a machine is taken for gone
 _BEAT = 1.0
+_SPEAK = 3.0  # seconds that processes have to notice by themselves that another one has failed
 _FIRST = 5.0  # seconds that machines whose processes follow another's failure give that to be told
 _LEAVE = 10.0  # seconds that the keeper of the store waits for the others to read the end
 
@@ -230,7 +231,7 @@ class Agent:
             while True:
                 failed = workers.failed()
                 if failed is not None:
-                    workers.wait(1)  # the others notice by themselves, and say what they were doing
+                    workers.wait(_SPEAK)  # the others notice by themselves, and say what they were doing
                     local, code = workers.failed() or failed
                     if workers.follows(local):
                         self._let_speak(current)

@@ -28,6 +28,7 @@ class DeviceMesh:
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         self._root: DeviceMesh = self
         self._flattened: dict[str, DeviceMesh] = {}
+        self._neighbours: dict[tuple[int, ...], Any] = {}  # groups of some processes, for fully_shard
         self._key = (device_type, tuple(self.mesh.shape), tuple(self.mesh.reshape(-1).tolist()), self.mesh_dim_names)
         found = (self.mesh == get_rank()).nonzero().tolist()
         self._coordinate: list[int] | None = found[0] if found else None

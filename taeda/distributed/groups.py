@@ -89,6 +89,7 @@ class _World:
         self.store: Store | None = None
         self.engine: Engine | None = None
         self.made = 0  # groups so far: equal on all processes, so it names them
+        self.local: dict[str, int] = {}  # those that only their members made, by their ranks
 
 
 _world = _World()
@@ -256,7 +257,7 @@ def init_process_group(
     else:
         engine, shared = _gloo_engine(timeout, init_method, rank, world_size, store)
     _world.store, _world.engine = shared, engine
-    _world.made = 1
+    _world.made, _world.local = 1, {}
     _world.default = ProcessGroup(range(engine.size), engine, backend)
     _world.groups = [_world.default]
 
@@ -310,11 +311,14 @@ def new_group(
 ) -> Any:  # fmt: skip
     """The group of some processes; every process has to call it, in the same order, even those outside.
 
+    With ``use_local_synchronization`` only those inside do.
+
     Args:
         ranks: those of the processes, all by default.
         timeout: how long one waits for another.
         backend: as for :func:`init_process_group`.
-        pg_options, use_local_synchronization, group_desc, device_id: accepted.
+        pg_options, group_desc, device_id: accepted.
+        use_local_synchronization: the processes outside need not call it.
         sort_ranks: number them as in the world, rather than in the order given.
     Returns:
         The group, or ``GroupMember.NON_GROUP_MEMBER`` at a process that is not in it.
@@ -322,8 +326,6 @@ def new_group(
         ValueError: there are not so many processes, or no such rank.
     """
     world = _get_default_group()
-    name = str(_world.made)
-    _world.made += 1
     chosen = list(world.ranks) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
     if len(chosen) > world.size():
         raise ValueError(
@@ -342,12 +344,25 @@ def new_group(
     if kind != world.name() and backend != "undefined":
         raise RuntimeError(f"new_group: the processes communicate by '{world.name()}'; a group cannot by '{backend}'")
     if world.rank() not in chosen:
+        if not use_local_synchronization:
+            _world.made += 1
         return GroupMember.NON_GROUP_MEMBER
+    name = _name_of_next(chosen, use_local_synchronization)
     engine = world.engine.split(name, chosen, world.timeout if timeout is None else timeout)
     made = ProcessGroup(chosen, engine, named)
     made.group_desc = group_desc or name
     _world.groups.append(made)
     return made
+
+
+def _name_of_next(ranks: list[int], local: bool) -> str:
+    """The name of a new group, equal at all who call; where only its members do, they count the groups of these ranks."""
+    if not local:
+        _world.made += 1
+        return str(_world.made - 1)
+    of = ",".join(map(str, ranks))
+    count = _world.local[of] = _world.local.get(of, 0) + 1
+    return f"{of} {count}"
 
 
 def new_subgroups(

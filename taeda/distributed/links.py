@@ -34,7 +34,7 @@ Key = tuple[str, str]  # the group's name, and which of its messages
 _HEAD = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
 _TOKEN = 16
 _HELLO = struct.Struct(f"<{_TOKEN}sI16s64s")  # the token, the rank, the machine, the host's name
-_GREETING = 5.0  # seconds for who connects to say so
+_GREETING = 30.0  # seconds for who connects to say so
 _LARGE = 1 << 16
 _MEMORY = 64  # collectives whose calls are remembered
 _TEXT = 1 << 12  # characters of what a process says that it does
@@ -93,8 +93,13 @@ class Links:
 
     def _accept(self, server: socket.socket, token: bytes) -> None:
         end = time.monotonic() + self.timeout.total_seconds()
-        while len(self._peers) < self.size - 1:
-            server.settimeout(min(max(end - time.monotonic(), 0.001), 1))
+        greeting: list[threading.Thread] = []
+        while True:
+            greeting = [thread for thread in greeting if thread.is_alive()]
+            if len(self._peers) == self.size - 1:
+                return
+            # who greets may be the last one: nobody else would wake this thread
+            server.settimeout(min(max(end - time.monotonic(), 0.001), 0.01 if greeting else 1))
             try:
                 connection, _ = server.accept()
             except OSError:
@@ -103,7 +108,8 @@ class Links:
                     raise DistNetworkError(f"ranks {lacking} did not connect within {self.timeout}") from None
                 continue
             # a thread for each, so that a stranger who says nothing holds up nobody
-            threading.Thread(target=self._greet, args=(connection, token), daemon=True).start()
+            greeting.append(threading.Thread(target=self._greet, args=(connection, token), daemon=True))
+            greeting[-1].start()
 
     def _greet(self, connection: socket.socket, token: bytes) -> None:
         """Take ``connection``, if it begins with the token and a rank that is expected."""

@@ -245,7 +245,7 @@ def _unpack_record(log: bytes, at: int) -> tuple[str, bytes | None, int]:
 
 _MAGIC = b"taeda\0\1\0"  # and the version of what follows
 _CHALLENGE = 16
-_GREETING = 5.0  # seconds for the answer
+_GREETING = 30.0  # seconds for the answer
 _FIELDS, _FIELD = 4096, 1 << 28  # how many, and bytes of each
 
 

@@ -179,5 +179,5 @@ class Workers:
     def finish(self) -> None:
         """Wait until the outputs are copied."""
         for thread in self._copying:
-            thread.join(2)
+            thread.join(_GRACE)  # one that a process forked may hold the stream open
         self._words.cleanup()

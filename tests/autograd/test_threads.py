@@ -72,9 +72,9 @@ def test_saved_tensors_hooks_are_a_threads_own():
         if i == 0:
             with autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
                 inside.set()
-                assert done.wait(10)
+                assert done.wait(200)
         else:
-            assert inside.wait(10)
+            assert inside.wait(200)
             taeda.ones(2, requires_grad=True).exp()
             done.set()
 

@@ -21,8 +21,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def launch(code, world, init=True, timeout=30):
-    """Outputs and exit codes of ``code`` in ``world`` processes, by rank."""
+def launch(code, world, init=True, timeout=200):
+    """Outputs and exit codes of ``code`` in ``world`` processes, by rank.
+
+    The limits are far from what a busy machine takes: they end what hangs.
+    """
     start = f"dist.init_process_group('gloo', timeout=timedelta(seconds={timeout}))\nrank = dist.get_rank()\n"
     program = HEAD + (start if init else "") + textwrap.dedent(code)
     where = {
@@ -41,7 +44,7 @@ def launch(code, world, init=True, timeout=30):
         )
         for rank in range(world)
     ]
-    return [(*p.communicate(timeout=120), p.returncode) for p in processes]
+    return [(*p.communicate(timeout=250), p.returncode) for p in processes]
 
 
 def outputs(code, world, **kwargs):

@@ -163,7 +163,7 @@ KINDS += [all_to_all, ring, objects]
 
 
 def main(backend, count, seed):
-    dist.init_process_group(backend, timeout=timedelta(seconds=60))
+    dist.init_process_group(backend, timeout=timedelta(seconds=200))
     rank, world = dist.get_rank(), dist.get_world_size()
     draw = random.Random(seed * 100 + world)
     groups = [(None, list(range(world)))] * 2

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 import taeda.distributed as dist
+from taeda._core.shared import Segment
+from taeda.distributed.engines.contract import Call
+from taeda.distributed.engines.segment import SegmentEngine
 from taeda.distributed.launched import mpi_is_installed
 from taeda.distributed.links import Links
 
@@ -31,22 +35,22 @@ def environment(engine, **more):
     return {**os.environ, "OMP_NUM_THREADS": "1", **root, **several, **memory, **more}
 
 
-def run(engine, world, *command, timeout=100, **more):
-    """A program in ``world`` processes, by the launcher: its exit code, its outputs, and the seconds it took."""
+def run(engine, world, *command, timeout=250, **more):
+    """A program in ``world`` processes, by the launcher: its exit code, its outputs, and when it began and ended."""
     start = [sys.executable, "-m", "taeda.distributed.run", f"--nproc-per-node={world}"]
-    begin = time.monotonic()
+    begin = time.time()
     done = subprocess.run(
         [*start, *(["--mpi"] if engine == "mpi" else []), *map(str, command)],
         env=environment(engine, **more), capture_output=True, text=True, timeout=timeout, cwd=HERE, check=False,
     )  # fmt: skip
-    return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
+    return done.returncode, done.stdout, done.stderr, (begin, time.time())
 
 
 def backend(engine):
     return "mpi" if engine == "mpi" else "gloo"
 
 
-def agree(engine, world, count, seed, timeout=100):
+def agree(engine, world, count, seed, timeout=250):
     code, out, err, _ = run(
         engine, world, HERE / "random_collectives.py", backend(engine), count, seed, timeout=timeout
     )
@@ -71,13 +75,16 @@ def test_ten_thousand_collectives(engine, world):
 def program(tmp_path):
     """A file with code that begins with ``rank``, ``size`` and a group of the engine."""
 
-    def write(engine, code, timeout=60):
+    def write(engine, code, timeout=200):
         head = f"""
 import os, signal, sys, time
 from datetime import timedelta
 import taeda, taeda.distributed as dist
 x = taeda.ones(3)
+def died():
+    print(f"at {{time.time()}}\\n", end="", flush=True)
 def kill():
+    died()
     os.kill(os.getpid(), signal.SIGKILL)
 dist.init_process_group("{backend(engine)}", timeout=timedelta(seconds={timeout}))
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -103,9 +110,9 @@ def test_what_does_not_agree_names_both_call_sites(engine, program):
     for one, other, _ in DIFFER:
         code += f"g = dist.new_group()\ntry:\n    if rank == 0:\n        {one}\n    else:\n        {other}\n    dist.barrier(g)\n"
         code += "except RuntimeError as error:\n    print(f'{error}\\n', end='')\ndist.barrier()\n"
-    path = program(engine, code, 20)
-    ended, out, err, seconds = run(engine, 2, path, TAEDA_DISTRIBUTED_DEBUG="1")
-    assert ended == 0 and seconds < 25, err
+    path = program(engine, code)
+    ended, out, err, _ = run(engine, 2, path, TAEDA_DISTRIBUTED_DEBUG="1")
+    assert ended == 0 and "timed out" not in out, err
     source = path.read_text().splitlines()
     for i, (_, _, names) in enumerate(DIFFER):
         first = [n for n, line in enumerate(source, 1) if line.startswith("    if rank == 0:")][i] + 1
@@ -124,10 +131,29 @@ def test_a_mismatch_is_an_error_though_what_follows_has_come():
         other.send(0, ("g", str(number)), doing, site=f"there {number}")
     while not one.has([1], ("g", "1")):
         time.sleep(0.001)
-    with pytest.raises(dist.DistBackendError, match=r"rank 1 does broadcast\(src=1\) at there 0, rank 0 broadcast.*line 0"):
+    with pytest.raises(
+        dist.DistBackendError, match=r"rank 1 does broadcast\(src=1\) at there 0, rank 0 broadcast.*line 0"
+    ):
         one.receive([1], ("g", "1"), "barrier()")
     for links in (one, other):
         links.close()
+
+
+def test_who_comes_and_ends_between_two_looks_has_come():
+    """The counter is raised, and the connection closed, after a process has looked at the one and before the other."""
+    engine = SegmentEngine("g", 0, [0, 1], None, timedelta(minutes=1))
+    engine._segment = Segment(4096)
+
+    class Closing:
+        def trouble(self, ranks, group, doing):
+            if doing == "barrier()":
+                engine._segment.post(64, 1)
+            raise dist.DistBackendError("rank 1 has ended")
+
+    engine.links = Closing()
+    with pytest.raises(dist.DistBackendError, match="has ended"):
+        engine._wait(Call("g", 0, "all_reduce()", ""), 1, 1, timedelta(minutes=1))
+    engine._wait(Call("g", 0, "barrier()", ""), 1, 1, timedelta(minutes=1))
 
 
 BITS = """
@@ -194,6 +220,16 @@ PHASES = {
 }
 
 
+def at_once(out, times):
+    """Whether all ended within 10 seconds of the first death.
+
+    Where the machine is busy, starting took longer as well: as much again is allowed.
+    """
+    begin, end = times
+    death = float(re.search(r"^at ([\d.]+)$", out, re.MULTILINE)[1])
+    return end - death < 10 + (death - begin)
+
+
 @pytest.mark.parametrize(
     "engine, phase, victim",
     [
@@ -206,18 +242,26 @@ PHASES = {
 )
 def test_a_process_that_is_killed_ends_the_others(engine, phase, victim, program):
     path = program(engine, f"me = rank == {victim}\n" + PHASES[phase].replace("VICTIM", str(victim)))
-    code, _, err, seconds = run(engine, 3, path)
-    assert code and seconds < 10 + 5, (code, seconds)  # five to start
+    code, out, err, times = run(engine, 3, path)
+    assert code and at_once(out, times), (code, out, times)
     assert f"rank {victim}" in err and "was ended by signal SIGKILL (exit code 137)" in err and "on host" in err, err
 
 
 def test_a_forked_child_does_not_hide_that_its_parent_is_gone(program):
-    code = (
-        "dist.barrier()\nif rank == 1:\n    if os.fork() == 0: time.sleep(12); os._exit(0)\n    kill()\ndist.barrier()"
-    )
-    code = code.replace("time.sleep(12)", "os.close(1); os.close(2); time.sleep(12)")  # the test waits for its outputs
-    ended, _, err, seconds = run("memory", 2, program("memory", code))
-    assert ended == 137 and "rank 1 has ended" in err and seconds < 10
+    code = """
+dist.barrier()
+if rank == 1:
+    child = os.fork()
+    if not child:
+        os.close(1), os.close(2)  # the test waits for its outputs
+        time.sleep(500)
+    print(f"child {child}\\n", end="", flush=True)
+    kill()
+dist.barrier()
+"""
+    ended, out, err, _ = run("memory", 2, program("memory", code))
+    os.kill(int(re.search(r"child (\d+)", out)[1]), signal.SIGKILL)  # it is still there
+    assert ended == 137 and "rank 1 has ended" in err
 
 
 @pytest.mark.sweep
@@ -230,7 +274,7 @@ def test_each_rank_killed_in_each_phase(engine, phase, victim, program):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_who_comes_too_late_is_named(engine, program):
-    path = program(engine, "if rank: time.sleep(9)\ndist.barrier(timeout=timedelta(seconds=1))")
+    path = program(engine, "if rank: time.sleep(100)\ndist.barrier(timeout=timedelta(seconds=1))")
     code, _, err, _ = run(engine, 2, path, TAEDA_DISTRIBUTED_DEBUG="1")
     line = next(line for line in err.splitlines() if "timed out" in line)
     assert (
@@ -252,15 +296,16 @@ def test_mpi_by_its_own_launcher(tmp_path):
     )
     assert MPIEXEC is not None
     command = [MPIEXEC, "-n", "2", sys.executable, "-u", str(path)]
-    how = {"env": environment("mpi"), "cwd": HERE, "capture_output": True, "text": True, "timeout": 60}
+    how = {"env": environment("mpi"), "cwd": HERE, "capture_output": True, "text": True, "timeout": 250}
     done = subprocess.run(command, **how)
     assert sorted(done.stdout.split("\n"))[-2:] == [f"{r} mpi [nan, 1.0, 3.0] 4.0 {r}" for r in (0, 1)], done.stderr
     path.write_text(
-        "import taeda.distributed as dist\ndist.init_process_group()\nif dist.get_rank(): {}['a']\ndist.barrier()"
+        "import time, taeda.distributed as dist\ndist.init_process_group()\n"
+        "if dist.get_rank(): print('at', time.time(), flush=True); {}['a']\ndist.barrier()"
     )
-    begin = time.monotonic()
+    begin = time.time()
     done = subprocess.run(command, **how)
-    assert done.returncode and time.monotonic() - begin < 12
+    assert done.returncode and at_once(done.stdout, (begin, time.time()))
     assert "rank 1 on host" in done.stderr and "KeyError: 'a'" in done.stderr
 
 

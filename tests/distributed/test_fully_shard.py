@@ -103,6 +103,48 @@ def test_alone(world):
     outputs(ALONE, world)
 
 
+NEAR = (
+    HEAD
+    + """
+mesh = init_device_mesh("cpu", (4,))
+model = build(mesh, reshard_after_forward=2)
+close(expected, train(model, n, rank, rows=12, mean=mean))
+unit, leaf = model.blocks[0]._fsdp_state.unit, model.blocks[0]._fsdp_state.unit.parameters[0].leaf
+batch = batches(1, 12)[0].chunk(n)[rank]
+loss = loss_of(model, batch)
+kept = sum(v.numel() for _, v in unit._near_parts)
+assert not unit.whole and kept == sum(p.padded(2) for p in unit.parameters) and unit.near.size() == 2
+with taeda.no_grad():  # a step between forward and forward: what was kept is old
+    for p in model.parameters():
+        p.mul_(0.5)
+other = loss_of(model, batch)
+assert abs(other.item() - loss.item()) > 1e-3
+with taeda.no_grad():
+    assert loss_of(model, batch).item() == other.item() and not unit._near_parts
+again = loss_of(model, batch)
+again.backward()
+assert again.item() == other.item() and not unit._near_parts and not unit.whole
+model.zero_grad()
+model.set_reshard_after_forward(True)
+loss_of(model, batch)
+assert not unit._near_parts
+grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("copies", "parts"))
+close(expected, train(build(grid, reshard_after_forward=1), n, rank, rows=12, mean=mean))
+for wrong in (3, 0, 8):
+    try:
+        fully_shard(nn.Linear(2, 2), mesh=mesh, reshard_after_forward=wrong)
+    except ValueError as error:
+        assert "a factor of 4" in str(error)
+    else:
+        raise AssertionError(wrong)
+"""
+)
+
+
+def test_parts_among_neighbours_between_forward_and_backward():
+    outputs(NEAR, 4)
+
+
 def test_on_a_grid():
     """With tensor parallelism, and with copies of the parts, on 2 x 2 processes."""
     code = """

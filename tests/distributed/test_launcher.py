@@ -59,7 +59,7 @@ def test_processes_start_again_and_the_code_of_the_first_that_failed(start):
     """Whoever fails because another is gone does not count."""
     code = "if rank == 1: os.kill(os.getpid(), 9) if attempt == '0' else sys.exit(3)\ndist.barrier()"
     done = start(code, "--nproc-per-node=2", "--max-restarts=1")
-    out, err = done.communicate(timeout=100)
+    out, err = done.communicate(timeout=250)
     assert done.returncode == 3 and lines(out) == [f"rank {r} of 2, attempt {a}" for r in (0, 1) for a in (0, 1)]
     assert err.count("rank 1 (local rank 1) on host") == 2 and "restart 1 of 1" in err
     assert "was ended by signal SIGKILL" in err and "ended with exit code 3" in err
@@ -68,7 +68,7 @@ def test_processes_start_again_and_the_code_of_the_first_that_failed(start):
 def test_outputs_by_rank(start, tmp_path):
     code = "print(f'to stderr {rank}', file=sys.stderr)"
     logs = ["--log-dir", str(tmp_path / "logs"), "--redirects=1:3", "--tee=0:1", "--role=me", "--rdzv-id=job"]
-    out, err = start(code, "--nproc-per-node=2", *logs, head=ALONE).communicate(timeout=100)
+    out, err = start(code, "--nproc-per-node=2", *logs, head=ALONE).communicate(timeout=250)
     assert out == "[me0]:rank 0 of 2\n" and "to stderr 0" in err and "to stderr 1" not in err
     (run,) = (tmp_path / "logs").iterdir()
     assert run.name.startswith("job_")
@@ -90,7 +90,7 @@ def test_which_streams():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_all_processes(start, number):
-    code = "print(f'pid {os.getpid()}\\n', end='', flush=True)\ntime.sleep(100)"
+    code = "print(f'pid {os.getpid()}\\n', end='', flush=True)\ntime.sleep(250)"
     done = start(code, "--nproc-per-node=2", head=ALONE)
     assert done.stdout is not None
     pids = []
@@ -99,7 +99,7 @@ def test_signals_end_all_processes(start, number):
         assert line
         pids += [int(line.split()[1])] if line.startswith("pid") else []
     done.send_signal(number)
-    done.communicate(timeout=30)
+    done.communicate(timeout=200)
     assert done.returncode == 128 + number
     for pid in pids:
         with pytest.raises(ProcessLookupError):
@@ -114,7 +114,7 @@ def test_two_machines_with_numbers(start):
     code = "if rank == 1 and attempt == '0': sys.exit(5)\ndist.barrier()"
     options = ["--nnodes=2", "--max-restarts=1", f"--master-port={free_port()}"]
     both = [start(code, *options, f"--node-rank={n}") for n in range(2)]
-    ends = [p.communicate(timeout=100) for p in both]
+    ends = [p.communicate(timeout=250) for p in both]
     assert [p.returncode for p in both] == [0, 0], ends
     assert lines(ends[1][0]) == [f"rank 1 of 2, attempt {a}" for a in (0, 1)]
     assert "rank 1 (local rank 0) on host" in ends[1][1] and "exit code 5" in ends[1][1]
@@ -130,8 +130,10 @@ def test_machines_come_and_go(start, tmp_path):
     """One begins alone, another joins and is killed, with its process; the first goes on alone."""
     options = ["--nnodes=1:2", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-conf=last_call_timeout=0.5"]
     stop = tmp_path / "stop"
+    begin = time.monotonic()
     first = start(STAY, *options, "--max-restarts=3", STOP=str(stop))
     assert first.stdout is not None and first.stdout.readline() == "rank 0 of 1, attempt 0\n"
+    starting = time.monotonic() - begin
     second = start(STAY, *options, "--max-restarts=3", STOP=str(stop))
     assert first.stdout.readline()[6:] == " of 2, attempt 0\n"  # ranks are in the order of coming
     children = subprocess.run(
@@ -141,9 +143,9 @@ def test_machines_come_and_go(start, tmp_path):
         os.kill(pid, signal.SIGKILL)
     begin = time.monotonic()
     assert first.stdout.readline() == "rank 0 of 1, attempt 1\n"
-    assert time.monotonic() - begin < 25
+    assert time.monotonic() - begin < 20 + 3 * starting  # 8 to notice; on a busy machine starting takes long
     stop.touch()
-    first.communicate(timeout=30)
+    first.communicate(timeout=200)
     assert first.returncode == 0
 
 

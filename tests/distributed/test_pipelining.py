@@ -6,8 +6,9 @@ import math
 import pytest
 
 import taeda
-from taeda.distributed.pipelining import SplitPoint, orders, pipe_split, pipeline
+from taeda.distributed.pipelining import SplitPoint, bubbles, orders, pipe_split, pipeline
 from taeda.distributed.pipelining.microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks
+from taeda.distributed.pipelining.split import SplitBackward
 
 from . import launch as launching
 from .launch import launch, outputs
@@ -28,19 +29,21 @@ def grads(module):
 
 SCHEDULES = """
 for name, n in (("ScheduleGPipe", 4), ("Schedule1F1B", 4), ("Schedule1F1B", 8), ("ScheduleGPipe", 2),
-                ("ScheduleInterleaved1F1B", 4), ("ScheduleLoopedBFS", 4)):
+                ("ScheduleInterleaved1F1B", 4), ("ScheduleLoopedBFS", 4), ("ScheduleInterleavedZeroBubble", 4),
+                ("ScheduleZBVZeroBubble", 8)):
     parts = layers(8)
-    several = name in ("ScheduleInterleaved1F1B", "ScheduleLoopedBFS")
+    several, vee = name not in ("ScheduleGPipe", "Schedule1F1B"), name == "ScheduleZBVZeroBubble"
     stages = 2 * size if several else size
     each = 8 // stages
-    own = {s: nn.Sequential(*parts[s * each : s * each + each]) for s in range(rank, stages, size)}
+    here = [rank, stages - 1 - rank] if vee else range(rank, stages, size)
+    own = {s: nn.Sequential(*parts[s * each : s * each + each]) for s in here}
     built = [PipelineStage(m, s, stages, taeda.device("cpu")) for s, m in own.items()]
     schedule = globals()[name](built if several else built[0], n, loss_fn=loss_fn)
     for step in range(2):
         losses = []
         for m in own.values():
             m.zero_grad()
-        last = {"target": y, "losses": losses} if rank == size - 1 else {}
+        last = {"target": y, "losses": losses} if stages - 1 in own else {}
         out = schedule.step(*([x] if rank == 0 else []), **last)
     print(json.dumps([name, n, [l.item() for l in losses], out.tolist() if out is not None else None,
                       {s: grads(m) for s, m in own.items()}]))
@@ -119,8 +122,8 @@ def test_schedules_have_names():
 
     assert schedules.get_schedule_class("1f1b") is schedules.Schedule1F1B
     assert schedules.get_schedule_class("ScheduleInterleaved1F1B") is schedules.ScheduleInterleaved1F1B
-    with pytest.raises(NotImplementedError, match="delays the gradients"):
-        schedules.get_schedule_class("ZBVZeroBubble")([], 4)
+    with pytest.raises(NotImplementedError, match="use ScheduleZBVZeroBubble"):
+        schedules.get_schedule_class("DualPipeV")([], 4)
     with pytest.raises(ValueError, match="Unknown schedule name"):
         schedules.get_schedule_class("2F2B")
 
@@ -138,12 +141,13 @@ def _whole_model():
 def test_every_schedule_gives_the_gradients_of_one_process(size):
     out, expected = _whole_model()
     processes = [[json.loads(line) for line in text.splitlines()] for text in outputs(MODEL + SCHEDULES, size)]
-    assert all(len(lines) == 6 for lines in processes)
+    assert all(len(lines) == 8 for lines in processes)
     for runs in zip(*processes, strict=True):
         found = {int(s): g for run in runs for s, g in run[4].items()}
         assert _close([g for s in sorted(found) for g in found[s]], expected), runs[0][0]
-        assert _close(runs[-1][3], out) and len(runs[-1][2]) == runs[-1][1]
-        assert all(run[3] is None and run[2] == [] for run in runs[:-1])
+        end = 0 if "ZBV" in runs[0][0] else -1
+        assert _close(runs[end][3], out) and len(runs[end][2]) == runs[end][1]
+        assert sum(run[3] is None and run[2] == [] for run in runs) == size - 1
 
 
 def test_numbers_are_those_of_pytorch(monkeypatch):
@@ -151,7 +155,7 @@ def test_numbers_are_those_of_pytorch(monkeypatch):
     ours = outputs(MODEL + SCHEDULES + TUTORIAL, 2)
     monkeypatch.setattr(launching, "HEAD", launching.HEAD.replace("taeda", "torch"))
     theirs = outputs((MODEL + SCHEDULES + TUTORIAL).replace("taeda", "torch"), 2)
-    assert all(len(text.splitlines()) == 8 for text in ours + theirs)
+    assert all(len(text.splitlines()) == 10 for text in ours + theirs)
     for a, b in zip(ours, theirs, strict=True):
         for mine, other in zip(map(json.loads, a.splitlines()), map(json.loads, b.splitlines()), strict=True):
             assert mine[:2] == other[:2] and _close(mine[2], other[2]), mine[:2]
@@ -208,7 +212,7 @@ def test_failures_name_stage_and_microbatch():
     schedule = ScheduleGPipe(stage, 4, loss_fn=lambda out, target: out.sum())
     schedule.step(*([taeda.arange(8.0).reshape(8, 1)] if rank == 0 else []))
     """
-    done = launch(MODEL + code.replace("\n    ", "\n"), 2, timeout=20)
+    done = launch(MODEL + code.replace("\n    ", "\n"), 2)
     assert "[Stage 0] forward of microbatch 2 failed: ValueError: too much" in done[0][1]
     assert "[Stage 1] forward of microbatch 2 failed" in done[1][1] and "rank 0 has ended" in done[1][1]
 
@@ -224,9 +228,10 @@ def test_pipelines_beside_data_parallel():
     expected = grads(nn.Sequential(*parts[2 * pp : 2 * pp + 2]))
     whole.zero_grad()
     wrapped = DistributedDataParallel(nn.Sequential(*parts[2 * pp : 2 * pp + 2]), process_group=mesh.get_group("dp"))
-    for kind in (ScheduleGPipe, Schedule1F1B):
+    for kind in (ScheduleGPipe, Schedule1F1B, ScheduleInterleavedZeroBubble):
         wrapped.zero_grad()
-        schedule = kind(PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp")), 2, loss_fn=loss_fn)
+        stage = PipelineStage(wrapped, pp, 2, "cpu", group=mesh.get_group("pp"))
+        schedule = kind([stage] if kind is ScheduleInterleavedZeroBubble else stage, 2, loss_fn=loss_fn)
         half = slice(4 * dp, 4 * dp + 4)
         schedule.step(*([x[half]] if pp == 0 else []), **({"target": y[half]} if pp else {}))
         for a, b in zip(grads(wrapped), expected):
@@ -318,12 +323,74 @@ def test_no_order_waits_in_a_circle():
                     each = local * microbatches * (1 if plan is orders.forward_only else 2)
                     assert all(len(order) == len(set(order)) == each for order in found)
                     tried += 1
+                without = [bubbles.interleaved_zero_bubble, *[bubbles.vee_zero_bubble] * (local == 2)]
+                for plan in without if microbatches % 4 == 0 else ():
+                    found = orders.check(plan, ranks, ranks * local, microbatches)
+                    assert all(len(order) == len(set(order)) == 3 * local * microbatches for order in found)
     assert tried > 500
     with pytest.raises(RuntimeError, match="would wait for each other"):
         orders.check(lambda rank, *where: orders.gpipe(rank, *where)[:: -1 if rank else 1], 2, 2, 2)
     order = orders.one_forward_one_backward(0, 4, 4, 8)
     held = [sum(1 if a.kind == "F" else -1 for a in order[:i]) for i in range(len(order))]
     assert max(held) == 4
+
+
+def _waiting(plan, ranks, stages, microbatches):
+    """The share of a step in which a process waits, where a forward pass and each part of a backward pass take as long."""
+    took = {"F": 1, "I": 1, "W": 1, "B": 2}
+    ends, now = {}, [0] * ranks
+    for rank, (stage, kind, m) in orders.in_turn(orders.check(plan, ranks, stages, microbatches), stages):
+        before = {"F": [("F", stage - 1, m)], "W": [("I", stage, m)]}.get(kind, [("F", stage, m), (kind, stage + 1, m)])
+        now[rank] = max(now[rank], *(ends.get(key, 0) for key in before)) + took[kind]
+        ends[kind, stage, m] = now[rank]
+    return 1 - 3 * microbatches * stages / ranks / max(now)
+
+
+def test_weights_fill_the_time_in_which_processes_waited():
+    for ranks, microbatches in ((2, 4), (4, 8), (8, 32)):
+        plain = _waiting(orders.one_forward_one_backward, ranks, ranks, microbatches)
+        twice = _waiting(orders.interleaved, ranks, 2 * ranks, microbatches)
+        assert math.isclose(plain, (ranks - 1) / (microbatches + ranks - 1)) and twice < plain
+        for plan in (bubbles.interleaved_zero_bubble, bubbles.vee_zero_bubble):
+            assert _waiting(plan, ranks, 2 * ranks, microbatches) < 0.5 * twice
+    with pytest.raises(ValueError, match="exactly 2 stages per rank"):
+        bubbles.vee_zero_bubble(0, 2, 2, 4)
+
+
+class Branches(taeda.nn.Module):
+    """Layers, a parameter that two outputs share, and outputs that depend on one input, on none, or are an input."""
+
+    def __init__(self, tied):
+        super().__init__()
+        self.first, self.second = taeda.nn.Linear(5, 5), taeda.nn.Linear(5, 5)
+        self.norm, self.cell = taeda.nn.LayerNorm(5), taeda.nn.GRU(5, 5, batch_first=True)
+        self.shared, self.own = taeda.nn.Parameter(taeda.rand(5)), taeda.nn.Parameter(taeda.rand(2))
+        self.tied = tied
+
+    def forward(self, x, z):
+        h = self.norm(self.first(x).tanh())
+        h = h + self.second(h) * (self.shared * self.shared.exp()).sum()
+        h = self.first(h) if self.tied else h
+        a, b = self.cell(h)[0].split(3, 1)
+        return a, b * z, self.shared.exp(), z, x, self.own, self.own.exp()
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_backward_in_two_parts_is_bitwise_the_whole(tied):
+    model = Branches(tied)
+    x, z, unused = (t.requires_grad_() for t in (taeda.randn(3, 6, 5), taeda.randn(1), taeda.randn(2)))
+    outs = model(x, z)
+    given = [taeda.randn(out.shape) for out in outs]
+    taeda.autograd.backward(outs, given)
+    inputs, expected = [x.grad, z.grad], {name: p.grad for name, p in model.named_parameters()}
+    model.zero_grad()
+    x.grad = z.grad = None
+    split = SplitBackward(model(x, z), given, [x, z, unused])
+    assert x.grad.equal(inputs[0]) and z.grad.equal(inputs[1]) and unused.grad is None
+    early = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert early == {"shared"} | ({"first.weight", "first.bias"} if tied else set())
+    split.weights()
+    assert all(p.grad.equal(expected[name]) for name, p in model.named_parameters())
 
 
 def test_batches_are_cut_and_put_together():

@@ -47,6 +47,10 @@ def test_collectives():
     group = dist.new_group([1, 0], sort_ranks=False)
     if rank < 2:
         x = t.clone(); dist.broadcast(x, 1, group=group); show("group", dist.get_rank(group), x, dist.get_global_rank(group, 0))
+    if rank != 1:  # only its members make it
+        alone = dist.new_group([0, size - 1][: 1 + (size == 3)], use_local_synchronization=True)
+        x = t.clone(); dist.all_reduce(x, group=alone); show("local", x)
+    x = t.clone(); dist.all_reduce(x, group=dist.new_group()); show("then", x)
     dist.barrier()
     dist.destroy_process_group()
     """
@@ -79,6 +83,9 @@ def test_collectives():
             }
             if rank == 1:
                 expected["sent"] = [0, t[0], [v + 1 for v in t[0]], [{"a": 1}]]
+            expected["then"] = [summed]
+            if rank != 1:
+                expected["local"] = [[a + b for a, b in zip(t[0], t[2], strict=True)] if size == 3 else t[0]]
             if rank < 2:
                 expected["group"] = [1 - rank, t[1], 1]
             for name, value in expected.items():
@@ -100,24 +107,28 @@ def test_collectives():
         ("dist.all_reduce(x)", "raise SystemError('mine')", "rank 1 has ended"),
         (
             "dist.all_reduce(x)",
-            "dist.destroy_process_group(); import time; time.sleep(9)",
+            "dist.destroy_process_group(); import time; time.sleep(5)",
             "rank 1 has ended, or has left",
         ),
     ],
 )
 def test_what_does_not_agree_fails_at_once(ours, theirs, what):
-    done = launch(f"x = taeda.ones(3)\n{ours} if rank == 0 else 0\nif rank: {theirs}\ndist.barrier()", 2, timeout=100)
+    done = launch(f"x = taeda.ones(3)\n{ours} if rank == 0 else 0\nif rank: {theirs}\ndist.barrier()", 2)
     assert any(code for _, _, code in done) and (not what or any(what in err for _, err, _ in done)), done
     assert "timed out" not in "".join(err for _, err, _ in done)
 
 
 def test_who_does_not_come_is_named():
-    done = launch("import time\nif rank: time.sleep(4)\ndist.barrier()", 2, timeout=2)
+    code = """
+    group = dist.new_group(timeout=timedelta(seconds=2))
+    dist.recv(taeda.ones(1), 0) if rank else dist.barrier(group)  # rank 1 waits until rank 0 is gone
+    """
+    done = launch(code, 2)
     assert "timed out after 0:00:02 waiting for rank 1" in done[0][1]
     code = """
     try:
         dist.init_process_group(init_method=f"tcp://127.0.0.1:{sys.argv[1:] or __import__('os').environ['MASTER_PORT']}",
-                                rank=0, world_size=2, timeout=timedelta(seconds=1))
+                                rank=0, world_size=2, timeout=timedelta(seconds=3))
     except RuntimeError as error:
         print(error)
     """

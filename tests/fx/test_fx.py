@@ -185,14 +185,14 @@ def test_traces_that_end_in_another_order_than_they_begin():
     began, ended = threading.Event(), threading.Event()
 
     def first():
-        graphs[1] = fx.symbolic_trace(Rooted(lambda: (began.set(), second_is_in.wait(10)))).graph
+        graphs[1] = fx.symbolic_trace(Rooted(lambda: (began.set(), second_is_in.wait(200)))).graph
         ended.set()
 
     second_is_in = threading.Event()
     thread = threading.Thread(target=first)
     thread.start()
-    began.wait(10)
-    graphs[2] = fx.symbolic_trace(Rooted(lambda: (second_is_in.set(), ended.wait(10)))).graph
+    began.wait(200)
+    graphs[2] = fx.symbolic_trace(Rooted(lambda: (second_is_in.set(), ended.wait(200)))).graph
     thread.join()
     assert _names(graphs[1]) == _names(graphs[2]) == ROOTED
     assert ended.is_set() and _state() == before

@@ -51,7 +51,7 @@ def test_start_methods(method):
 
 def test_a_killed_worker_is_reported_before_its_work_ends():
     def slow(i):
-        time.sleep(0.05 if i < 4 else 30)
+        time.sleep(0.05 if i < 4 else 200)
         return i, os.getpid()
 
     batches = iter(DataLoader(Made(slow), 1, num_workers=2, multiprocessing_context="fork"))
@@ -62,7 +62,7 @@ def test_a_killed_worker_is_reported_before_its_work_ends():
     with pytest.raises(RuntimeError, match=rf"\(pid {pid}\) is killed by signal: Killed"):
         for _ in range(4):
             next(batches)
-    assert time.monotonic() - start < 15  # it sleeps for 30
+    assert time.monotonic() - start < 100  # it sleeps for 200
     with pytest.raises(RuntimeError, match="killed"):
         next(batches)
 
@@ -253,12 +253,15 @@ def test_nothing_is_left_when_the_loader_dies(how):
         os.killpg(program.pid, how)  # as a terminal does
     else:
         program.send_signal(how)
-    errors = program.communicate(timeout=20)[1]
-    end = time.monotonic() + 5
-    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < end:
+    errors = program.communicate(timeout=200)[1]
+    end = time.monotonic() + 60
+
+    def left():
+        return [pid for pid in pids if Path(f"/proc/{pid}").exists()], set(os.listdir("/dev/shm")) - before
+
+    while any(left()) and time.monotonic() < end:  # other programs come and go in /dev/shm
         time.sleep(0.02)
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-    assert set(os.listdir("/dev/shm")) <= before
+    assert not any(left())
     assert errors.count("Traceback") == (1 if how == signal.SIGINT else 0), errors
 
 
@@ -273,7 +276,7 @@ def test_tensors_in_queues_are_shared(method):
     )
     queue.put(sent)
     queue.put(sent)
-    got = sorted((answers.get(timeout=60) for _ in range(2)), key=lambda item: item[0])
+    got = sorted((answers.get(timeout=200) for _ in range(2)), key=lambda item: item[0])
     received.set()
     while not running.join():
         pass
@@ -286,13 +289,13 @@ def test_tensors_in_queues_are_shared(method):
 def _fail(i):
     if i == 1:
         raise ValueError("in process 1")
-    time.sleep(20)
+    time.sleep(200)
 
 
 def _kill(i):
     if i == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(20)
+    time.sleep(200)
 
 
 def test_spawn_reports_the_first_failure():

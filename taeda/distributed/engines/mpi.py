@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -239,7 +240,7 @@ class MpiEngine(Engine):
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MpiEngine:
         """See :meth:`Engine.split`."""
         members = self.comm.Get_group().Incl(list(ranks))
-        return MpiEngine(group, self.comm.Create_group(members, int(group) % 32768), timeout)
+        return MpiEngine(group, self.comm.Create_group(members, zlib.crc32(group.encode()) % 32768), timeout)
 
     def failed(self, text: str) -> DistBackendError:
         """The error ``text``, with which the group ends: MPI cannot take a collective back."""

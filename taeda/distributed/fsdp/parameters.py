@@ -59,11 +59,10 @@ class ShardedParameter:
             self.whole._local = self.leaf
             self.whole.requires_grad_(self.trained)
 
-    @property
-    def padded(self) -> int:
-        """The number of elements of the longest part: each process sends as many."""
+    def padded(self, n: int) -> int:
+        """The number of elements of the longest of ``n`` parts: each process sends as many."""
         sizes = list(self.shape)
-        sizes[self.dim] = chunk(sizes[self.dim], self.n, 0)[1]
+        sizes[self.dim] = chunk(sizes[self.dim], n, 0)[1]
         count = 1
         for size in sizes:
             count *= size
@@ -71,11 +70,12 @@ class ShardedParameter:
 
     def to_send(self) -> Tensor:
         """The part as a padded vector, in the dtype of the whole."""
-        return _padded(self.sharded._local.detach().to(self.dtype), self.padded)
+        return _padded(self.sharded._local.detach().to(self.dtype), self.padded(self.n))
 
     def gather(self, parts: list[Tensor]) -> None:
         """Take the whole from the vectors of all processes."""
-        lengths = [chunk(self.shape[self.dim], self.n, i)[1] for i in range(self.n)]
+        n = len(parts)
+        lengths = [chunk(self.shape[self.dim], n, i)[1] for i in range(n)]
         found = []
         for part, length in zip(parts, lengths, strict=True):
             sizes = list(self.shape)
@@ -86,12 +86,12 @@ class ShardedParameter:
             found.append(part[:count].reshape(sizes))
         self.leaf.data = taeda.cat(found, self.dim)
 
-    def cut(self, gradient: Tensor) -> list[Tensor]:
-        """A gradient of the whole as padded vectors, one for each process."""
+    def cut(self, whole: Tensor, n: int) -> list[Tensor]:
+        """A tensor of the whole's sizes as ``n`` padded vectors."""
         parts = []
-        for i in range(self.n):
-            start, length = chunk(self.shape[self.dim], self.n, i)
-            parts.append(_padded(gradient.narrow(self.dim, start, length), self.padded))
+        for i in range(n):
+            start, length = chunk(self.shape[self.dim], n, i)
+            parts.append(_padded(whole.narrow(self.dim, start, length), self.padded(n)))
         return parts
 
     def add_gradient(self, vector: Tensor) -> None:

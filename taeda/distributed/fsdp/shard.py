@@ -10,7 +10,7 @@ import taeda
 from taeda.nn import Module
 
 from ..device_mesh import DeviceMesh, init_device_mesh
-from ..groups import get_world_size
+from ..groups import get_process_group_ranks, get_world_size, new_group
 from ..tensor.placement_types import Shard
 from .parameters import ShardedParameter
 from .policies import MixedPrecisionPolicy, OffloadPolicy
@@ -66,6 +66,7 @@ class FSDPModule(Module):
         """Whether whole parameters are dropped between forward and backward."""
         for state in self._states(recurse):
             state.reshard_after_forward = state.asked = reshard_after_forward
+            state.unit.near, state.unit._near_parts = None, []
 
     def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
         """Whether whole parameters are dropped after backward."""
@@ -118,7 +119,8 @@ def fully_shard(
         module: changed in place; or a list of modules, which are one unit.
         mesh: the processes; one dimension, or two: copies, and parts of each. All by default.
         reshard_after_forward: drop whole parameters after forward and gather them again for backward. Default: True, but
-            for the root.
+            for the root. A number: keep parts of them between forward and backward, cut over so many neighbouring
+            processes, from which the backward pass gathers them.
         shard_placement_fn: ``(parameter) -> Shard(dim)`` or None for dimension 0.
         mp_policy: dtypes.
         offload_policy: parts are on the CPU in any case.
@@ -127,15 +129,11 @@ def fully_shard(
     Returns:
         ``module``, of a class that has the methods of :class:`FSDPModule`.
     Raises:
-        ValueError: the mesh has more dimensions, or a module was sharded before.
-        NotImplementedError: ``reshard_after_forward`` is a number of processes.
+        ValueError: the mesh has more dimensions, a module was sharded before, or the number of processes does not divide
+            those of the mesh.
     """
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give the mesh of data parallelism")
-    if type(reshard_after_forward) is int:
-        raise NotImplementedError(
-            "fully_shard: reshard_after_forward as a number of processes is not there; give a bool"
-        )
     mesh = mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),))
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
@@ -146,17 +144,47 @@ def fully_shard(
         if isinstance(m, (taeda.nn.ModuleList, taeda.nn.ModuleDict)):
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {m}")
     policy = mp_policy or MixedPrecisionPolicy()
+    asked, near = _resharding(reshard_after_forward, mesh)
     parameters = [
         ShardedParameter(p, places, mesh, _dim(shard_placement_fn, p), policy.param_dtype)
         for p, places in _own_parameters(modules, ignored_params or set())
     ]
     for p in parameters:
         p.show(False)
-    unit = Unit(parameters, mesh, policy)
+    unit = Unit(parameters, mesh, policy, near)
     for m in modules:
-        m._fsdp_state = State(m, unit, None if reshard_after_forward is None else bool(reshard_after_forward))
+        m._fsdp_state = State(m, unit, asked)
         m.__class__ = _class_for(type(m))
     return module
+
+
+def _resharding(asked: Any, mesh: DeviceMesh) -> tuple[bool | None, Any]:
+    """Whether wholes are dropped after forward, and the group of neighbours that keep parts of them.
+
+    Raises:
+        ValueError: it is neither a bool nor a number that divides the processes over which parameters are cut.
+    """
+    if asked is None or isinstance(asked, bool):
+        return asked, None
+    if not isinstance(asked, int):
+        raise ValueError(
+            f"reshard_after_forward should be a bool or an int representing the group size to reshard to, not {asked!r}"
+        )
+    size = mesh.size(mesh.ndim - 1)
+    if asked < 1 or size % asked:
+        raise ValueError(
+            f"If passing reshard_after_forward as an int, it should be a factor of {size}, the processes over which "
+            f"parameters are cut, not {asked}"
+        )
+    if asked in (1, size):
+        return asked > 1, None
+    ranks = get_process_group_ranks(mesh.get_group(mesh.ndim - 1))
+    first = mesh.get_local_rank(mesh.ndim - 1) // asked * asked
+    chosen = tuple(ranks[first : first + asked])
+    known = mesh._root._neighbours
+    if chosen not in known:
+        known[chosen] = new_group(chosen, use_local_synchronization=True)
+    return True, known[chosen]
 
 
 def _dim(choose: Callable | None, p: Any) -> int:

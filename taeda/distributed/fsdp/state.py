@@ -72,7 +72,7 @@ class State:
         if self.root and current_task() == -1:
             context.order, context.in_backward, context.reducing = [], False, []  # a backward pass may have failed
         self._calls += 1
-        self.unit.unshard()
+        self.unit.unshard(in_backward=context.in_backward)
         for other in self.forward_prefetch:
             other.unit.begin_unshard(async_op=True)
         policy = self.unit.policy
@@ -101,7 +101,7 @@ class State:
         if not context.in_backward:
             context.order.append(self)
         if self.reshard_after_forward and not context.in_backward:
-            self.unit.reshard()
+            self.unit.reshard_after_forward()
         if self.unit.policy.output_dtype is not None:
             output = _cast(output, self.unit.policy.output_dtype)
         if taeda.is_grad_enabled():
@@ -119,9 +119,9 @@ class State:
             context.in_backward = True
             Variable._execution_engine.queue_callback(lambda: _finish(context))
         if self.unshards_in_backward:
-            self.unit.unshard()
+            self.unit.unshard(in_backward=True)
             for other in self._next(context):
-                other.unit.begin_unshard(async_op=True)
+                other.unit.begin_unshard(async_op=True, in_backward=True)
 
     def _next(self, context: Context) -> Sequence[State]:
         if self.backward_prefetch is not None:

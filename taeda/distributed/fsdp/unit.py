@@ -21,11 +21,16 @@ class Unit:
         parameters: of one ``fully_shard`` call.
         mesh: the data-parallel processes; the last dimension is that over which parameters are cut.
         policy: dtypes.
+        near: the group over which wholes are cut between forward and backward; None for all.
     """
 
-    def __init__(self, parameters: list[ShardedParameter], mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> None:
+    def __init__(
+        self, parameters: list[ShardedParameter], mesh: DeviceMesh, policy: MixedPrecisionPolicy, near: Any = None
+    ) -> None:
         self.parameters, self.mesh, self.policy = parameters, mesh, policy
         self.group = mesh.get_group(mesh.ndim - 1)
+        self.near = near
+        self._near_parts: list[tuple[list[ShardedParameter], Tensor]] = []  # between forward and backward
         self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
         self.whole = False
         self.divide_by: float | None = None
@@ -35,38 +40,55 @@ class Unit:
         self._kept: dict[int, Tensor] = {}  # reduced over the part's processes, not yet over the copies
 
     # ---- parameters
-    def begin_unshard(self, async_op: bool) -> None:
-        """Start to gather the wholes."""
+    def begin_unshard(self, async_op: bool, in_backward: bool = False) -> None:
+        """Start to gather the wholes; in a backward pass, from the near processes where they have parts."""
         if self.whole or self._gathering:
             return
+        if not in_backward:
+            self._near_parts = []  # parameters may have changed
         with taeda.no_grad():
-            for some in _by_dtype(self.parameters, lambda p: p.dtype):
-                vector = taeda.cat([p.to_send() for p in some])
-                made = vector.new_empty(self.group.size() * vector.numel())
-                self._gathering.append((some, made, all_gather_into_tensor(made, vector, self.group, async_op)))
+            group, parts = (self.near if self._near_parts else self.group), self._near_parts
+            for some, vector in parts or [(some, _joined(some)) for some in _by_dtype(self.parameters, _dtype)]:
+                made = vector.new_empty(group.size(), vector.numel())
+                work = all_gather_into_tensor(made.reshape(-1), vector, group, async_op)
+                self._gathering.append((some, made, work))
+        self._near_parts = []
 
-    def unshard(self) -> None:
+    def unshard(self, in_backward: bool = False) -> None:
         """Let the modules hold the wholes."""
         if self.whole:
             return
-        self.begin_unshard(async_op=False)
+        self.begin_unshard(async_op=False, in_backward=in_backward)
         with taeda.no_grad():
             for some, made, work in self._gathering:
                 if work is not None:
                     work.wait()
-                rows = made.reshape(self.group.size(), -1).unbind(0)
-                at = 0
+                rows, at = made.unbind(0), 0
                 for p in some:
-                    p.gather([row[at : at + p.padded] for row in rows])
-                    at += p.padded
+                    end = at + p.padded(len(rows))
+                    p.gather([row[at:end] for row in rows])
+                    at = end
                     p.show(True)
         self._gathering = []
         self.whole = True
 
+    def reshard_after_forward(self) -> None:
+        """Drop the wholes, but for a part among the near processes, if a backward pass may come."""
+        if self.near is not None and self.whole and taeda.is_grad_enabled():
+            n, rank = self.near.size(), self.near.rank()
+            with taeda.no_grad():
+                for some in _by_dtype(self.parameters, _dtype):
+                    parts = [p.cut(p.leaf.detach(), n)[rank] for p in some]
+                    self._near_parts.append((some, taeda.cat(parts).clone()))
+        kept = self._near_parts
+        self.reshard()
+        self._near_parts = kept
+
     def reshard(self) -> None:
         """Let the modules hold the parts, and drop the memory of the wholes."""
         if self._gathering:
-            self.unshard()
+            self.unshard(in_backward=True)
+        self._near_parts = []
         if self.whole:
             for p in self.parameters:
                 p.release()
@@ -79,7 +101,7 @@ class Unit:
         with taeda.no_grad():
             for some in _by_dtype(come, lambda p: self.policy.reduce_dtype or p.dtype):
                 dtype = self.policy.reduce_dtype or some[0].dtype
-                columns = [p.cut(_gradient(p).to(dtype)) for p in some]
+                columns = [p.cut(_gradient(p).to(dtype), p.n) for p in some]
                 vector = taeda.cat([part for row in zip(*columns, strict=True) for part in row])
                 for p in some:
                     p.leaf.grad = None
@@ -97,7 +119,7 @@ class Unit:
                     work.wait()
                 if self.copies is not None and not self._average_copies(some, made):
                     continue
-                for p, vector in zip(some, made.split([p.padded for p in some]), strict=True):
+                for p, vector in zip(some, made.split([p.padded(p.n) for p in some]), strict=True):
                     p.add_gradient(vector)
         self._reducing = []
 
@@ -116,6 +138,14 @@ class Unit:
 def _gradient(p: ShardedParameter) -> Tensor:
     g: Any = p.leaf.grad
     return g.to_dense() if g.layout is not taeda.strided else g
+
+
+def _dtype(p: ShardedParameter) -> Any:
+    return p.dtype
+
+
+def _joined(some: list[ShardedParameter]) -> Tensor:
+    return taeda.cat([p.to_send() for p in some])
 
 
 def _by_dtype(parameters: list[ShardedParameter], dtype: Any) -> list[list[ShardedParameter]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import taeda
@@ -11,7 +11,7 @@ from taeda import Tensor
 
 from ..collectives import irecv, isend
 from ..groups import Work
-from .orders import BACKWARD, FORWARD
+from .orders import BACKWARD, FORWARD, in_loop
 
 _KINDS = (FORWARD, BACKWARD)
 Mail = dict[tuple[int, str, int], list[Tensor]]
@@ -49,27 +49,28 @@ class Channel:
         device: where received tensors are put.
         group: the processes.
         rank: of this one in the group.
-        size: of the group; stage ``s`` lies on rank ``s % size``.
+        size: of the group. Stages lie in a loop, unless a schedule says otherwise (:attr:`place`).
     """
 
     def __init__(self, stage: int, device: Any, group: Any, rank: int, size: int) -> None:
         self._stage, self._device, self._group, self._rank, self._size = stage, device, group, rank, size
+        self.place: Callable[[int, int], int] = in_loop  # of a stage, on which rank
         self.mail: Mail = {}  # shared by the stages of a process
         self._known: dict[tuple[str, int, bool], list[Meta]] = {}
         self._sending: list[tuple[Work, Tensor]] = []  # what is on its way must not be freed
 
     def _is_here(self, stage: int) -> bool:
-        return stage % self._size == self._rank
+        return self.place(stage, self._size) == self._rank
 
     def _post(self, to: int, kind: str, tensor: Tensor) -> None:
         tensor = tensor.contiguous()
-        work = isend(tensor, None, self._group, 2 * to + _KINDS.index(kind), to % self._size)
+        work = isend(tensor, None, self._group, 2 * to + _KINDS.index(kind), self.place(to, self._size))
         self._sending = [(w, t) for w, t in self._sending if not w.is_completed()]
         if work is not None:
             self._sending.append((work, tensor))
 
     def _take(self, frm: int, kind: str, tensor: Tensor) -> Tensor:
-        work = irecv(tensor, None, self._group, 2 * self._stage + _KINDS.index(kind), frm % self._size)
+        work = irecv(tensor, None, self._group, 2 * self._stage + _KINDS.index(kind), self.place(frm, self._size))
         if work is not None:
             work.wait()
         return tensor

@@ -1,6 +1,6 @@
 """What each process of a pipeline does, in order: forward and backward passes of stages on microbatches.
 
-Stage ``s`` lies on process ``s % ranks``. Sending never waits for the receiver, so an order is free of deadlocks if the
+Stages lie on processes in a loop or in the form of a V. Sending never waits for the receiver, so an order is free of deadlocks if the
 passes can be done one after the other at all, which :func:`check` finds out.
 """
 
@@ -10,6 +10,18 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 FORWARD, BACKWARD = "F", "B"
+INPUTS, WEIGHTS = "I", "W"  # the two parts of a backward pass
+
+
+def in_loop(stage: int, ranks: int) -> int:
+    """The process of a stage: from the first to the last, and again."""
+    return stage % ranks
+
+
+def in_vee(stage: int, ranks: int) -> int:
+    """The process of a stage: from the first to the last, and back."""
+    turn, at = divmod(stage, ranks)
+    return ranks - 1 - at if turn % 2 else at
 
 
 class Action(NamedTuple):
@@ -38,6 +50,11 @@ def _merged(forwards: Order, backwards: Order, warmup: int) -> Order:
 def forward_only(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
     """Microbatches go through one stage after the other."""
     return [Action(s, FORWARD, m) for s in range(rank, stages, ranks) for m in range(microbatches)]
+
+
+def forward_in_vee(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
+    """The same for stages in the form of a V."""
+    return [Action(s, FORWARD, m) for s in range(stages) if in_vee(s, ranks) == rank for m in range(microbatches)]
 
 
 def gpipe(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
@@ -85,7 +102,9 @@ def _ready(action: Action, done: set[Action], stages: int) -> bool:
     stage, kind, microbatch = action
     if kind == FORWARD:
         return stage == 0 or Action(stage - 1, FORWARD, microbatch) in done
-    after = stage == stages - 1 or Action(stage + 1, BACKWARD, microbatch) in done
+    if kind == WEIGHTS:
+        return Action(stage, INPUTS, microbatch) in done
+    after = stage == stages - 1 or any(Action(stage + 1, k, microbatch) in done for k in (BACKWARD, INPUTS))
     return after and Action(stage, FORWARD, microbatch) in done
 
 

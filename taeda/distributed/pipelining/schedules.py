@@ -7,9 +7,9 @@ from typing import Any
 
 import taeda
 
-from . import orders
+from . import bubbles, orders
 from .microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks, split_tree
-from .orders import BACKWARD, Order
+from .orders import BACKWARD, FORWARD, WEIGHTS, Order
 from .stage import PipelineStage
 
 __all__ = [
@@ -23,6 +23,8 @@ class _Schedule:
     """A step of a pipeline. Subclasses say in which order."""
 
     _plan: Callable[[int, int, int, int], Order]
+    _forward_plan: Callable[[int, int, int, int], Order] = staticmethod(orders.forward_only)
+    _place: Callable[[int, int], int] = staticmethod(orders.in_loop)
 
     def _prepare(
         self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Callable | None, args_chunk_spec: Any,
@@ -33,7 +35,8 @@ class _Schedule:
             raise ValueError(f"{name}: expected at least one microbatch, got {n_microbatches}")
         first = stages[0]
         ranks, count = first.group_size, first.num_stages
-        expected = list(range(first.group_rank, count, ranks))
+        place = type(self)._place
+        expected = [s for s in range(count) if place(s, ranks) == first.group_rank]
         if [s.stage_index for s in stages] != expected or any(s.num_stages != count for s in stages):
             raise ValueError(
                 f"{name}: expected the stages {expected} of {count} on rank {first.group_rank} of {ranks}, got "
@@ -42,6 +45,7 @@ class _Schedule:
         self._stages = {s.stage_index: s for s in stages}
         for stage in stages:
             stage.channel.mail = first.channel.mail
+            stage.channel.place = place
             stage.channel.forget()
         self._n_microbatches = n_microbatches
         self._loss_fn = loss_fn
@@ -50,7 +54,7 @@ class _Schedule:
         self._scale = 1 / n_microbatches if scale_grads else 1.0
         where = ranks, count, n_microbatches
         self._order = orders.check(type(self)._plan, *where)[first.group_rank]
-        self._forward_order = orders.check(orders.forward_only, *where)[first.group_rank]
+        self._forward_order = orders.check(type(self)._forward_plan, *where)[first.group_rank]
 
     @property
     def pipeline_order(self) -> Order:
@@ -106,8 +110,12 @@ class _Schedule:
         next(iter(self._stages.values())).channel.mail.clear()
         for index, kind, m in order:
             stage, last = self._stages[index], m == n - 1
-            if kind == BACKWARD:
-                stage.backward_one_chunk(m, found[m] if stage.is_last else None, self._scale, last)
+            if kind == WEIGHTS:
+                stage.backward_weight_one_chunk(m)
+                continue
+            if kind != FORWARD:
+                loss = found[m] if stage.is_last else None
+                stage.backward_one_chunk(m, loss, self._scale, last, full_backward=kind == BACKWARD)
                 continue
             output = stage.forward_one_chunk(m, args_of[m], kwargs_of[m], last)
             if stage.is_last and self._loss_fn is not None and (targets is not None or order is self._order):
@@ -183,26 +191,31 @@ class ScheduleLoopedBFS(PipelineScheduleMulti):
         super().__init__(stages, n_microbatches, loss_fn, None, None, output_merge_spec, scale_grads)
 
 
-class _WithoutBubbles:
-    """Refused: the gradients of weights are not computed apart from those of inputs."""
+class ScheduleInterleavedZeroBubble(PipelineScheduleMulti):
+    """Gradients of weights where a process would wait: :func:`bubbles.interleaved_zero_bubble`."""
+
+    _plan = staticmethod(bubbles.interleaved_zero_bubble)
+
+
+class ScheduleZBVZeroBubble(PipelineScheduleMulti):
+    """The same with stages in the form of a V: :func:`bubbles.vee_zero_bubble`.
+
+    Of ``2 * ranks`` stages, rank ``r`` has ``r`` and ``2 * ranks - 1 - r``.
+    """
+
+    _plan = staticmethod(bubbles.vee_zero_bubble)
+    _forward_plan = staticmethod(orders.forward_in_vee)
+    _place = staticmethod(orders.in_vee)
+
+
+class ScheduleDualPipeV(PipelineScheduleMulti):
+    """Refused."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            f"{type(self).__name__} delays the gradients of weights, which is not supported; use "
-            f"ScheduleInterleaved1F1B"
+            "ScheduleDualPipeV runs the forward pass of one microbatch and the backward pass of another at the same time, "
+            "which is not supported; use ScheduleZBVZeroBubble"
         )
-
-
-class ScheduleInterleavedZeroBubble(_WithoutBubbles):
-    """Refused."""
-
-
-class ScheduleZBVZeroBubble(_WithoutBubbles):
-    """Refused."""
-
-
-class ScheduleDualPipeV(_WithoutBubbles):
-    """Refused."""
 
 
 def get_schedule_class(schedule_name: str) -> Any:
@@ -211,7 +224,7 @@ def get_schedule_class(schedule_name: str) -> Any:
     Raises:
         ValueError: there is none.
     """
-    bases = PipelineScheduleSingle, PipelineScheduleMulti, _WithoutBubbles
+    bases = PipelineScheduleSingle, PipelineScheduleMulti
     kinds: list[type] = [kind for base in bases for kind in base.__subclasses__()]
     known = {kind.__name__.removeprefix("Schedule").lower(): kind for kind in kinds}
     found = known.get(schedule_name.lower().removeprefix("schedule"))

@@ -13,6 +13,8 @@ from taeda.nn import Module
 from ..data_parallel import DistributedDataParallel
 from ..groups import get_rank, get_world_size
 from .channel import Channel, Meta, told
+from .orders import in_loop, in_vee
+from .split import SplitBackward
 
 __all__ = ["PipelineStage"]
 
@@ -26,7 +28,7 @@ def _tuple(value: Any) -> tuple:
 
 
 class PipelineStage:
-    """Stage ``stage_index`` of ``num_stages``, on process ``stage_index % group size``.
+    """Stage ``stage_index`` of ``num_stages``, on process ``stage_index % group size``, or in the form of a V.
 
     Sizes need not be given: in the first step a stage tells them to the next, for each microbatch. They stay the same.
 
@@ -54,8 +56,8 @@ class PipelineStage:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         if dw_builder is not None or get_mesh is not None:
             raise NotImplementedError(
-                "PipelineStage: dw_builder and get_mesh are not supported: gradients of weights are not delayed, and "
-                "stages exchange plain tensors"
+                "PipelineStage: dw_builder and get_mesh are not supported: the graph itself is cut where gradients of "
+                "weights are delayed, and stages exchange plain tensors"
             )
         self.submod = submodule
         self.stage_index, self.num_stages = stage_index, num_stages
@@ -66,7 +68,7 @@ class PipelineStage:
             raise RuntimeError(
                 f"Pipeline group size {self.group_size} cannot be larger than number of stages {num_stages}"
             )
-        if stage_index % self.group_size != self.group_rank:
+        if self.group_rank not in (in_loop(stage_index, self.group_size), in_vee(stage_index, self.group_size)):
             raise RuntimeError(
                 f"PipelineStage: stage {stage_index} of {num_stages} belongs on rank {stage_index % self.group_size} "
                 f"of the {self.group_size} processes, this is rank {self.group_rank}"
@@ -82,6 +84,7 @@ class PipelineStage:
         """Forget the tensors of the last step."""
         self.output_chunks: list[Any] = []
         self._held: dict[int, tuple[tuple, tuple]] = {}  # inputs and outputs of microbatches that wait for backward
+        self._split: dict[int, SplitBackward] = {}  # backward passes of which the first part is done
 
     def forward_one_chunk(self, microbatch: int, args: tuple, kwargs: dict[str, Any], last: bool = True) -> Any:
         """The forward pass of a microbatch: receive, call the module, send.
@@ -112,7 +115,9 @@ class PipelineStage:
             self._held[microbatch] = inputs, outputs
         return output
 
-    def backward_one_chunk(self, microbatch: int, loss: Tensor | None, scale: float, last: bool = True) -> None:
+    def backward_one_chunk(
+        self, microbatch: int, loss: Tensor | None, scale: float, last: bool = True, full_backward: bool = True
+    ) -> None:
         """The backward pass of a microbatch: receive the outputs' gradients, run, send those of the inputs.
 
         Args:
@@ -120,6 +125,8 @@ class PipelineStage:
             loss: of one element at the last stage, otherwise None.
             scale: what the loss is multiplied by.
             last: whether it is the last of the step, with which data parallel wrappers average gradients.
+            full_backward: False leaves the gradients of parameters to :meth:`backward_weight_one_chunk`. Wrappers that
+                exchange gradients compute all of them at once, all the same.
         Raises:
             RuntimeError: something failed; names stage and microbatch.
         """
@@ -131,12 +138,32 @@ class PipelineStage:
                 roots = [t for t in outputs if t.requires_grad]
                 grads = self.channel.receive_grads(microbatch, roots)
             with self._without_sync(last):
-                if roots:
-                    taeda.autograd.backward(roots, grads)
+                wanted = [] if self.is_first else [t for t in inputs if t.requires_grad]
+                if full_backward or not self._may_split():
+                    if roots:
+                        taeda.autograd.backward(roots, grads)
+                else:
+                    self._split[microbatch] = SplitBackward(roots, grads, wanted)
             if not self.is_first:
-                wanted = [t for t in inputs if t.requires_grad]
                 found = [taeda.zeros_like(t) if t.grad is None else t.grad for t in wanted]
                 self.channel.send_grads(microbatch, found)
+
+    def backward_weight_one_chunk(self, microbatch: int) -> None:
+        """Compute the gradients of the parameters that :meth:`backward_one_chunk` left.
+
+        Raises:
+            RuntimeError: something failed; names stage and microbatch.
+        """
+        with self._named("backward of weights", microbatch):
+            if microbatch in self._split:
+                self._split.pop(microbatch).weights()
+
+    def _may_split(self) -> bool:
+        """Whether no module here exchanges gradients, which it does when all of them are there."""
+        return not any(
+            isinstance(m, DistributedDataParallel) or hasattr(m, "set_requires_gradient_sync")
+            for m in self.submod.modules()
+        )
 
     @contextlib.contextmanager
     def _named(self, what: str, microbatch: int) -> Iterator[None]:
