@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +129,7 @@ class Translation:
             if node.op == "get_attr":
                 found = getattr(module, node.target)
                 values[node] = g.constant(found) if isinstance(found, Tensor) else found
-            elif node.op == "call_function":
+            elif node.op == "call_function" and (node.users or node.target is not operator.getitem):
                 values[node] = self._call(g, node, values)
         return map_aggregate(module.graph.output_node().args[0], lambda x: _value(values, x))
 

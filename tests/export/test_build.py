@@ -133,6 +133,105 @@ def test_one_batch_for_all_inputs_and_sizes_that_follow_from_it(tmp_path):
     assert "float32[4 to 18, 5]" in header.read_text()
 
 
+def encoder():
+    """A transformer of tokens, with padding; its batch and length may change."""
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.places = nn.Embedding(40, 16), nn.Parameter(taeda.randn(16, 16))
+            self.layers, self.out = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(16, 3)
+
+        def forward(self, ids, padding):
+            x = self.words(ids) + self.places[: ids.shape[1]]
+            x = self.layers(x, src_key_padding_mask=padding)
+            return self.out(x), x.mean(1)
+
+    sizes = {0: Dim("batch", min=1, max=4), 1: Dim("length", min=1, max=16)}
+    example = (taeda.randint(0, 40, (3, 7)), taeda.zeros(3, 7, dtype=taeda.bool))
+    model = Net().eval()
+    return model, export(model, example, dynamic_shapes=(sizes, sizes))
+
+
+@pytest.fixture(scope="module")
+def encoding(tmp_path_factory):
+    taeda.manual_seed(4)
+    folder, (model, program) = tmp_path_factory.mktemp("encoder"), encoder()
+    build(program, folder / "encoder.so")
+    return folder, Library(folder / "encoder.so", "encoder"), model
+
+
+def test_any_combination_of_sizes(encoding):
+    _, library, model = encoding
+    for batch, length in np.ndindex(4, 16):
+        batch, length = batch + 1, length + 1
+        ids = taeda.randint(0, 40, (batch, length))
+        padding = taeda.arange(length) >= taeda.randint(1, length + 1, (batch, 1))
+        with taeda.no_grad():
+            expected = arrays(model(ids, padding))
+        for found, wanted in zip(library.run(arrays([ids, padding]), zeros_like(expected)), expected, strict=True):
+            assert np.array_equal(found, wanted), (batch, length)
+
+
+def test_combinations_that_were_not_recorded(encoding):
+    folder, library, _ = encoding
+    header = (folder / "encoder.h").read_text()
+    assert "#define ENCODER_LENGTH_MAX 16" in header and "input 0: ids, int64[batch, length]" in header
+    assert "output 0: float32[batch, length, 3]" in header and "output 1: float32[batch, 16]" in header
+
+    def text(first, second, result=None):
+        given = [Tensor(64, 8, 2, (ctypes.c_int64 * 2)(*first)), Tensor(64, 10, 2, (ctypes.c_int64 * 2)(*second))]
+        outputs = [np.zeros((*(result or (1, 1)), 3), np.float32), np.zeros((1, 16), np.float32)]
+        return library.text(given, [tensor(x) for x in outputs])
+
+    for sizes in ((5, 3), (0, 3), (4, 17), (1, 0), (1 << 40, 1), (1, 1 << 62), (5, 1), (8, 15)):
+        assert "expected a batch from 1 to 4 and length from 1 to 16" in text(sizes, sizes)
+    for other in ((3, 3), (2, 4), (2, -1)):
+        assert "input 1 (padding): expected sizes bool[batch, length], with one batch and one length for all" in text(
+            (2, 3), other
+        )
+    assert "input 0 (ids): expected sizes" in text((-1, 3), (2, 3))  # no size of another tensor is its own
+    assert "output 0 (output0): expected sizes float32[batch, length, 3]" in text((2, 3), (2, 3), (2, 4))
+
+
+def test_sizes_in_a_program_in_c(encoding):
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    folder, _, model = encoding
+    (folder / "run.c").write_text("""
+#include <stdio.h>
+#include <stdlib.h>
+#include "encoder.h"
+
+int main(int argc, char **argv) {
+  int64_t batch = atoi(argv[1]), length = atoi(argv[2]), ids[256];
+  uint8_t padding[256] = {0};
+  float out[1024], mean[64];
+  if (argc < 3 || batch * length > 256) return 1;
+  for (int i = 0; i < batch * length; i++) ids[i] = i % 40;
+  const int64_t in[] = {batch, length}, each[] = {batch, length, 3}, all[] = {batch, 16};
+  encoder_tensor inputs[] = {{ids, ENCODER_INT64, 2, in}, {padding, ENCODER_BOOL, 2, in}};
+  encoder_tensor outputs[] = {{out, ENCODER_FLOAT32, 3, each}, {mean, ENCODER_FLOAT32, 2, all}};
+  int code = encoder_run(inputs, 2, outputs, 2);
+  if (code) { puts(encoder_error(code)); return 2; }
+  for (int i = 0; i < batch * length * 3; i++) printf("%.9g\\n", out[i]);
+  return 0;
+}
+""")
+    program, command = folder / "run", ["cc", "-Wall", "-Werror", "-std=c99", "run.c", "encoder.so", "-o", "run"]
+    subprocess.run(command, check=True, cwd=folder)
+    settings = {"LD_LIBRARY_PATH": str(folder)}
+    for batch, length in ((1, 1), (4, 16), (3, 11)):
+        found = subprocess.run([program, str(batch), str(length)], env=settings, capture_output=True, text=True)
+        ids = (taeda.arange(batch * length) % 40).view(batch, length)
+        with taeda.no_grad():
+            expected = model(ids, taeda.zeros(batch, length, dtype=taeda.bool))[0].flatten()
+        assert np.array_equal(np.array(found.stdout.split(), np.float32), expected.numpy()), found.stdout
+    found = subprocess.run([program, "5", "3"], env=settings, capture_output=True, text=True)
+    assert found.returncode == 2 and "expected a batch from 1 to 4 and length from 1 to 16" in found.stdout
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
@@ -393,6 +492,12 @@ def test_wrong_calls(tmp_path):
         build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2),), weights="elsewhere")
     with pytest.raises(ValueError, match="a batch of at most"):
         build(export(nn.ReLU(), (taeda.ones(3, 2),), dynamic_shapes=({0: Dim("n")},)), tmp_path / "model.so")
-    sizes = ({0: Dim("n", max=4), 1: Dim("m", max=4)},)
-    with pytest.raises(NotImplementedError, match="one size that changes"):
+    sizes = ({0: Dim("n", max=80), 1: Dim("m", max=60)},)
+    with pytest.raises(
+        ValueError, match="2 sizes that change with at most 4096 combinations, got n from 0 to 80 and m from"
+    ):
         build(export(nn.ReLU(), (taeda.ones(3, 2),), dynamic_shapes=sizes), tmp_path / "model.so")
+    n = Dim("n", max=4)
+    sizes = ({0: n, 1: 2 * n},)
+    with pytest.raises(NotImplementedError, match="sizes that change each for itself, got 2\\*n"):
+        build(export(nn.ReLU(), (taeda.ones(3, 6),), dynamic_shapes=sizes), tmp_path / "model.so")

@@ -50,6 +50,7 @@ MODELS = {
         )
         for kind in (nn.LSTM, nn.GRU, nn.RNN)
     },
+    "projected": (lambda: nn.LSTM(4, 5, 2, bidirectional=True, batch_first=True, proj_size=3), lambda n, t: (taeda.randn(n, t, 4),)),
     "attention": (Attention, lambda n, t: (taeda.randn(n, t, 8), taeda.arange(n * t).reshape(n, t) % t > 3)),
     "encoder": (Encoder, lambda n, t: (taeda.randn(n, t, 8), _causal(t), taeda.zeros(n, t))),
     "translator": (Translator, lambda n, t: (taeda.randn(n, t, 8), taeda.randn(n, t, 8), _causal(t))),

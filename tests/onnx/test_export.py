@@ -412,6 +412,36 @@ def test_packed_sequences(kind):
     compare(program, model, x)
 
 
+@pytest.mark.parametrize(("kind", "options"), [
+    ("LSTM", {"bidirectional": True, "batch_first": True, "num_layers": 2}),
+    ("LSTM", {"bidirectional": True, "num_layers": 2, "proj_size": 3, "bias": False}),
+    ("LSTM", {"proj_size": 2, "batch_first": True}),
+    ("GRU", {"bidirectional": True, "num_layers": 2, "bias": False}),
+    ("GRU", {"batch_first": True}),
+    ("RNN", {"bidirectional": True, "nonlinearity": "relu"}),
+    ("RNN", {"batch_first": True, "num_layers": 2, "bias": False}),
+])  # fmt: skip
+def test_recurrent_layers_of_any_length(kind, options):
+    taeda.manual_seed(0)
+    model = getattr(nn, kind)(4, 5, **options)
+    width, copies = options.get("proj_size", 5), options.get("num_layers", 1) * (2 if "bidirectional" in options else 1)
+    time = 1 if "batch_first" in options else 0
+
+    def inputs(steps, batch):
+        x = taeda.randn(batch, steps, 4) if time else taeda.randn(steps, batch, 4)
+        h, c = taeda.randn(copies, batch, width), taeda.randn(copies, batch, 5)
+        return x, (h, c) if kind == "LSTM" else h
+
+    state = ({1: "batch"}, {1: "batch"}) if kind == "LSTM" else {1: "batch"}
+    sizes = ({time: "steps", 1 - time: "batch"}, state)
+    program = taeda.onnx.export(model, inputs(7, 3), dynamic_shapes=sizes)
+    assert kinds(program).count("Scan" if "proj_size" in options else kind) == copies
+    for steps, batch in ((7, 3), (1, 1), (30, 2)):
+        compare(program, model, *inputs(steps, batch))
+    alone = taeda.onnx.export(model, inputs(7, 3)[:1], dynamic_shapes=sizes[:1])
+    compare(alone, model, inputs(12, 5)[0])
+
+
 def test_complex_numbers():
     class Spectrum(nn.Module):
         def __init__(self):

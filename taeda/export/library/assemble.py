@@ -57,7 +57,8 @@ def _driver_text(
     able = is_able(target)
     dimensions = sum(len(t.sizes) for t in interface.outputs)
     own += [able, *driver.routines(
-        interface.name, len(interface.inputs), len(interface.outputs), dimensions, interface.batches is not None,
+        interface.name, len(interface.inputs), len(interface.outputs), dimensions,
+        [(x.low, x.high) for x in interface.symbols],
         len(tables.variants), len(interface.texts()), VERSION, launch, set_threads, able,
     )]  # fmt: skip
     if beside is not None:

@@ -28,14 +28,14 @@ def build(
 ) -> Path:  # fmt: skip
     """Write ``program`` as a shared library of machine code, for Linux.
 
-    The library runs without Python and without this package. Beside it lies its C header. The batch may be dynamic: one
-    symbol of an exported program, with a range. The launches of every size in the range are recorded.
+    The library runs without Python and without this package. Beside it lies its C header. Sizes may be dynamic:
+    symbols of an exported program, with ranges. The launches of every combination in the ranges are recorded.
 
     Args:
         program: an exported program, or a module with ``args``.
         path: of the library, such as ``"model.so"``; the header is ``"model.h"``.
         args, kwargs: arguments of the model; of an exported program those of its example.
-        dynamic_shapes: of a module: which size changes, as for :func:`export`.
+        dynamic_shapes: of a module: which sizes change, as for :func:`export`.
         name: before the names of its functions; the file's name, where it is left out.
         target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all with
             AVX2, ``"arm64"``.
@@ -45,7 +45,7 @@ def build(
     Raises:
         NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or a
             tensor is of a dtype that C has no name for.
-        ValueError: there are no arguments, the range of the batch has no end, or the target or ``weights`` is none of those.
+        ValueError: there are no arguments, the ranges have more than 4096 combinations or no end, or the target or ``weights`` is none of those.
     """
     path = Path(path)
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name

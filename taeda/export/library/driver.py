@@ -5,6 +5,8 @@ It is the same for every model. What differs is in tables (`tables.py`), whose e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from taeda.kernels.ir import I8, I32, I64, PTR, Value
 from taeda.kernels.routine import Routine, atomic_exchange
 
@@ -15,7 +17,8 @@ NO_DATA, DTYPE, DIMENSIONS, SIZES = range(4)
 
 #: Bytes of the struct that callers fill: data, dtype and dimensions, sizes.
 TENSOR_BYTES, _DTYPE, _NDIM, _SIZES = 24, 8, 12, 16
-#: Words of what is known of an input or output: dtype, dimensions, bytes of an element, then its sizes, -1 for the batch.
+#: Words of what is known of an input or output: dtype, dimensions, bytes of an element, then its sizes, -1 - k for the k-th
+#: one that may change.
 META_HEAD = 3
 #: Fields of a variant, by their place.
 FIELDS = (
@@ -38,10 +41,11 @@ def _aligned(x: Value) -> Value:
 def check_tensor() -> Routine:
     """Whether tensor p0 is as p1 says, with sizes at p2; error codes from p3 on.
 
-    The code goes to p4; the batch that its sizes tell to p5, where it is -1 so far. Gives its bytes.
+    The code goes to p4. Size -1 - k is the k-th one that may change: its value goes to word k of p5, where this is -1 so far.
+    Gives its bytes.
     """
     f = Routine("check_tensor", [PTR, PTR, PTR, I64, PTR, PTR], I64)
-    tensor, meta, sizes, codes, code, batch = f.params
+    tensor, meta, sizes, codes, code, symbols = f.params
     nbytes = f.scratch(8, 8)
     f.store(nbytes, f.word(meta, 16))
 
@@ -56,9 +60,11 @@ def check_tensor() -> Routine:
     fail((given == f.const(PTR, 0)) & (f.word(meta, 8) > 0), SIZES)
     with f.when(f.word(code) == 0), f.loop(0, f.word(meta, 8)) as L:
         size, wanted = f.word(given, L.index * 8), f.word(sizes, L.index * 8)
-        with f.when((wanted == -1) & (f.word(batch) == -1)):
-            f.store(batch, size)
-        fail(f.select(wanted == -1, f.word(batch), wanted) != size, SIZES)
+        changes = wanted < 0
+        value = f.offset(symbols, f.select(changes, (wanted + 1) * -8, 0))
+        with f.when(changes & (f.word(value) == -1)):
+            f.store(value, size)
+        fail((size < 0) | (f.select(changes, f.word(value), wanted) != size), SIZES)
         f.store(nbytes, f.word(nbytes) * size)
     f.give(f.word(nbytes))
     return f
@@ -68,14 +74,14 @@ def check_all(check: Routine) -> Routine:
     """Check p1 tensors at p0 against the table p2 of addresses of what is known of each.
 
     Sizes are at p3, one tensor's after the other, or 0: in that table. Error codes from p4 on; p5: where the code goes; p6:
-    where the batch goes; p7: where their bytes go.
+    where sizes that may change go; p7: where their bytes go.
     """
     f = Routine("check_all", [PTR, I64, PTR, PTR, I64, PTR, PTR, PTR])
-    tensors, count, metas, sizes, codes, code, batch, nbytes = f.params
+    tensors, count, metas, sizes, codes, code, symbols, nbytes = f.params
     with f.loop(0, count, carry=[sizes]) as L:
         meta = f.word(metas, L.index * 8, PTR)
         at = f.select(sizes == f.const(PTR, 0), f.offset(meta, 8 * META_HEAD), L.carry[0])
-        got = f.run(check, f.offset(tensors, L.index * TENSOR_BYTES), meta, at, codes + L.index * TENSOR, code, batch)
+        got = f.run(check, f.offset(tensors, L.index * TENSOR_BYTES), meta, at, codes + L.index * TENSOR, code, symbols)
         f.put(nbytes, L.index * 8, got)
         L.carry = (f.offset(L.carry[0], f.word(meta, 8) * 8),)
     return f
@@ -95,7 +101,7 @@ _ADDRESSES = ("steps", "words", "slopes", "slots", "patches", "groups", "fills")
 
 
 def _find_variant(variants: int) -> Routine:
-    """The variant for batch p0; null where there is none."""
+    """The variant for combination p0 of sizes; null where there is none."""
     f = Routine("find_variant", [I64], PTR)
     with f.loop(0, variants, carry=[f.const(PTR, 0)]) as L:
         at = f.offset(f.symbol("variants"), L.index * VARIANT_BYTES)
@@ -197,13 +203,13 @@ def _run_groups(run_steps: Routine, patch: Routine) -> Routine:
 
 
 def _execute(run_groups: Routine, patch: Routine) -> Routine:
-    """Run variant p0 for batch p1 with bases p2, of which p3 are given, in the memory p4; the code."""
+    """Run variant p0 for combination p1 of sizes with bases p2, of which p3 are given, in the memory p4; the code."""
     f = Routine("execute", [PTR, I64, PTR, I64, PTR], I64)
-    v, (_, batch, bases, given, memory) = _Variant(f, f.params[0]), f.params
+    v, (_, sizes, bases, given, memory) = _Variant(f, f.params[0]), f.params
     null = f.const(PTR, 0)
     own = f.offset(memory, _LINE)  # words, slots, flags, then scratch
     with f.when(v["slopes"] != null), f.loop(0, v["nwords"]) as L:
-        moved = f.word(v["slopes"], L.index * 8) * (batch - v["first"])
+        moved = f.word(v["slopes"], L.index * 8) * (sizes - v["first"])
         f.put(own, L.index * 8, f.word(v["words"], L.index * 8) + moved)
     words = f.select(v["slopes"] != null, own, v["words"])
     slots = f.offset(own, v["nwords"] * 8)
@@ -258,9 +264,9 @@ def _copy_tensors() -> Routine:
 def _call(
     inputs: int, outputs: int, execute: Routine, take: Routine, give: Routine, place: Routine, copy: Routine
 ) -> Routine:
-    """Run variant p0, for batch p1, on inputs p2 and outputs p3 of so many bytes (p4, p5); the code."""
+    """Run variant p0, for combination p1 of sizes, on inputs p2 and outputs p3 of so many bytes (p4, p5); the code."""
     f = Routine("call", [PTR, I64, PTR, PTR, PTR, PTR], I64)
-    v, (_, batch, ins, outs, in_bytes, out_bytes) = _Variant(f, f.params[0]), f.params
+    v, (_, sizes, ins, outs, in_bytes, out_bytes) = _Variant(f, f.params[0]), f.params
     null = f.const(PTR, 0)
     bases, code = f.scratch(8 * (inputs + outputs + len(BASES)), 8), f.scratch(8, 8)
     of_outputs = f.offset(bases, 8 * inputs)
@@ -270,7 +276,7 @@ def _call(
     f.store(slope, f.i64(0))
     with f.when(v["slopes"] != null):
         f.store(slope, f.word(v["slopes"], v["scratch"]))
-    scratch = _aligned(own) + _aligned(f.word(words, v["scratch"]) + f.word(slope) * (batch - v["first"]))
+    scratch = _aligned(own) + _aligned(f.word(words, v["scratch"]) + f.word(slope) * (sizes - v["first"]))
     with f.loop(0, inputs, carry=[scratch]) as L:
         L.carry = (L.carry[0] + _aligned(f.word(in_bytes, L.index * 8)),)
     with f.loop(0, outputs, carry=[L.carry[0]]) as L:
@@ -282,7 +288,7 @@ def _call(
         free = f.run(place, ins, f.i64(inputs), in_bytes, free, bases, f.i64(0), null, null)
         f.run(place, outs, f.i64(outputs), out_bytes, free, of_outputs, f.i64(inputs), ins, in_bytes)
         f.run(copy, ins, f.i64(inputs), in_bytes, bases, f.i64(0))
-        result = f.run(execute, f.params[0], batch, bases, f.i64(inputs + outputs), memory)
+        result = f.run(execute, f.params[0], sizes, bases, f.i64(inputs + outputs), memory)
         f.store(code, result)
         with f.when(result == OK):
             f.run(copy, outs, f.i64(outputs), out_bytes, of_outputs, f.i64(1))
@@ -308,31 +314,32 @@ def _meet() -> Routine:
 
 
 def _sizes_of_outputs(dimensions: int) -> Routine:
-    """The sizes of all outputs of variant p0 for batch p1, one after the other, to p2."""
+    """The sizes of all outputs of variant p0 for combination p1 of sizes, one after the other, to p2."""
     f = Routine("sizes_of_outputs", [PTR, I64, PTR])
-    v, (_, batch, to) = _Variant(f, f.params[0]), f.params
+    v, (_, sizes, to) = _Variant(f, f.params[0]), f.params
     with f.loop(0, dimensions) as L:
         at = v["sizes"] + L.index * 8
         f.put(to, L.index * 8, f.word(v["words"], at))
         with f.when(v["slopes"] != f.const(PTR, 0)):
-            f.put(to, L.index * 8, f.word(v["words"], at) + f.word(v["slopes"], at) * (batch - v["first"]))
+            f.put(to, L.index * 8, f.word(v["words"], at) + f.word(v["slopes"], at) * (sizes - v["first"]))
     return f
 
 
 def _run(
-    name: str, inputs: int, outputs: int, dimensions: int, batch: int, check: Routine, find: Routine, sizes_of: Routine,
+    name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], check: Routine, find: Routine, sizes_of: Routine,
     call: Routine, set_threads: Routine, is_able: Routine, meet: Routine,
 ) -> Routine:  # fmt: skip
     """``run(inputs, count, outputs, count)``; the code."""
     f = Routine(f"{name}_run", [PTR, I64, PTR, I64], I32, exported=True)
     ins, nins, outs, nouts = f.params
     null = f.const(PTR, 0)
-    code, batch_at = f.scratch(8, 8), f.scratch(8, 8)
+    code, symbols = f.scratch(8, 8), f.scratch(8 * max(len(ranges), 1), 8)
     in_bytes, out_bytes = f.scratch(8 * max(inputs, 1), 8), f.scratch(8 * max(outputs, 1), 8)
     sizes = f.scratch(8 * max(dimensions, 1), 8)
     nothing = f.const(I64, 0)
     f.store(code, nothing)
-    f.store(batch_at, f.i64(-1))
+    for k in range(len(ranges)):
+        f.put(symbols, 8 * k, f.i64(-1))
     with f.when(f.word(f.symbol("pool"), 768) == 0):
         f.run(set_threads, f.i64(0))
 
@@ -347,19 +354,22 @@ def _run(
     fail(nouts != outputs, OUTPUTS)
     fail(((ins == null) & (nins > 0)) | ((outs == null) & (nouts > 0)), NULL)
     with f.when(f.word(code) == OK):
-        f.run(check, ins, nins, f.symbol("inputs"), null, f.i64(TENSOR), code, batch_at, in_bytes)
-    if batch < 0:
-        f.store(batch_at, f.i64(0))
-    variant = f.run(find, f.word(batch_at))
+        f.run(check, ins, nins, f.symbol("inputs"), null, f.i64(TENSOR), code, symbols, in_bytes)
+    which, step = f.i64(0), 1  # the combination of sizes: the first one changes fastest
+    for k, (low, high) in enumerate(ranges):
+        size = f.word(symbols, 8 * k)
+        fail((size < low) | (size > high), BATCH)
+        which, step = which + (size - low) * step, step * (high - low + 1)
+    variant = f.run(find, which)
     fail(variant == null, BATCH)
     with f.when(f.word(code) == OK):
-        f.run(sizes_of, variant, f.word(batch_at), sizes)
+        f.run(sizes_of, variant, which, sizes)
         codes = f.i64(OUTPUT + TENSOR)
-        f.run(check, outs, nouts, f.symbol("outputs"), sizes, codes, code, batch_at, out_bytes)
+        f.run(check, outs, nouts, f.symbol("outputs"), sizes, codes, code, symbols, out_bytes)
     with f.when(f.word(code) == OK):
         f.store(code, f.select(f.run(meet, outs, nouts, out_bytes) == 0, f.i64(OK), OVERLAP))
     with f.when(f.word(code) == OK):
-        result = f.run(call, variant, f.word(batch_at), ins, outs, in_bytes, out_bytes)
+        result = f.run(call, variant, which, ins, outs, in_bytes, out_bytes)
         f.store(code, result)
     f.give(f.word(code).to(I32))
     return f
@@ -420,7 +430,7 @@ def load(name: str, size: int) -> Routine:
 
 
 def routines(
-    name: str, inputs: int, outputs: int, dimensions: int, dynamic: bool, variants: int, texts: int, version: int,
+    name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], variants: int, texts: int, version: int,
     launch: Routine, set_threads: Routine, is_able: Routine,
 ) -> list[Routine]:  # fmt: skip
     """All of a library's own functions.
@@ -428,7 +438,7 @@ def routines(
     Args:
         name: before each public name.
         inputs, outputs, dimensions: how many; dimensions of all outputs together.
-        dynamic: whether the batch may differ from call to call.
+        ranges: first and last value of each size that may change.
         variants, texts: entries of these tables.
         version: of the interface.
         launch, set_threads: of `threads.py`.
@@ -442,8 +452,6 @@ def routines(
     place, copy = _place_tensors(), _copy_tensors()
     call = _call(inputs, outputs, execute, take, give, place, copy)
     sizes_of, meet = _sizes_of_outputs(dimensions), _meet()
-    run = _run(
-        name, inputs, outputs, dimensions, 0 if dynamic else -1, every, find, sizes_of, call, set_threads, is_able, meet
-    )
+    run = _run(name, inputs, outputs, dimensions, ranges, every, find, sizes_of, call, set_threads, is_able, meet)
     own = [check, every, find, take, give, patch, steps, groups, execute, place, copy, call, sizes_of, meet, run]
     return [*own, _error(name, texts), _free(name, give), _version(name, version)]

@@ -23,13 +23,31 @@ _CODES = ("NULL", "INPUTS", "OUTPUTS", "BATCH", "MEMORY", "VALUE", "PROCESSOR", 
 
 
 @dataclass(frozen=True)
+class Symbol:
+    """A size that may change, the ``number``-th one: its name, and its first and last value."""
+
+    name: str
+    number: int
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def count(self) -> int:
+        """How many values it has."""
+        return self.high - self.low + 1
+
+
+@dataclass(frozen=True)
 class Tensor:
-    """An input or output: its name, dtype's name, bytes of an element, and sizes: None is the batch, a text depends on it."""
+    """An input or output: its name, dtype's name, bytes of an element, and sizes: a text says what depends on symbols."""
 
     name: str
     dtype: str
     itemsize: int
-    sizes: tuple[int | str | None, ...]
+    sizes: tuple[int | str | Symbol, ...]
 
     def meta(self) -> list[int]:
         """What the driver compares with."""
@@ -37,36 +55,36 @@ class Tensor:
             DTYPES[self.dtype][0],
             len(self.sizes),
             self.itemsize,
-            *(n if isinstance(n, int) else -1 for n in self.sizes),
+            *(n if isinstance(n, int) else -1 - n.number if isinstance(n, Symbol) else -1 for n in self.sizes),
         ]
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join('batch' if n is None else str(n) for n in self.sizes)}]"
+        return f"{self.dtype}[{', '.join(map(str, self.sizes))}]"
 
 
 @dataclass(frozen=True)
 class Interface:
     """What a library takes and gives.
 
-    ``batches`` are the first and the last size of the batch, or None; ``weights`` is the name of the file of weights, or None.
+    ``symbols`` are the sizes that may change; ``weights`` is the name of the file of weights, or None.
     """
 
     name: str
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
-    batches: tuple[int, int] | None
+    symbols: Sequence[Symbol] = ()
     weights: str | None = None
 
     def texts(self) -> dict[int, str]:
         """Error texts by code."""
         name = self.name
-        batches = f"from {self.batches[0]} to {self.batches[1]}" if self.batches else ""
+        ranges = " and ".join(f"{x} from {x.low} to {x.high}" for x in self.symbols)
         found = {
             driver.OK: "no error",
             driver.NULL: f"{name}_run: the list of inputs or of outputs is NULL",
             driver.INPUTS: f"{name}_run: expected {len(self.inputs)} inputs",
             driver.OUTPUTS: f"{name}_run: expected {len(self.outputs)} outputs",
-            driver.BATCH: f"{name}_run: expected a batch {batches}; the library was built for these",
+            driver.BATCH: f"{name}_run: expected a {ranges}; the library was built for these",
             driver.MEMORY: f"{name}_run: no memory",
             driver.VALUE: f"{name}_run: a value is out of range, such as an index or a class",
             driver.PROCESSOR: f"{name}_run: this processor lacks instructions that the library was built for",
@@ -80,22 +98,25 @@ class Interface:
                 found[code + driver.NO_DATA] = f"{what} has no data: its pointer is NULL"
                 found[code + driver.DTYPE] = f"{what}: expected dtype {t.dtype}, {DTYPES[t.dtype][0]}"
                 found[code + driver.DIMENSIONS] = f"{what}: expected {len(t.sizes)} dimensions, {t}"
+                names = " and one ".join(dict.fromkeys(str(n) for n in t.sizes if isinstance(n, Symbol)))
                 found[code + driver.SIZES] = f"{what}: expected sizes {t}" + (
-                    ", with one batch for all" if None in t.sizes else ""
+                    f", with one {names} for all" if names else ""
                 )
         return found
 
     def _sizes(self) -> list[str]:
         """Macros for dtypes and sizes."""
         upper, found = self.name.upper(), []
+        named = " and ".join(f"the {x}" for x in self.symbols)
         for kind, tensors in (("INPUT", self.inputs), ("OUTPUT", self.outputs)):
             for i, t in enumerate(tensors):
                 label = f"#define {upper}_{kind}{i}"
                 found += [f"{label}_DTYPE {upper}_{t.dtype.upper()}", f"{label}_NDIM {len(t.sizes)}"]
                 sizes = ", ".join(str(n) if isinstance(n, int) else "-1" for n in t.sizes)
-                found.append(f"{label}_SIZES {sizes or 0}{'  /* -1: depends on the batch */' if '-1' in sizes else ''}")
-        if self.batches:
-            found += [f"#define {upper}_BATCH_MIN {self.batches[0]}", f"#define {upper}_BATCH_MAX {self.batches[1]}"]
+                found.append(f"{label}_SIZES {sizes or 0}{f'  /* -1: depends on {named} */' if '-1' in sizes else ''}")
+        for x in self.symbols:
+            label = f"#define {upper}_{x.name.upper()}"
+            found += [f"{label}_MIN {x.low}", f"{label}_MAX {x.high}"]
         return found
 
     def header(self) -> str:
@@ -106,7 +127,7 @@ class Interface:
             f"/* {name}: a model as a library. Version {VERSION} of the interface.",
             *(f"   input {i}: {t.name}, {t}" for i, t in enumerate(self.inputs)),
             *(f"   output {i}: {t}" for i, t in enumerate(self.outputs)),
-            *([f"   batch: from {self.batches[0]} to {self.batches[1]}"] if self.batches else []),
+            *(f"   {x}: from {x.low} to {x.high}" for x in self.symbols),
             "   Data lies in C order, without gaps. */",
             f"#ifndef {upper}_H", f"#define {upper}_H", "#include <stdint.h>", "#ifdef __cplusplus", 'extern "C" {',
             "#endif", "", f"#define {upper}_VERSION {VERSION}",

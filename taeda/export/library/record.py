@@ -48,7 +48,7 @@ class Launch:
 
 @dataclass
 class Recording:
-    """A call, for one batch size.
+    """A call, for one combination of sizes.
 
     Attributes:
         launches: in order.

@@ -12,7 +12,7 @@ from .record import Kernel, Recording
 
 @dataclass
 class Structure:
-    """What launches for several batch sizes have in common: all but the numbers in ``Variant.words``.
+    """What launches for several combinations of sizes have in common: all but the numbers in ``Variant.words``.
 
     Attributes:
         steps: ``(kernel, first slot, place of the numbers, of the total, of the grain, small, flags before, flags behind)``.
@@ -38,7 +38,10 @@ class Structure:
 
 @dataclass
 class Variant:
-    """Launches for batch sizes from ``first`` to ``last``: word ``i`` is ``words[i] + slopes[i] * (batch - first)``."""
+    """Launches for combinations of sizes ``first`` to ``last``: for ``n``, word ``i`` is ``words[i] + slopes[i] * (n - first)``.
+
+    A combination is known by its number: for one size that changes, how far that is from its smallest value.
+    """
 
     first: int
     last: int
@@ -46,14 +49,14 @@ class Variant:
     words: list[int]
     slopes: list[int] | None = None
 
-    def at(self, batch: int) -> list[int]:
-        """The words for one batch size."""
+    def at(self, which: int) -> list[int]:
+        """The words for one combination."""
         slopes = self.slopes or [0] * len(self.words)
-        return [w + s * (batch - self.first) for w, s in zip(self.words, slopes, strict=True)]
+        return [w + s * (which - self.first) for w, s in zip(self.words, slopes, strict=True)]
 
 
 class Tables:
-    """Collects the launches for all batch sizes, with what they read: weights and constants."""
+    """Collects the launches for all combinations of sizes, with what they read: weights and constants."""
 
     def __init__(self, inputs: int, outputs: int):
         self.inputs, self.outputs = inputs, outputs
@@ -65,27 +68,27 @@ class Tables:
         self.weights = 0
         self._alive: list[Any] = []
 
-    def add(self, batch: int, recording: Recording) -> None:
-        """Add the launches for the next batch size: to the variant before, where they follow its line."""
+    def add(self, which: int, recording: Recording) -> None:
+        """Add the launches for the next combination: to the variant before, where they follow its line."""
         held = len(self.held)
         structure, words = self._words(recording)
         if len(self.held) > held:
             self._alive.append(recording.alive)  # storages are known by their ids
         if self.variants:
             last = self.variants[-1]
-            if last.last == batch - 1 and last.structure == structure and self._joins(last, batch, words):
-                last.last = batch
+            if last.last == which - 1 and last.structure == structure and self._joins(last, which, words):
+                last.last = which
                 return
-        self.variants.append(Variant(batch, batch, structure, words))
+        self.variants.append(Variant(which, which, structure, words))
 
     @staticmethod
-    def _joins(last: Variant, batch: int, words: list[int]) -> bool:
+    def _joins(last: Variant, which: int, words: list[int]) -> bool:
         if len(words) != len(last.words):
             return False
         if last.first == last.last:
             last.slopes = [b - a for a, b in zip(last.words, words, strict=True)]
             return True
-        return last.at(batch) == words
+        return last.at(which) == words
 
     def constant(self, content: bytes) -> int:
         """The number of a constant."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,14 +23,14 @@ from ..exported_program import ExportedProgram
 from .assemble import assemble
 from .driver import HEAD
 from .elf import link
-from .header import DTYPES, Interface
+from .header import DTYPES, Interface, Symbol
 from .header import Tensor as TensorInfo
 from .record import Call, Recording, record
 from .tables import Tables
 
 #: How a file of weights begins; the SHA-256 of the rest follows.
 MAGIC = b"taeda weights 1\n"
-#: Sizes of the batch that a library may have: the launches of each are recorded.
+#: Combinations of sizes that a library may have: the launches of each are recorded.
 MOST_SIZES = 4096
 
 
@@ -44,8 +47,8 @@ def write_library(
     if "linux" not in machine.triple:
         raise NotImplementedError(f"build: libraries are for Linux, this is {machine.triple}; pass target='arm64'")
     call = Call(*_model(program, args, kwargs))
-    names, shapes, batches = _inputs(program, call.tensors)
-    tables, outputs = _record_all(call, names, shapes, batches)
+    names, shapes, symbols = _inputs(program, call.tensors)
+    tables, outputs = _record_all(call, names, shapes, symbols)
     inputs = [_info(n, t.dtype, shape) for n, t, shape in zip(names, call.tensors, shapes, strict=True)]
     content, head, file = weights(tables), None, path.with_suffix(".weights")
     if beside:
@@ -54,7 +57,7 @@ def write_library(
             digest.update(part)
         head = (MAGIC + digest.digest()).ljust(HEAD, b"\0")
         _write(file, [head, *content])
-    interface = Interface(name, inputs, outputs, batches, file.name if beside else None)
+    interface = Interface(name, inputs, outputs, symbols, file.name if beside else None)
     code = assemble(interface, tables, machine, head)
     _write(path, link(code, path.name, [] if beside else content))
     header = path.with_suffix(".h")
@@ -76,80 +79,92 @@ def _model(program: Any, args: tuple | None, kwargs: dict | None) -> tuple[Any, 
     return function, tuple(args), dict(kwargs or {})
 
 
-Shape = tuple[int | None, ...]
+Shape = tuple[int | Symbol, ...]
 
 
-def _inputs(program: Any, tensors: Sequence[Tensor]) -> tuple[list[str], list[Shape], tuple[int, int] | None]:
-    """The names of the inputs, their sizes with None for the batch, and the first and the last size of this."""
+def _inputs(program: Any, tensors: Sequence[Tensor]) -> tuple[list[str], list[Shape], list[Symbol]]:
+    """The names of the inputs, their sizes, and those of these that may change."""
     for i, t in enumerate(tensors):
         if not t.is_contiguous():
             raise ValueError(f"build: expected contiguous arguments, got tensor {i} with strides {t.stride()}")
     if not isinstance(program, ExportedProgram):
-        return [f"input{i}" for i in range(len(tensors))], [tuple(t.shape) for t in tensors], None
+        return [f"input{i}" for i in range(len(tensors))], [tuple(t.shape) for t in tensors], []
     checks = [check for check in program._checks.inputs if check.sizes is not None]
-    symbols = {size for check in checks for size in check.sizes or () if isinstance(size, Expr)}
-    if len(symbols) > 1 or any(size.args for size in symbols):
+    sizes = [size for check in checks for size in check.sizes or () if isinstance(size, Expr)]
+    derived = sorted({str(size) for size in sizes if size.args})
+    if derived:
         raise NotImplementedError(
-            f"build: expected one size that changes, the batch, got {', '.join(sorted(map(str, symbols)))}; give the others "
-            "their sizes when the program is exported"
+            f"build: expected sizes that change each for itself, got {', '.join(derived)}; give each a Dim of its own"
         )
-    shapes = [tuple(None if isinstance(n, Expr) else n for n in check.sizes or ()) for check in checks]
-    names = [check.name for check in checks]
-    if not symbols:
-        return names, shapes, None
-    (symbol,) = symbols
-    low, high = program.range_constraints[str(symbol)].lower, program.range_constraints[str(symbol)].upper
-    if high - low >= MOST_SIZES:
-        raise ValueError(
-            f"build: expected a batch of at most {MOST_SIZES} sizes, got {symbol} from {low} to {high}; export with "
-            f"Dim({str(symbol)!r}, min=1, max=64)"
-        )
-    return names, shapes, (int(low), int(high))
+    symbols = _symbols(program, list(dict.fromkeys(map(str, sizes))))
+    shapes = [tuple(symbols[str(n)] if isinstance(n, Expr) else n for n in check.sizes or ()) for check in checks]
+    return [check.name for check in checks], shapes, list(symbols.values())
+
+
+def _symbols(program: ExportedProgram, names: Sequence[str]) -> dict[str, Symbol]:
+    """The sizes that may change, by name. A single one is called the batch."""
+    ranges = [program.range_constraints[name] for name in names]
+    if math.prod(r.upper - r.lower + 1 for r in ranges) > MOST_SIZES:
+        given = " and ".join(f"{name} from {r.lower} to {r.upper}" for name, r in zip(names, ranges, strict=True))
+        what = "a batch of at most" if len(names) == 1 else f"{len(names)} sizes that change with at most"
+        what += f" {MOST_SIZES} {'sizes' if len(names) == 1 else 'combinations'}"
+        raise ValueError(f"build: expected {what}, got {given}; export with Dim({names[0]!r}, min=1, max=64)")
+    labels = ["batch"] if len(names) == 1 else [re.sub(r"\W", "_", name, flags=re.ASCII) for name in names]
+    if len({label.upper() for label in labels}) < len(labels):  # the header has them in capital letters
+        labels = [f"{label}_{k}" for k, label in enumerate(labels)]
+    made = [Symbol(labels[k], k, int(r.lower), int(r.upper)) for k, r in enumerate(ranges)]
+    return dict(zip(names, made, strict=True))
 
 
 def _record_all(
-    call: Call, names: list[str], shapes: list[Shape], batches: tuple[int, int] | None
+    call: Call, names: list[str], shapes: list[Shape], symbols: Sequence[Symbol]
 ) -> tuple[Tables, list[TensorInfo]]:
-    """The launches for all sizes of the batch, and what the outputs are."""
-    if batches is None:
-        recording = record(call, [_resized(t, s, 0) for t, s in zip(call.tensors, shapes, strict=True)], names)
-        tables = Tables(len(names), len(recording.outputs))
-        tables.add(0, recording)
-        return tables, _outputs(recording, recording)
+    """The launches for all combinations of sizes, and what the outputs are. The first symbol changes fastest."""
     found: Tables | None = None
-    first = record(call, [_resized(t, s, batches[0]) for t, s in zip(call.tensors, shapes, strict=True)], names)
-    last = first
-    for batch in range(batches[0], batches[1] + 1):
-        tensors = [_resized(t, s, batch) for t, s in zip(call.tensors, shapes, strict=True)]
-        last = record(call, tensors, names, dry=True)
-        found = found or Tables(len(names), len(last.outputs))
-        found.add(batch, last)
+    made: list[tuple[tuple[int, ...], list[tuple[int, ...]]]] = []
+    ranges = [range(x.low, x.high + 1) for x in reversed(symbols)]
+    for which, values in enumerate(v[::-1] for v in itertools.product(*ranges)):
+        tensors = [_resized(t, s, values) for t, s in zip(call.tensors, shapes, strict=True)]
+        if found is None:
+            first = record(call, tensors, names)  # its kernels run: the model may keep what it computes
+            found = Tables(len(names), len(first.outputs))
+        recording = record(call, tensors, names, dry=True) if symbols else first
+        found.add(which, recording)
+        made.append((values, recording.outputs))
     assert found is not None
-    return found, _outputs(first, last, batches)
+    return found, _outputs(first, made, symbols)
 
 
-def _resized(t: Tensor, shape: Shape, batch: int) -> Tensor:
-    """An example for another batch, in memory of its own: rows of ``t``, some of them again."""
+def _resized(t: Tensor, shape: Shape, values: Sequence[int]) -> Tensor:
+    """An example for other sizes, in memory of its own: rows of ``t``, some of them again."""
     t = t.detach()
     for d, n in enumerate(shape):
-        if n is None:
-            t = t.index_select(d, arange(batch) % t.shape[d])
+        if isinstance(n, Symbol):
+            t = t.index_select(d, arange(values[n.number]) % t.shape[d])
     return t.clone(memory_format=contiguous_format)
 
 
-def _info(name: str, dtype: Any, sizes: Sequence[int | str | None]) -> TensorInfo:
+def _info(name: str, dtype: Any, sizes: Sequence[int | str | Symbol]) -> TensorInfo:
     if dtype.name not in DTYPES:
         raise NotImplementedError(f"build: {name} is of dtype {dtype.name}; expected one of {', '.join(DTYPES)}")
     return TensorInfo(name, dtype.name, dtype.itemsize, tuple(sizes))
 
 
-def _outputs(first: Recording, last: Recording, batches: tuple[int, int] | None = None) -> list[TensorInfo]:
-    """What is known of the outputs, from the recordings for the smallest and the largest batch."""
-    sizes = [
-        [n if n == m else None if (n, m) == batches else f"{n} to {m}" for n, m in zip(*pair, strict=True)]
-        for pair in zip(first.outputs, last.outputs, strict=True)
+def _outputs(first: Recording, made: Sequence[tuple], symbols: Sequence[Symbol]) -> list[TensorInfo]:
+    """What is known of the outputs. ``made``: values of the symbols, and the sizes of the outputs for these."""
+
+    def size(i: int, d: int) -> int | str | Symbol:
+        seen = [(values, outputs[i][d]) for values, outputs in made]
+        low, high = min(n for _, n in seen), max(n for _, n in seen)
+        if low == high:
+            return low
+        same = (x for x in symbols if all(values[x.number] == n for values, n in seen))
+        return next(same, f"{low} to {high}")
+
+    return [
+        _info(f"output{i}", dtype, [size(i, d) for d in range(len(first.outputs[i]))])
+        for i, dtype in enumerate(first.dtypes)
     ]
-    return [_info(f"output{i}", dtype, shape) for i, (dtype, shape) in enumerate(zip(first.dtypes, sizes, strict=True))]
 
 
 def weights(tables: Tables) -> list[bytes]:

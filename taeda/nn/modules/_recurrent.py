@@ -11,6 +11,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
+from ...func.control_flow import scan
 from ...ops.recurrent import _recurrent_steps, cell, recurrent_layer
 from .. import functional as F
 
@@ -32,6 +33,21 @@ def _projected(
     return (taeda.cat(outputs), *state)
 
 
+def _projected_steps(
+    gates: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, steps: Any, reverse: bool
+) -> tuple[Tensor, ...]:
+    """The same for the whole batch in a program whose number of steps may change."""
+    w_hh, b_hh, w_hr = weights[1], weights[3] if bias else None, weights[-1]
+
+    def step(carry: tuple[Tensor, ...], x: Tensor) -> tuple:
+        h, c = cell("LSTM", x, F.linear(carry[0], w_hh, b_hh), *carry)
+        h = F.linear(h, w_hr)
+        return (h, c), h.clone()
+
+    state, out = scan(step, state, gates.reshape(steps, state[0].size(0), gates.size(-1)), reverse=reverse)
+    return (out.reshape(-1, out.size(-1)), *state)
+
+
 def _direction(
     mode: str, x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: Any, reverse: bool
 ) -> tuple[Tensor, ...]:
@@ -40,9 +56,9 @@ def _direction(
     ``sizes`` are the rows of each step, or the number of steps of the whole batch.
     """
     if mode == "LSTM" and len(weights) == (5 if bias else 3):
-        sizes = sizes if isinstance(sizes, list) else [state[0].shape[0]] * sizes
         gates = F.linear(x, weights[0], weights[2] if bias else None)
-        return _projected(gates, state, weights, bias, sizes, reverse)
+        run = _projected if isinstance(sizes, list) else _projected_steps
+        return run(gates, state, weights, bias, sizes, reverse)
     b_hh = weights[3] if bias else None
     b_ih = weights[2] if bias else None
     if b_ih is not None and mode != "GRU":  # only the sum of the two counts: add it once for all steps

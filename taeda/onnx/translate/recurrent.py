@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,23 @@ def recurrent_layer(
     g: Writer, mode: str, gates: Value, h0: Value, c0: Value | None, w_hh: Value, b_hh: Value | None, sizes: Sequence,
     reverse: bool, save: bool,
 ) -> tuple:  # fmt: skip
-    """One layer in one direction.
+    """One layer in one direction, of which each step has its own number of rows."""
+    return _layer(g, mode, gates, (h0, c0), w_hh, b_hh, reverse, lambda x: _Rows(g, x, sizes))
+
+
+@translates("_recurrent_steps")
+def recurrent_steps(
+    g: Writer, mode: str, gates: Value, h0: Value, c0: Value | None, w_hh: Value, b_hh: Value | None, steps: Any,
+    reverse: bool, save: bool,
+) -> tuple:  # fmt: skip
+    """One layer in one direction, of any number of steps of the whole batch."""
+    return _layer(g, mode, gates, (h0, c0), w_hh, b_hh, reverse, lambda x: _Steps(g, x, steps, g.size(h0, 0)))
+
+
+def _layer(
+    g: Writer, mode: str, gates: Value, state: tuple, w_hh: Value, b_hh: Value | None, reverse: bool, rows_of: Callable
+) -> tuple:
+    """A node that does the layer.
 
     The gates are the product of the input and weights: where that product is a step of its own, its factors are
     given to the node, and the step is left out for want of use. Else the node multiplies by the identity.
@@ -29,19 +45,18 @@ def recurrent_layer(
     kind, order = _KINDS[mode]
     hidden, parts = static_size(w_hh, 1, mode), len(order)
     x, w_ih, b_ih = _factors(g, gates, parts * hidden)
-    steps = len(sizes)
-    rows = _Rows(g, x, sizes)
+    rows = rows_of(x)
     zeros = g.constant(np.zeros(parts * hidden), gates.dtype)
     biases = [_ordered(g, b, order, hidden) if b is not None else zeros for b in (b_ih, b_hh)]
     weights = [g.Unsqueeze(_ordered(g, w, order, hidden), [0]) for w in (w_ih, w_hh)]
     bias = g.Unsqueeze(g.Concat(*biases, axis=0), [0])
-    states = [g.Unsqueeze(s, [0]) for s in (h0, c0) if s is not None]
+    states = [g.Unsqueeze(s, [0]) for s in state if s is not None]
     made = g.op(
         kind, rows.padded, *weights, bias, rows.lengths, *states, outputs=3 if kind == "LSTM" else 2,
         direction="reverse" if reverse else "forward", hidden_size=hidden,
         linear_before_reset=1 if kind == "GRU" else None, activations=["Relu"] if mode == "RNN_RELU" else None,
     )  # fmt: skip
-    out = rows.joined(g.Squeeze(made[0], [1]), steps, hidden)
+    out = rows.joined(g.Squeeze(made[0], [1]), hidden)
     finals = [g.Squeeze(s, [0]) for s in made[1:]]
     return (out, *finals, None, None, None, None)[:5]
 
@@ -82,10 +97,22 @@ class _Rows:
         self.lengths = g.constant(lengths.astype(np.int32))
         self.places = np.concatenate([t * max(names) + np.arange(n) for t, n in enumerate(names)])
 
-    def joined(self, out: Value, steps: int, hidden: int) -> Value:
+    def joined(self, out: Value, hidden: int) -> Value:
         """The results of the steps, ``(steps, batch, hidden)``, row by row."""
         flat = self.g.Reshape(out, [-1, hidden])
         return flat if self.places is None else self.g.Gather(flat, self.g.constant(self.places), axis=0)
+
+
+class _Steps:
+    """As :class:`_Rows`, of steps of the whole batch whose number may change."""
+
+    def __init__(self, g: Writer, x: Value, steps: Any, batch: Any) -> None:
+        self.g, self.lengths = g, None
+        self.padded = g.Reshape(x, [steps, batch, static_size(x, -1, "a recurrent layer")])
+
+    def joined(self, out: Value, hidden: int) -> Value:
+        """The results of the steps row by row."""
+        return self.g.Reshape(out, [-1, hidden])
 
 
 @translates("_lstm_cell")
