@@ -14,13 +14,13 @@ from libc.string cimport memcpy, memset
 
 from .dims cimport ceil_div
 from .gemm cimport (
-    Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine,
+    Blocks, Matrix, Product, blocks, cast, compute_code, multiply, pack_left, packed_size, short_engine,
     tiles as tile_kernel,
 )
 from .memory cimport release_scratch, take_scratch
 from .formats cimport empty_last, in_order, is_last
 from .planners cimport build, known, new_owner, of_dtype
-from .pool cimport kernel_t, launch as launch_kernel
+from .pool cimport grain_of, kernel_t, launch as launch_kernel, launch_work
 from .recorder cimport CONSTANT, note_filled, note_prepared
 from .slots cimport MOST_SLOT, Slots, in_slot, make_slots, run_in_slots, working, zero_lines
 from .tensor cimport (

@@ -2,7 +2,6 @@
 
 from libc.stdint cimport int64_t
 
-from .pool cimport kernel_t
 from .tensor cimport Tensor
 
 cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides in bytes
@@ -30,10 +29,6 @@ cdef char* tiles(int code) except NULL
 # Bytes of A [m, k] packed, and packing it.
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1
 cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1
-# Launch; the GIL is given up where `work` multiplications make that pay.
-cdef void run(kernel_t fn, char** ptr, int nptr, int64_t* arg, int narg, int64_t total, int64_t grain,
-              double work) noexcept
-cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil
 cdef int compute_code(int code) noexcept
 # What multiplies short numbers of a dtype on this machine: "amx", "dot" or "".
 cdef str short_engine(int code)

@@ -88,7 +88,7 @@ cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exce
                     pack_left(code, a + group * size, address_of(w) + group * m * k * item, m, k, k * item, item)
                 arg[31], arg[32], arg[33], arg[34], arg[35] = size, item, b.pitch * item, k * b.pitch * item, PACKED
         ptr[2] = a
-        run(fn, ptr, 5, arg, CONV_ARGS, tasks, grain_of(work, tasks), work)
+        launch_work(fn, ptr, 5, arg, CONV_ARGS, tasks, grain_of(work, tasks), work)
     finally:
         if size:
             release_scratch(a, size * groups)
@@ -158,7 +158,7 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     arg[31], arg[32], arg[33] = out.strides[0] * item, out.strides[1] * item, m * item
     arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
     arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
-    run(fn, ptr, 4, arg, WEIGHT_ARGS, tasks, grain_of(work, tasks), work)
+    launch_work(fn, ptr, 4, arg, WEIGHT_ARGS, tasks, grain_of(work, tasks), work)
     return transposed_back(out)
 
 
@@ -184,5 +184,5 @@ cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except 
     arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
     arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(even_columns), address_of(odd_columns)
-    run(fn, ptr, 3, arg, INTERLEAVE_ARGS, planes, grain_of(<double>out.count, planes), <double>out.count)
+    launch_work(fn, ptr, 3, arg, INTERLEAVE_ARGS, planes, grain_of(<double>out.count, planes), <double>out.count)
     return 0

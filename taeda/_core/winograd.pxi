@@ -103,7 +103,7 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
         u = working(POSITIONS * panels * c * b.panel * 4)
         note_prepared(address_of(u))
         ptr[0], ptr[1] = address_of(u), w
-        run(find_winograd(WINOGRAD_WEIGHTS, code), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
+        launch_work(find_winograd(WINOGRAD_WEIGHTS, code), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
         w = address_of(u)
     ptr[1] = address_of(x)
     if ready & INPUT_READY:
