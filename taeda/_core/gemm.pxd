@@ -10,7 +10,7 @@ cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides 
 
 cdef struct Product:     # c = a @ b + d, by [m, k] and [k, n]
     int code             # dtype; one that has kernels of its own (see `compute_code` and `is_short`)
-    int out              # dtype of c, where `code` is one of short_gemm.pxi
+    int out              # dtype of c, where `code` is one of short_gemm.pyx
     int init             # d: 0 none, 1 given, with columns that are contiguous or all the same
     int64_t m, n, k
     int64_t n0, n1       # batch
@@ -30,6 +30,4 @@ cdef char* tiles(int code) except NULL
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1
 cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1
 cdef int compute_code(int code) noexcept
-# What multiplies short numbers of a dtype on this machine: "amx", "dot" or "".
-cdef str short_engine(int code)
 cdef Tensor cast(Tensor t, int code)

@@ -10,6 +10,7 @@ from .dims cimport ceil_div
 from .memory cimport release_scratch, take_scratch
 from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport TASK, grain_of, kernel_t, launch, launch_work
+from .short_gemm cimport is_short, short_product
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
@@ -347,9 +348,6 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     launch_work(of_dtype(MATMUL, p.code), ptr, 5, arg, MATMUL_ARGS, down * across * batch,
                 grain_of(work, down * across * batch), work)
     return 0
-
-
-include "short_gemm.pxi"
 
 
 # ---- tensors ---------------------------------------------------------------------------------------------------------

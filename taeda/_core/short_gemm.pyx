@@ -1,4 +1,17 @@
-# Launcher of products of bfloat16 and int8 by kernels/short_gemm.py: pack both operands, then multiply.
+"""Launcher of products of bfloat16 and int8 by kernels/short_gemm.py: pack both operands, then multiply."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from .dims cimport ceil_div
+from .gemm cimport Matrix, Product
+from .memory cimport release_scratch, take_scratch
+from .planners cimport build, known, new_owner
+from .pool cimport grain_of, kernel_t, launch_work
+from .tensor cimport ITEMSIZE, NDTYPES
+
+from .tensor import DTYPE_NAMES
+
+cdef tuple NAMES = DTYPE_NAMES
 
 cdef enum:
     SIDE = 16             # of a block, in words of 32 bits
@@ -20,9 +33,8 @@ cdef str short_engine(int code):
     return _engines[code]
 
 
-cdef bint is_short(int code, int64_t m, int64_t n, int64_t k):
-    """Whether a product of one matrix by another is worth the engine."""
-    return (code == BF16 or code == I8) and <double>m * n * k >= SHORT_WORK and k >= SIDE and short_engine(code) != ""
+cdef bint short_pays(int code, int64_t m, int64_t n, int64_t k) except -1:
+    return <double>m * n * k >= SHORT_WORK and k >= SIDE and short_engine(code) != ""
 
 
 cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, int64_t batches) except -1:
