@@ -287,11 +287,11 @@ def test_kernels_are_run_by_the_launch_alone():
 
 
 #: What keeps kernels itself: the generator, which runs without the GIL, and products, until they look theirs up as well.
-KEEPING = {"gemm.pyx", "random.pyx"}
-#: Arithmetic of launchers that once had several copies, and where each is; products still have one of `ceil_div`.
+KEEPING = {"random.pyx"}
+#: Arithmetic of launchers that once had several copies, and where each is.
 HELPERS = {"merge_dims": {"dims.pxd"}, "coalesce": {"layout.pxi"}, "distance": {"dims.pxd"}, "wrap_dim": {"making.pxi"},
-           "ceil_div": {"dims.pxd", "gemm.pyx"}, "launch_units": {"pool.pxd"}, "make_slots": {"slots.pyx"},
-           "is_last": {"formats.pyx"}}  # fmt: skip
+           "ceil_div": {"dims.pxd"}, "launch_units": {"pool.pxd"}, "launch_work": {"pool.pxd"},
+           "units_in": {"pool.pxd"}, "grain_of": {"pool.pxd"}, "make_slots": {"slots.pyx"}, "is_last": {"formats.pyx"}}  # fmt: skip
 
 
 def test_kernels_are_kept_in_one_table():

@@ -44,8 +44,8 @@ cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) ex
     cdef char* ptr[2]
     ptr[0], ptr[1] = to, address_of(x)
     arg[0], arg[1], arg[2], arg[3], arg[4] = size, rows, 2 * rows * size, 2 * size, ceil_div(size, PIECE)
-    run(find_windows(PAIR_ROWS, x.code), ptr, 2, arg, 5, groups * ceil_div(rows, 2) * arg[4],
-        ceil_div(1 << 15, min(size, <int64_t>PIECE)), <double>x.count)
+    launch_work(find_windows(PAIR_ROWS, x.code), ptr, 2, arg, 5, groups * ceil_div(rows, 2) * arg[4],
+                ceil_div(1 << 15, min(size, <int64_t>PIECE)), <double>x.count)
     return 0
 
 

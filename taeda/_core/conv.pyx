@@ -13,37 +13,29 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .dims cimport ceil_div
-from .gemm cimport (
-    Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine,
-    tiles as tile_kernel,
-)
-from .memory cimport release_scratch, take_scratch
+from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, multiply
+from .geometry cimport FEW_BLOCKS, LARGE_WEIGHTS, Geometry, cast_image, even, spatial, whole_planes
 from .formats cimport empty_last, in_order, is_last
 from .planners cimport build, known, new_owner, of_dtype
-from .pool cimport kernel_t, launch as launch_kernel
+from .pool cimport grain_of, kernel_t, launch as launch_kernel, launch_work
 from .recorder cimport CONSTANT, note_filled, note_prepared
-from .slots cimport MOST_SLOT, Slots, in_slot, make_slots, run_in_slots, working, zero_lines
+from .short_gemm cimport short_engine
+from .slots cimport Slots, in_slot, make_slots, run_in_slots, working, zero_lines
 from .tensor cimport (
-    BF16, BOOL, F32, F64, I16, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
+    BF16, BOOL, F32, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, empty_tensor,
 )
+from .unfolded cimport (
+    convolve_unfolded, goes_side_by_side, interleave, side_by_side, transposed_back, unfolded_gradient,
+)
+from .winograd cimport convolve_winograd, is_winograd, winograd_gradient
 
 from .tensor import DTYPE_NAMES
 
 cdef enum:
-    LARGE_WEIGHTS = 1 << 20   # bytes: half of a second-level cache
     PHASES = 64               # of a stride, at most, whose weights are packed together
 
 cdef tuple NAMES = DTYPE_NAMES
-
-cdef struct Geometry:    # three of each: output, input, kernel, stride, dilation, padding
-    int64_t o[3]
-    int64_t i[3]
-    int64_t k[3]
-    int64_t s[3]
-    int64_t d[3]
-    int64_t p[3]
-    int64_t taps, pixels
 
 cdef struct Packed:      # weights as panels, of one convolution or of each phase of a gradient
     int64_t begin[PHASES]  # byte where a phase's panels begin
@@ -79,47 +71,11 @@ cdef struct Plan:        # dtypes: of images and weights, which differ where ker
     bint words           # pairs of 16-bit floats are multiplied: channels, or images for the weights' gradient
 
 
-cdef inline int64_t even(int64_t size, int64_t most) noexcept nogil:
-    """The size of equal parts of ``size`` that are at most ``most``."""
-    return size if size <= most else ceil_div(size, ceil_div(size, most))
-
-
-cdef Tensor spatial(Tensor t, int lead):
-    """``t`` with ``lead`` leading dimensions and its spatial ones made three."""
-    cdef int64_t sizes[5]
-    cdef int64_t strides[5]
-    cdef int n, missing = 3 - (t.nd - lead)
-    if missing == 0:
-        return t
-    for n in range(lead):
-        sizes[n], strides[n] = t.sizes[n], t.strides[n]
-    for n in range(missing):
-        sizes[lead + n], strides[lead + n] = 1, 0
-    for n in range(lead + missing, lead + 3):
-        sizes[n], strides[n] = t.sizes[n - missing], t.strides[n - missing]
-    return alias_tensor(t, lead + 3, sizes, strides, 0)
-
-
-cdef Tensor whole_planes(Tensor x):
-    """``x``, copied unless the rows of its images follow one another."""
-    if (x.strides[4] == 1 or x.sizes[4] == 1) and (x.strides[3] == x.sizes[4] or x.sizes[3] == 1):
-        return x
-    return contiguous_tensor(x)
-
-
-cdef Tensor cast_image(Tensor t, int code):
-    """:func:`cast` that keeps the memory format."""
-    if t.code != code and is_last(t):
-        return in_order(cast(in_order(t, True), code), False)
-    return cast(t, code)
-
 include "conv_weights.pxi"
 include "depthwise.pxi"
-include "winograd.pxi"
 include "windows.pxi"
 include "bfloat16_pairs.pxi"
 include "conv_products.pxi"
-include "unfolded.pxi"
 
 
 # ---- what is done how ------------------------------------------------------------------------------------------------
@@ -209,7 +165,7 @@ cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor 
         convolve_windows(g, x, w.panels(number, is_planar(x, x.sizes[1] // w.groups)), w.places.group, bias, out,
                          w.groups)
     elif algorithm == WINOGRAD:
-        winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
+        convolve_winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
     elif algorithm == POINTS and w.whole.taps == 1:
         points_product(g, x, w.given, bias, out, w.groups, w.turn)
     elif algorithm != NOTHING:
@@ -229,7 +185,7 @@ cdef int convolve_in_order(Algorithm algorithm, Geometry* g, Tensor x, Tensor w,
         return depthwise(g, x, w, bias, out)
     if algorithm == SIDE_BY_SIDE:
         return side_by_side(g, x, w, bias, out)
-    return unfolded(g, x, w, bias, out)
+    return convolve_unfolded(g, x, w, bias, out)
 
 
 cdef int fill(Tensor out, Tensor bias) except -1:

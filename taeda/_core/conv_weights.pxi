@@ -99,8 +99,8 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
     note_prepared(address_of(packed))
     ptr[0], ptr[1], ptr[2] = address_of(packed), w, address_of(places)
-    run(find_windows(WINDOW_WEIGHTS, code), ptr, 3, arg, 11,
-        groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
+    launch_work(find_windows(WINDOW_WEIGHTS, code), ptr, 3, arg, 11,
+                groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
     return packed
 
 

@@ -150,7 +150,7 @@ cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int6
     arg[44] = max(ceil_div(v.blocks, max(band, <int64_t>1)), <int64_t>1)
     tasks = planes * arg[44]
     ptr[0], ptr[1], ptr[2], ptr[3] = out, address_of(x), w, w if bias is None else address_of(bias)
-    run(find_depthwise(x.code, &v, False), ptr, 4, arg, DEPTHWISE_ARGS, tasks, grain_of(work, tasks), work)
+    launch_work(find_depthwise(x.code, &v, False), ptr, 4, arg, DEPTHWISE_ARGS, tasks, grain_of(work, tasks), work)
     return 0
 
 
@@ -234,7 +234,7 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     arg[50], arg[51] = grain, room
     memory = working(room * pieces)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(memory)
-    run(find_depthwise(x.code, &v, True), ptr, 4, arg, DEPTHWISE_WEIGHT_ARGS, tasks, grain, work)
+    launch_work(find_depthwise(x.code, &v, True), ptr, 4, arg, DEPTHWISE_WEIGHT_ARGS, tasks, grain, work)
     return out
 
 
@@ -314,8 +314,7 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     tasks = images * ceil_div(g.o[1], arg[20])
     ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(out), address_of(x), address_of(w), address_of(w) if bias is None
                                       else address_of(bias))
-    run(find_last(LAST, x.code, c), ptr, 4, arg, LAST_ARGS, tasks,
-        grain_of(work, tasks), work)
+    launch_work(find_last(LAST, x.code, c), ptr, 4, arg, LAST_ARGS, tasks, grain_of(work, tasks), work)
     return 0
 
 
@@ -334,8 +333,7 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     tasks = parts * ceil_div(channels, last_lanes(out.code))
-    run(find_last(LAST_WEIGHT, x.code, c), ptr, 3, arg, LAST_ARGS, tasks,
-        grain_of(work, tasks), work)
+    launch_work(find_last(LAST_WEIGHT, x.code, c), ptr, 3, arg, LAST_ARGS, tasks, grain_of(work, tasks), work)
     sizes[1], sizes[2], sizes[3] = channels, c, g.taps
     strides[0], strides[1], strides[2], strides[3] = g.taps * c * channels, 1, channels, c * channels
     return alias_tensor(out, 4, sizes, strides, 0)

@@ -49,10 +49,6 @@ def _dtype_by_name(name):
     raise ValueError(f"no dtype is named {name!r}")
 
 
-cdef int _kind_of(int code):
-    return KIND[code]
-
-
 cdef void _make_dtypes():
     cdef dtype d
     names = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",

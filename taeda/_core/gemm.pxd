@@ -2,7 +2,6 @@
 
 from libc.stdint cimport int64_t
 
-from .pool cimport kernel_t
 from .tensor cimport Tensor
 
 cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides in bytes
@@ -11,7 +10,7 @@ cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides 
 
 cdef struct Product:     # c = a @ b + d, by [m, k] and [k, n]
     int code             # dtype; one that has kernels of its own (see `compute_code` and `is_short`)
-    int out              # dtype of c, where `code` is one of short_gemm.pxi
+    int out              # dtype of c, where `code` is one of short_gemm.pyx
     int init             # d: 0 none, 1 given, with columns that are contiguous or all the same
     int64_t m, n, k
     int64_t n0, n1       # batch
@@ -30,11 +29,5 @@ cdef char* tiles(int code) except NULL
 # Bytes of A [m, k] packed, and packing it.
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1
 cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1
-# Launch; the GIL is given up where `work` multiplications make that pay.
-cdef void run(kernel_t fn, char** ptr, int nptr, int64_t* arg, int narg, int64_t total, int64_t grain,
-              double work) noexcept
-cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil
 cdef int compute_code(int code) noexcept
-# What multiplies short numbers of a dtype on this machine: "amx", "dot" or "".
-cdef str short_engine(int code)
 cdef Tensor cast(Tensor t, int code)

@@ -3,11 +3,14 @@
 The Python-visible functions take tensors of any strides and give new ones; they know nothing of gradients.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from .dims cimport ceil_div
 from .memory cimport release_scratch, take_scratch
-from .pool cimport kernel_t, launch
+from .planners cimport build, known, new_owner, of_dtype
+from .pool cimport TASK, grain_of, kernel_t, launch, launch_work
+from .short_gemm cimport is_short, short_product
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
@@ -24,10 +27,8 @@ cdef enum:
     DOWN_FIRST = 16
     MATMUL_ARGS = 24
     DOT_ARGS = 20
-    TASK = 1 << 19        # multiplications worth a task of their own
     FAR = 1 << 16         # bytes from row to row
     LARGE = 1 << 19       # bytes of a matrix that does not stay in the nearer caches
-    FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
     FEW_ROWS = 12         # as many are done along memory, without packing B
     LONG = 128            # numbers of a row over which the folding of its sums to one number each is well spread
@@ -41,15 +42,11 @@ cdef enum:
     WIDENED = 1 << 13     # complex numbers that are worth a piece of their own to widen
     AHEAD_PANELS = 8      # panels for which a task should pack its rows of A, at least
 
-cdef kernel_t _matmul[NDTYPES]
-cdef kernel_t _tiles[NDTYPES]     # what the other kernels call for a panel
-cdef kernel_t _dot[NDTYPES]
-cdef kernel_t _few[NDTYPES]       # few rows against a matrix by rows
-cdef kernel_t _inner[NDTYPES]
-cdef kernel_t _conjugated[NDTYPES]  # inner products of which the first vector is conjugated
-cdef kernel_t _pack_a[NDTYPES]
-cdef kernel_t _pack_b[NDTYPES]
-cdef kernel_t _widen[NDTYPES]
+cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("gemm.pack_a")
+cdef uint64_t PACK_RIGHT = new_owner("gemm.pack_b"), WIDEN = new_owner("gemm.widen")
+cdef uint64_t TILES = new_owner("gemm.panel_product")  # what the other kernels call for a panel
+cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
+cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_complex")
 cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
@@ -61,6 +58,11 @@ cdef int64_t _chunk              # elements per sum of the inner product's kerne
 cdef bint _asks                  # whether the tiles ask for what the next one needs of A
 cdef bint _masks                 # whether the tiles may read a short last panel in place
 cdef tuple NAMES = DTYPE_NAMES
+
+
+cdef inline int need_blocks(int code) except -1:
+    """The block sizes for a dtype are known from here on."""
+    return load(code) if _panel[code] == 0 else 0
 
 
 cdef int load(int code) except -1:
@@ -77,57 +79,34 @@ cdef int load(int code) except -1:
     _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
     _asks, _masks = gemm.asks_for_a(width), width > 16
     _panel[code] = gemm.panel(NAMES[code], width)
-
-
-cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
-    from ..kernels import dot, gemm
-    cdef size_t address
-    if _panel[code] == 0:
-        load(code)
-    address = getattr(gemm if hasattr(gemm, name) else dot, name)(NAMES[code])
-    table[code] = <kernel_t>address
-    return table[code]
+    return 0
 
 
 cdef Blocks blocks(int code) except *:
     cdef Blocks b
-    if _panel[code] == 0:
-        load(code)
+    need_blocks(code)
     b.panel, b.rows, b.pitch, b.depth = _panel[code], ROWS, _pitch, _k_block
     return b
 
 
 cdef char* tiles(int code) except NULL:
-    if _tiles[code] == NULL:
-        find(_tiles, code, "panel_product")
-    return <char*>_tiles[code]
+    return <char*>of_dtype(TILES, code)
 
 
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1:
-    if _panel[code] == 0:
-        load(code)
+    need_blocks(code)
     return ceil_div(m, ROWS) * k * _pitch * ITEMSIZE[code]
 
 
 cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1:
     cdef char* ptr[2]
     cdef int64_t arg[4]
-    cdef kernel_t fn = _pack_a[code]
-    if fn == NULL:
-        fn = find(_pack_a, code, "pack_a")
+    need_blocks(code)
     ptr[0], ptr[1] = to, a
     arg[0], arg[1], arg[2], arg[3] = m, k, a_m, a_k
-    run(fn, ptr, 2, arg, 4, ceil_div(m, ROWS * _group), ceil_div(65536, k * ROWS * _group), <double>m * k)
+    launch_work(of_dtype(PACK_LEFT, code), ptr, 2, arg, 4, ceil_div(m, ROWS * _group),
+                ceil_div(65536, k * ROWS * _group), <double>m * k)
     return 0
-
-
-cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
-    return (a + b - 1) // b
-
-
-cdef void run(kernel_t fn, char** ptr, int nptr, int64_t* arg, int narg, int64_t total, int64_t grain,
-              double work) noexcept:
-    launch(fn, ptr, nptr, arg, narg, total, grain, work < FREE_GIL)
 
 
 cdef int multiply(Product* p) except -1:
@@ -137,6 +116,7 @@ cdef int multiply(Product* p) except -1:
     cdef bint along_b = p.b.rows == item or p.k == 1
     if p.k == 0 or p.m == 0 or p.n == 0 or p.n0 * p.n1 == 0:
         return empty_product(p)
+    need_blocks(p.code)
     if p.code == BF16 and along_a and along_b and (p.m <= FEW_SHORT_ROWS or p.n <= FEW_SHORT_ROWS):
         return along_memory(p, p.n < p.m)
     if reads_rows(p):
@@ -144,8 +124,6 @@ cdef int multiply(Product* p) except -1:
     if p.code == BF16 or p.code == I8:
         return short_product(p)
     p.c.columns = item
-    if _panel[p.code] == 0:
-        load(p.code)
     if along_a and along_b and (p.m <= (_few_long if p.k >= LONG else FEW_ROWS) or p.n <= FEW_ROWS):
         return along_memory(p, p.n < p.m)
     if p.n == 1 and p.a.rows == item and p.c.rows == item and (not p.init or p.d.rows == item or p.d.rows == 0):
@@ -204,11 +182,8 @@ cdef int along_memory(Product* p, bint turned) except -1:
     """Few rows of A, or few columns of B (``turned``), against all of the other."""
     cdef int64_t arg[DOT_ARGS]
     cdef char* ptr[4]
-    cdef kernel_t fn = _dot[p.code]
     cdef int64_t tasks, few, many, block
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
-    if fn == NULL:
-        fn = find(_dot, p.code, "matmul_dot")
     if turned:
         swap(p)
     few, many = p.m, p.n
@@ -221,7 +196,8 @@ cdef int along_memory(Product* p, bint turned) except -1:
     arg[:] = [few, many, p.k, p.a.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, p.d.columns, p.init != 0, block,
               p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
     tasks *= p.n0 * p.n1
-    run(fn, ptr, 4, arg, DOT_ARGS, tasks, grain_of(work * max(READ // few, <int64_t>1), tasks), work)
+    launch_work(of_dtype(ALONG_MEMORY, p.code), ptr, 4, arg, DOT_ARGS, tasks,
+                grain_of(work * max(READ // few, <int64_t>1), tasks), work)
     return 0
 
 
@@ -241,11 +217,8 @@ cdef int few_rows(Product* p) except -1:
     """Few rows of A against all of B, which is read once, a strip of columns after the other."""
     cdef int64_t arg[DOT_ARGS]
     cdef char* ptr[4]
-    cdef kernel_t fn = _few[p.code]
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
     cdef int64_t columns, tasks
-    if fn == NULL:
-        fn = find(_few, p.code, "matmul_rows")
     # Rows of a strip should be long, and strips enough for the threads.
     columns = ceil_div(p.n, max(p.n * p.k * READ // (4 * TASK), <int64_t>1))
     columns = min(max(ceil_div(columns, 256), <int64_t>1) * 256, <int64_t>FEW_COLUMNS)
@@ -253,20 +226,9 @@ cdef int few_rows(Product* p) except -1:
     ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
     arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.c.rows, p.d.rows, p.d.columns, p.init != 0, columns,
               p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    run(fn, ptr, 4, arg, DOT_ARGS, tasks, grain_of(work * max(READ // p.m, <int64_t>1), tasks), work)
+    launch_work(of_dtype(FEW, p.code), ptr, 4, arg, DOT_ARGS, tasks,
+                grain_of(work * max(READ // p.m, <int64_t>1), tasks), work)
     return 0
-
-
-cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil:
-    """Tasks per piece, so that a piece is worth handing to another thread; few pieces come in pairs of one size."""
-    cdef double each = work / tasks
-    cdef int64_t pieces
-    if each >= TASK:
-        return 1
-    pieces = ceil_div(tasks, <int64_t>(TASK / each) + 1)
-    if 1 < pieces < 8:
-        pieces += pieces & 1
-    return ceil_div(tasks, pieces)
 
 
 cdef int blocked(Product* p) except -1:
@@ -332,12 +294,10 @@ cdef int pack_right(Product* p, char* to) except -1:
     cdef int64_t kc = even_blocks(p.k, _k_block)
     cdef int64_t arg[5]
     cdef char* ptr[2]
-    cdef kernel_t fn = _pack_b[p.code]
-    if fn == NULL:
-        fn = find(_pack_b, p.code, "pack_b")
     ptr[0], ptr[1] = to, p.b.ptr
     arg[0], arg[1], arg[2], arg[3], arg[4] = p.n, p.k, p.b.columns, p.b.rows, kc
-    run(fn, ptr, 2, arg, 5, panels * ceil_div(p.k, kc), ceil_div(32768, kc * panel), <double>p.k * p.n)
+    launch_work(of_dtype(PACK_RIGHT, p.code), ptr, 2, arg, 5, panels * ceil_div(p.k, kc), ceil_div(32768, kc * panel),
+                <double>p.k * p.n)
     p.b.ptr, p.b.rows, p.b.columns = to, panels * panel * item, 0
     return 0
 
@@ -355,9 +315,6 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[MATMUL_ARGS]
     cdef char* ptr[5]
-    cdef kernel_t fn = _matmul[p.code]
-    if fn == NULL:
-        fn = find(_matmul, p.code, "matmul")
     wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
     if flags & TURNED:
         down = max(ceil_div(strips, _turned // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
@@ -388,11 +345,9 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, init, down,
               across, depth, flags, p.n1, p.a.outer, p.a.inner,
               p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    run(fn, ptr, 5, arg, MATMUL_ARGS, down * across * batch, grain_of(work, down * across * batch), work)
+    launch_work(of_dtype(MATMUL, p.code), ptr, 5, arg, MATMUL_ARGS, down * across * batch,
+                grain_of(work, down * across * batch), work)
     return 0
-
-
-include "short_gemm.pxi"
 
 
 # ---- tensors ---------------------------------------------------------------------------------------------------------
@@ -631,11 +586,9 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     memcpy(sizes, b.sizes, b.nd * 8)
     sizes[nd - 2], sizes[nd - 1] = 2 * k, 2 * n
     wide = empty_tensor(REAL_OF[a.code], nd, sizes)
-    fn = _widen[wide.code]
-    if fn == NULL:
-        fn = find(_widen, wide.code, "widen")
     ptr[0], ptr[1], arg[0] = address_of(wide), address_of(b), 2 * n
-    run(fn, ptr, 2, arg, 1, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)), <double>batch * k * n)
+    launch_work(of_dtype(WIDEN, wide.code), ptr, 2, arg, 1, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)),
+                <double>batch * k * n)
     out = product(real_view(a), wide, None, False)
     # Back to complex: half as many columns; the one column of a vector goes.
     nd = out.nd
@@ -795,33 +748,22 @@ def dot(Tensor a, Tensor b, bint conjugated=False):
     if n == 0 or a.code == C32:
         return None
     a, b = contiguous_tensor(cast(a, inner)), contiguous_tensor(cast(b, inner))
-    fn = _conjugated[inner] if conjugated else _inner[inner]
-    if fn == NULL:
-        fn = find_inner(inner, conjugated)
+    need_blocks(REAL_OF[inner] if parts else inner)
     arg[0] = 2 * n if parts else n
     chunks = ceil_div(arg[0], _chunk)
     cdef Tensor out = empty_tensor(inner, 0 if chunks == 1 else 1, &chunks)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(a), address_of(b)
-    run(fn, ptr, 3, arg, 1, chunks, 4, arg[0])
+    launch_work(inner_kernel(inner, conjugated), ptr, 3, arg, 1, chunks, 4, arg[0])
     return out
 
 
-cdef kernel_t find_inner(int code, bint conjugated) except NULL:
+cdef kernel_t inner_kernel(int code, bint conjugated) except NULL:
     """The kernel of inner products."""
-    from ..kernels import dot
-    cdef size_t address
-    cdef int part = REAL_OF[code] if KIND[code] == 3 else code
-    if _panel[part] == 0:
-        load(part)
-    if KIND[code] == 3:
-        address = dot.dot_complex(NAMES[part], bool(conjugated))
-    else:
-        address = dot.dot(NAMES[code])
-    if conjugated:
-        _conjugated[code] = <kernel_t>address
-    else:
-        _inner[code] = <kernel_t>address
-    return <kernel_t>address
+    cdef int key = code << 1 | conjugated
+    if KIND[code] != 3:
+        return of_dtype(INNER, code)
+    cdef kernel_t fn = known(INNER_COMPLEX, key)
+    return fn if fn != NULL else build(INNER_COMPLEX, key, (NAMES[REAL_OF[code]], bool(conjugated)))
 
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.

@@ -10,7 +10,7 @@ from .memory cimport unsettled
 from .planners cimport build, known, new_owner, of_number
 from .dims cimport merge_dims
 from .formats cimport empty_last, is_last
-from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units
+from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
 from .tensor cimport (
     ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
     dtype, empty_tensor, wrap_dim,
@@ -153,8 +153,7 @@ def copy_transposed(Tensor target, Tensor source):
         rest = 1
     else:
         total *= (arg[0] + STRIP[d] - 1) // STRIP[d]
-        rest = min(STRIP[d], arg[0]) * arg[1] * item
-        rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
+        rest = units_in(PIECE_BYTES, min(STRIP[d], arg[0]) * arg[1] * item)
     arg[TURN_NUMBERS + 1], arg[TURN_NUMBERS + 2] = total, n
     launch(turn_piece, ptr, 2, arg, TURN_HEAD + 3 * n, outer * total, rest, target.count * item < PARALLEL_BYTES)
     return True

@@ -5,7 +5,7 @@ from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t, uint64_t
 
 from .planners cimport build, known, new_owner, of_dtype
-from .pool cimport kernel_t, launch
+from .pool cimport kernel_t, launch, units_in
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
@@ -89,10 +89,6 @@ cdef Tensor reduced(Tensor t, int at, bint keepdim):
     return alias_tensor(t, n, sizes, strides, 0)
 
 
-cdef inline int64_t grain_of(int64_t n) noexcept:
-    return WORK // n if 0 < n < WORK else 1
-
-
 cdef Tensor spare_words(int64_t count, int64_t grain, int64_t words):
     """Memory of so many words for each piece of ``grain`` rows."""
     cdef int64_t n = (count + grain - 1) // grain * words
@@ -107,7 +103,7 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     """Sort contiguous rows of ``n``; of short ones the first ``k`` are kept."""
     cdef char* ptr[4]
     cdef int64_t arg[3]
-    cdef int64_t grain = grain_of(n)
+    cdef int64_t grain = units_in(WORK, n)
     cdef Tensor spare
     cdef bint short = n <= RANK_LIMIT
     cdef int key = rows.code << 2 | descending << 1 | short
@@ -157,7 +153,7 @@ cdef Tensor first_of(Tensor rows, int64_t k):
 def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     """The body of ``taeda.topk``."""
     cdef int at = wrap_dim(dim, input.nd, "topk")
-    cdef int64_t n = extent(input, at), m = k, grain = grain_of(n)
+    cdef int64_t n = extent(input, at), m = k, grain = units_in(WORK, n)
     cdef int64_t arg[4]
     cdef char* ptr[4]
     cdef Tensor rows, values, indices, spare
@@ -191,7 +187,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
 cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, int how):
     """The item of rank ``k`` of each row (``how`` 0), the median (1) or the median of what is not NaN (2)."""
     cdef int at = wrap_dim(dim, input.nd, name)
-    cdef int64_t n = extent(input, at), grain = grain_of(n), count, i
+    cdef int64_t n = extent(input, at), grain = units_in(WORK, n), count, i
     cdef int64_t arg[2]
     cdef char* ptr[5]
     cdef Tensor rows, values, indices, places, spare
@@ -275,7 +271,7 @@ def mode(Tensor input, dim=-1, keepdim=False):
     if values.count:
         ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(ordered),
                                           address_of(places))
-        launch(of_dtype(MODE, rows.code), ptr, 4, &n, 1, values.count, grain_of(n), False)
+        launch(of_dtype(MODE, rows.code), ptr, 4, &n, 1, values.count, units_in(WORK, n), False)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 

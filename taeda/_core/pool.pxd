@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from .dims cimport ceil_div
 from .memory cimport is_planning, planners
 from .recorder cimport is_dry, note_launch
 
@@ -39,10 +40,34 @@ cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, i
 
 cdef enum:
     PIECE_BYTES = 1 << 16    # of work that are worth a piece of their own
+    FREE_GIL = 1 << 16       # multiplications, or elements, from which other Python threads may run meanwhile
+    TASK = 1 << 19           # multiplications worth a task of their own
+
+
+cdef inline int64_t grain_of(double work, int64_t tasks) noexcept nogil:
+    """Tasks per piece, so that a piece is worth handing to another thread; few pieces come in pairs of one size."""
+    cdef double each = work / tasks
+    cdef int64_t pieces
+    if each >= TASK:
+        return 1
+    pieces = ceil_div(tasks, <int64_t>(TASK / each) + 1)
+    if 1 < pieces < 8:
+        pieces += pieces & 1
+    return ceil_div(tasks, pieces)
+
+
+cdef inline int64_t units_in(int64_t piece, int64_t unit) noexcept nogil:
+    """How many units of work make a piece, at least one."""
+    return piece // unit if 0 < unit < piece else 1
+
+
+cdef inline void launch_work(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                             int64_t grain, double work) noexcept:
+    """:func:`launch` of so many multiplications or elements in all."""
+    launch(fn, ptr, nptr, arg, narg, total, grain, work < FREE_GIL)
 
 
 cdef inline void launch_units(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t units,
                               int64_t unit_bytes, int64_t small_bytes) noexcept:
     """:func:`launch` over units of so many bytes of work each, below ``small_bytes`` in all on this thread alone."""
-    launch(fn, ptr, nptr, arg, narg, units, PIECE_BYTES // unit_bytes if 0 < unit_bytes < PIECE_BYTES else 1,
-           units * unit_bytes < small_bytes)
+    launch(fn, ptr, nptr, arg, narg, units, units_in(PIECE_BYTES, unit_bytes), units * unit_bytes < small_bytes)

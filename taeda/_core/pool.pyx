@@ -386,11 +386,6 @@ def set_flush_denormal(bint mode):
     return FLUSH != 0
 
 
-def get_flush_denormal():
-    """Whether this thread takes denormal numbers for zero."""
-    return flushing() != 0
-
-
 def started_workers():
     """How many worker threads exist now (the calling thread is none)."""
     return started

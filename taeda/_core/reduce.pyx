@@ -14,7 +14,7 @@ from .dims cimport distance, merge_dims
 from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts, tell_prologue
 from .memory cimport release_scratch, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
-from .pool cimport kernel_t, launch as run_kernel
+from .pool cimport kernel_t, launch as run_kernel, launch_work
 from .tensor cimport (
     ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
@@ -27,7 +27,6 @@ cdef enum:
     COLUMN_ELEMENTS = 1 << 20
     COLUMN_LEAST = 64
     WIDEST = 1024         # units of the widest tile, LONG_TILES in kernels/rowwise.py
-    FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 
 cdef tuple NAMES = DTYPE_NAMES
 
@@ -554,7 +553,7 @@ cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int n
     else:
         total = a * b
         grain = 1 + PIECE // (count + 1)
-    run_kernel(kernel.fn, pointers, npointers, args, nargs, total, grain, work < FREE_GIL)
+    launch_work(kernel.fn, pointers, npointers, args, nargs, total, grain, work)
 
 
 cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:

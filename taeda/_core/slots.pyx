@@ -5,8 +5,7 @@ from libc.string cimport memcpy, memset
 
 from . cimport atomics
 from .dims cimport ceil_div
-from .gemm cimport grain_of, run
-from .pool cimport kernel_t, launch
+from .pool cimport grain_of, kernel_t, launch, launch_work
 from .tensor cimport U8, Tensor, address_of, empty_tensor
 
 from .pool import get_num_threads
@@ -55,4 +54,4 @@ cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, co
     memcpy(more + 3, arg, args * 8)
     ptr[0], ptr[1] = <char*>fn, s.data
     more[0], more[1], more[2] = s.count, s.size, pointers
-    run(in_slot, ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)
+    launch_work(in_slot, ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)

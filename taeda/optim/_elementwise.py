@@ -65,6 +65,12 @@ class TensorMath:
         return a * b + c
 
 
+def descent(x: Any, p: Any, g: Any, weight_decay: Any, maximize: bool) -> Any:
+    """What a rule descends along: the gradient (its negative to ``maximize``) plus ``weight_decay`` (None: no decay) times ``p``."""
+    g = -g if maximize else g
+    return g if weight_decay is None else x.fma(weight_decay, p, g)
+
+
 class ElementwiseOptimizer(Optimizer):
     """An optimiser given by a rule. A subclass defines:
 

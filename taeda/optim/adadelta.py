@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, number
+from ._elementwise import ElementwiseOptimizer, descent, number
 from .optimizer import check_lr, check_nonnegative
 
 __all__ = ["Adadelta"]
@@ -16,10 +16,7 @@ def _rule(x, flags, scalars, p, g, squares, deltas):
     """Step by the ratio of the root mean squares of past steps and gradients."""
     decay, maximize = flags
     lr, weight_decay, rho, rest, eps = scalars
-    if maximize:
-        g = -g
-    if decay:
-        g = x.fma(weight_decay, p, g)
+    g = descent(x, p, g, weight_decay if decay else None, maximize)
     squares = x.fma(rest * g, g, rho * squares)
     delta = x.sqrt(deltas + eps) / x.sqrt(squares + eps) * g
     return p - lr * delta, squares, x.fma(rest * delta, delta, rho * deltas)

@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, new_counter, number
+from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
 from .optimizer import check_lr, check_nonnegative
 
 __all__ = ["Adagrad"]
@@ -17,10 +17,7 @@ def _rule(x, flags, scalars, p, g, total):
     """Divide by the root of the sum of squared gradients."""
     decay, maximize = flags
     lr, weight_decay, eps = scalars
-    if maximize:
-        g = -g
-    if decay:
-        g = x.fma(weight_decay, p, g)
+    g = descent(x, p, g, weight_decay if decay else None, maximize)
     total = x.fma(g, g, total)
     return p - lr * (g / (x.sqrt(total) + eps)), total
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, number
+from ._elementwise import ElementwiseOptimizer, descent, number
 from .optimizer import check_betas, check_lr, check_nonnegative, to_scalar
 
 __all__ = ["Adam", "AdamW"]
@@ -16,12 +16,9 @@ def _rule(x, flags, scalars, p, g, m, v, *largest):
     """One step of Adam; ``step_size`` is the learning rate over the first bias correction."""
     decay, decoupled, amsgrad, maximize = flags
     step_size, rest1, beta2, rest2, root_correction, eps, weight_decay, shrink = scalars
-    if maximize:
-        g = -g
+    g = descent(x, p, g, weight_decay if decay and not decoupled else None, maximize)
     if decay and decoupled:
         p = p * shrink
-    elif decay:
-        g = x.fma(weight_decay, p, g)
     m = x.fma(rest1, g - m, m)
     v = x.fma(rest2 * g, g, beta2 * v)
     if amsgrad:

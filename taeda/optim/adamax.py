@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, number
+from ._elementwise import ElementwiseOptimizer, descent, number
 from .optimizer import check_betas, check_lr, check_nonnegative
 
 __all__ = ["Adamax"]
@@ -16,10 +16,7 @@ def _rule(x, flags, scalars, p, g, m, largest):
     """Divide the running mean by the decaying maximum of the gradients' sizes."""
     decay, maximize = flags
     step_size, weight_decay, rest1, beta2, eps = scalars
-    if maximize:
-        g = -g
-    if decay:
-        g = x.fma(weight_decay, p, g)
+    g = descent(x, p, g, weight_decay if decay else None, maximize)
     m = x.fma(rest1, g - m, m)
     largest = x.maximum(beta2 * largest, x.abs(g) + eps)
     return p - step_size * (m / largest), m, largest

@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, new_counter, number
+from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
 from .optimizer import check_lr, check_nonnegative, to_scalar
 
 __all__ = ["ASGD"]
@@ -17,10 +17,7 @@ def _rule(x, flags, scalars, p, g, average):
     """One step, and the running average of the parameters once ``mu`` falls below 1."""
     decay, maximize = flags
     weight_decay, shrink, eta, mu = scalars
-    if maximize:
-        g = -g
-    if decay:
-        g = x.fma(weight_decay, p, g)
+    g = descent(x, p, g, weight_decay if decay else None, maximize)
     p = p * shrink - eta * g
     return p, x.where(mu == 1.0, p, x.fma(mu, p - average, average))
 

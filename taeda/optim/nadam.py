@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, new_counter, number
+from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
 from .optimizer import check_betas, check_lr, check_nonnegative
 
 __all__ = ["NAdam"]
@@ -17,12 +17,9 @@ def _rule(x, flags, scalars, p, g, m, v):
     """Adam's step with the gradient's own share taken from the present and the mean's from the next step."""
     decay, decoupled, maximize = flags
     by_gradient, by_mean, rest1, beta2, rest2, root_correction, eps, weight_decay, shrink = scalars
-    if maximize:
-        g = -g
+    g = descent(x, p, g, weight_decay if decay and not decoupled else None, maximize)
     if decay and decoupled:
         p = p * shrink
-    elif decay:
-        g = x.fma(weight_decay, p, g)
     m = x.fma(rest1, g - m, m)
     v = x.fma(rest2 * g, g, beta2 * v)
     root = x.sqrt(v) * root_correction + eps

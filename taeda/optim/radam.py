@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, number
+from ._elementwise import ElementwiseOptimizer, descent, number
 from .optimizer import check_betas, check_lr, check_nonnegative
 
 __all__ = ["RAdam"]
@@ -16,12 +16,9 @@ def _rule(x, flags, scalars, p, g, m, v):
     """``rectified / (root + eps) + plain`` scales the running mean; one of the two is zero."""
     decay, decoupled, maximize = flags
     step_size, rectified, plain, rest1, beta2, rest2, eps, weight_decay, shrink = scalars
-    if maximize:
-        g = -g
+    g = descent(x, p, g, weight_decay if decay and not decoupled else None, maximize)
     if decay and decoupled:
         p = p * shrink
-    elif decay:
-        g = x.fma(weight_decay, p, g)
     m = x.fma(rest1, g - m, m)
     v = x.fma(rest2 * g, g, beta2 * v)
     return p - step_size * (m * (rectified / (x.sqrt(v) + eps) + plain)), m, v

@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, number
+from ._elementwise import ElementwiseOptimizer, descent, number
 from .optimizer import check_lr, check_nonnegative
 
 __all__ = ["RMSprop"]
@@ -16,10 +16,7 @@ def _rule(x, flags, scalars, p, g, squares, *more):
     """Divide by the root of the running mean of squares; ``more`` is the momentum buffer, then the running mean."""
     decay, momentum, centered, maximize = flags
     lr, weight_decay, alpha, rest, eps, mu = scalars
-    if maximize:
-        g = -g
-    if decay:
-        g = x.fma(weight_decay, p, g)
+    g = descent(x, p, g, weight_decay if decay else None, maximize)
     squares = x.fma(rest * g, g, alpha * squares)
     extra: tuple = ()
     variance = squares

@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, TensorMath, number
+from ._elementwise import ElementwiseOptimizer, TensorMath, descent, number
 from .optimizer import check_lr
 
 __all__ = ["SGD"]
@@ -17,10 +17,7 @@ def _rule(x, flags, scalars, p, g, *state):
     """One step of SGD; ``first``: the momentum buffer starts as the gradient (Sutskever et al. 2013)."""
     decay, momentum, nesterov, maximize, first = flags
     lr, weight_decay, mu, one_minus_dampening = scalars
-    if maximize:
-        g = -g
-    if decay:
-        g = x.fma(weight_decay, p, g)
+    g = descent(x, p, g, weight_decay if decay else None, maximize)
     if not momentum:
         return (p - lr * g,)
     buf = g if first else mu * state[0] + one_minus_dampening * g

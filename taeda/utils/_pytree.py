@@ -263,7 +263,8 @@ class TreeSpec:
     def _build(self, leaves: Any) -> Any:
         if self.type is None:
             return next(leaves)
-        return SUPPORTED_NODES[self.type].unflatten([spec._build(leaves) for spec in self.children_specs], self.context)
+        children = [next(leaves) if spec is _LEAF else spec._build(leaves) for spec in self.children_specs]
+        return SUPPORTED_NODES[self.type].unflatten(children, self.context)
 
     def __eq__(self, other: object) -> bool:
         return (

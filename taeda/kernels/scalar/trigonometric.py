@@ -111,12 +111,6 @@ def _product_double(mantissa: Value, exponent: Value) -> tuple[Value, Value]:
     return mantissa * window[0] + upper(mantissa, window[1]) + carry, total
 
 
-def _odd_poly(r: Value, name: str, middle: bool = False) -> Value:
-    """``r + r^3 p(r^2)``."""
-    r2 = r * r
-    return fma(r * r2, poly(r2, table(name, r, middle)), r)
-
-
 def _flip(x: Value, k: Value) -> Value:
     """``x`` with its sign turned where ``k`` is odd."""
     ints = SIGNED[x.type]

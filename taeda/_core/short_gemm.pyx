@@ -1,4 +1,17 @@
-# Launcher of products of bfloat16 and int8 by kernels/short_gemm.py: pack both operands, then multiply.
+"""Launcher of products of bfloat16 and int8 by kernels/short_gemm.py: pack both operands, then multiply."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from .dims cimport ceil_div
+from .gemm cimport Matrix, Product
+from .memory cimport release_scratch, take_scratch
+from .planners cimport build, known, new_owner
+from .pool cimport grain_of, kernel_t, launch_work
+from .tensor cimport ITEMSIZE, NDTYPES
+
+from .tensor import DTYPE_NAMES
+
+cdef tuple NAMES = DTYPE_NAMES
 
 cdef enum:
     SIDE = 16             # of a block, in words of 32 bits
@@ -7,32 +20,21 @@ cdef enum:
     SHORT_ARGS = 21
     SHORT_WORK = 1 << 15  # multiplications from which packing pays
 
-cdef bint _short_known[NDTYPES]
-cdef list _engines = [""] * NDTYPES
-cdef dict _short_kernels = {}
+cdef uint64_t SHORT_PACK = new_owner("short_gemm.pack"), SHORT_PRODUCT = new_owner("short_gemm.product")
+cdef list _engines = [None] * NDTYPES
 
 
 cdef str short_engine(int code):
     """The engine for a dtype on this machine, or ""."""
-    if not _short_known[code]:
+    if _engines[code] is None:
         from ..kernels import short_gemm
         assert len(short_gemm.PACK_ARGS) == PACK_ARGS and len(short_gemm.PRODUCT_ARGS) == SHORT_ARGS
         _engines[code] = short_gemm.engine(NAMES[code])
-        _short_known[code] = True
     return _engines[code]
 
 
-cdef bint is_short(int code, int64_t m, int64_t n, int64_t k):
-    """Whether a product of one matrix by another is worth the engine."""
-    return (code == BF16 or code == I8) and <double>m * n * k >= SHORT_WORK and k >= SIDE and short_engine(code) != ""
-
-
-cdef kernel_t short_kernel(tuple key) except NULL:
-    cdef object found = _short_kernels.get(key)
-    if found is None:
-        from ..kernels import short_gemm
-        found = _short_kernels[key] = getattr(short_gemm, key[0])(*key[1:])
-    return <kernel_t><size_t>found
+cdef bint short_pays(int code, int64_t m, int64_t n, int64_t k) except -1:
+    return <double>m * n * k >= SHORT_WORK and k >= SIDE and short_engine(code) != ""
 
 
 cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, int64_t batches) except -1:
@@ -41,10 +43,14 @@ cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, in
     cdef int64_t pairs = ceil_div(ceil_div(size, SIDE), 2)
     cdef int64_t arg[PACK_ARGS]
     cdef char* ptr[2]
-    cdef kernel_t fn = short_kernel(("pack", NAMES[p.code], bool(left), x_k == item))
+    cdef int key = p.code << 2 | left << 1 | (x_k == item)
+    cdef kernel_t fn = known(SHORT_PACK, key)
+    if fn == NULL:
+        fn = build(SHORT_PACK, key, (NAMES[p.code], bool(left), x_k == item))
     ptr[0], ptr[1] = to, x.ptr
     arg[:] = [size, p.k, x_o, x_k, p.n1 if batches > 1 else 1, x.outer, x.inner]
-    run(fn, ptr, 2, arg, PACK_ARGS, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k), <double>size * p.k * batches)
+    launch_work(fn, ptr, 2, arg, PACK_ARGS, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k),
+                <double>size * p.k * batches)
     return 0
 
 
@@ -83,13 +89,15 @@ cdef int short_product(Product* p) except -1:
             left.outer = left.inner * p.n1
             short_pack(p, &p.a, a, True, p.m, batch_a)
         short_pack(p, &p.b, b, False, p.n, batch_b)
-        fn = short_kernel(("product", NAMES[p.code], NAMES[p.out], engine))
+        fn = known(SHORT_PRODUCT, p.code * NDTYPES + p.out)
+        if fn == NULL:
+            fn = build(SHORT_PRODUCT, p.code * NDTYPES + p.out, (NAMES[p.code], NAMES[p.out], engine))
         ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, a, b, p.d.ptr
         arg[:] = [p.m, p.n, steps, words, left.rows, left.columns, steps * BLOCK if packs else SIDE * left.rows,
                   p.c.rows,
                   p.d.rows, p.d.columns, p.init != 0, down, across, p.n1, left.outer, left.inner, p.c.outer, p.c.inner,
                   p.d.outer, p.d.inner, size_b if batch_b > 1 else 0]
-        run(fn, ptr, 4, arg, SHORT_ARGS, tasks, grain_of(work / 16, tasks), work)
+        launch_work(fn, ptr, 4, arg, SHORT_ARGS, tasks, grain_of(work / 16, tasks), work)
     finally:
         if a != NULL and packs:
             release_scratch(a, size_a * batch_a)

@@ -1,12 +1,24 @@
-# Convolutions too small for what the other kernels lay out: launcher of kernels/conv.py, which unfolds a panel at a
-# time.
+"""Convolutions too small for what the other kernels lay out.
+
+Launcher of kernels/conv.py, which unfolds a panel at a time.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+from .dims cimport ceil_div
+from .gemm cimport Blocks, blocks, pack_left, packed_size, tiles as tile_kernel
+from .geometry cimport LARGE_WEIGHTS, Geometry, even
+from .memory cimport release_scratch, take_scratch
+from .planners cimport new_owner, of_dtype
+from .pool cimport TASK, grain_of, kernel_t, launch_work
+from .tensor cimport F32, F64, I16, ITEMSIZE, Tensor, address_of, alias_tensor, copy_into, empty_tensor
 
 cdef enum:
     CONV_ARGS = 43
     INTERLEAVE_ARGS = 6
     WEIGHT_ARGS = 40
     PACKED = 2
-    TASK = 1 << 19
 
 cdef uint64_t CONV = new_owner("conv.conv"), CONV_WEIGHT = new_owner("conv.conv_weight")
 cdef uint64_t INTERLEAVE = new_owner("conv.interleave")
@@ -43,7 +55,7 @@ cdef void describe(Geometry* g, Tensor x, int64_t* arg) noexcept:
         arg[18 + n] = x.strides[1 + n] * item
 
 
-cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
     """:func:`convolve` of images with channels first; ``w`` is ``[g, m, channels, taps]``."""
     cdef int code = x.code
     cdef int64_t groups = w.sizes[0], m = w.sizes[1], channels = w.sizes[2], k = channels * g.taps
@@ -88,7 +100,7 @@ cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exce
                     pack_left(code, a + group * size, address_of(w) + group * m * k * item, m, k, k * item, item)
                 arg[31], arg[32], arg[33], arg[34], arg[35] = size, item, b.pitch * item, k * b.pitch * item, PACKED
         ptr[2] = a
-        run(fn, ptr, 5, arg, CONV_ARGS, tasks, grain_of(work, tasks), work)
+        launch_work(fn, ptr, 5, arg, CONV_ARGS, tasks, grain_of(work, tasks), work)
     finally:
         if size:
             release_scratch(a, size * groups)
@@ -112,7 +124,7 @@ cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) 
     deep.pixels *= images
     sizes[1], sizes[3], sizes[4] = m, g.o[1], g.o[2]
     cdef Tensor whole = empty_tensor(x.code, 5, sizes)
-    unfolded(&deep, x, w, bias, whole)
+    convolve_unfolded(&deep, x, w, bias, whole)
     sizes[0], sizes[1], sizes[2] = m, images, g.pixels
     strides[0], strides[1], strides[2] = out.strides[1], out.strides[0], 1
     out = alias_tensor(out, 3, sizes, strides, 0)
@@ -158,7 +170,7 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     arg[31], arg[32], arg[33] = out.strides[0] * item, out.strides[1] * item, m * item
     arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
     arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
-    run(fn, ptr, 4, arg, WEIGHT_ARGS, tasks, grain_of(work, tasks), work)
+    launch_work(fn, ptr, 4, arg, WEIGHT_ARGS, tasks, grain_of(work, tasks), work)
     return transposed_back(out)
 
 
@@ -184,5 +196,5 @@ cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except 
     arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
     arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(even_columns), address_of(odd_columns)
-    run(fn, ptr, 3, arg, INTERLEAVE_ARGS, planes, grain_of(<double>out.count, planes), <double>out.count)
+    launch_work(fn, ptr, 3, arg, INTERLEAVE_ARGS, planes, grain_of(<double>out.count, planes), <double>out.count)
     return 0

@@ -1,4 +1,15 @@
-# Launcher of kernels/winograd.py: 3x3 convolution without stride, with fewer multiplications.
+"""Launcher of kernels/winograd.py: 3x3 convolution without stride, with fewer multiplications."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from .dims cimport ceil_div
+from .gemm cimport Blocks, blocks, tiles as tile_kernel
+from .geometry cimport FEW_BLOCKS, Geometry, even, whole_planes
+from .planners cimport known, new_owner, of_dtype
+from .pool cimport kernel_t, launch_work
+from .recorder cimport note_prepared
+from .slots cimport MOST_SLOT, Slots, make_slots, run_in_slots, working
+from .tensor cimport F32, Tensor, address_of, empty_tensor
 
 cdef enum:
     WINOGRAD_ARGS = 30
@@ -6,7 +17,6 @@ cdef enum:
     POSITIONS = 16
     LEAST_CHANNELS = 32    # with fewer of either the transforms cost what the products save
     BLOCK_TILES = 96       # of a task
-    FEW_BLOCKS = 8         # fewer are cut by output channels as well
     DEPTH = 128            # channels summed at a time: more would round worse, and leave the second-level cache
     WEIGHT_TILES = 48      # of a block of the gradient's sum
     WEIGHT_ROWS = 64       # output channels of a task of the gradient
@@ -75,7 +85,7 @@ cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m,
 
 # ---- launches --------------------------------------------------------------------------------------------------------
 
-cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias, Tensor out) except -1:
+cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias, Tensor out) except -1:
     """:func:`convolve` for what :func:`is_winograd`; ``w_m, w_c`` are the strides of the weights' channels in items."""
     x = whole_planes(x)
     cdef int code = x.code
@@ -103,7 +113,7 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
         u = working(POSITIONS * panels * c * b.panel * 4)
         note_prepared(address_of(u))
         ptr[0], ptr[1] = address_of(u), w
-        run(find_winograd(WINOGRAD_WEIGHTS, code), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
+        launch_work(find_winograd(WINOGRAD_WEIGHTS, code), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
         w = address_of(u)
     ptr[1] = address_of(x)
     if ready & INPUT_READY:
