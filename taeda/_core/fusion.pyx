@@ -1203,8 +1203,8 @@ cdef int compute_row(Recipe r) except -1:
 
 
 cdef bint run_row(Recipe r, Epilogue* e) except -1:
-    """Run a row-wise op, with what computes its first operand and with an epilogue; False where there is no such kernel.
-    Without an epilogue, the operand is then computed first."""
+    """Run a row-wise op, with what computes its first operand and with an epilogue; False where there is no such
+    kernel. Without an epilogue, the operand is then computed first."""
     cdef Rows rows
     cdef Prologue p
     cdef Recipe part
