@@ -105,7 +105,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     return p
 
 
-cdef bint turns_groups(Plan* p, int64_t c, int64_t m) noexcept:
+cdef bint transposes_groups(Plan* p, int64_t c, int64_t m) noexcept:
     """Whether 16-bit images with channels first are transposed for the kernels of small groups, which know the other
     format."""
     return p.images != p.weights and c == m > 1
@@ -134,7 +134,7 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
         return WHOLE
     fits = by_windows(g, images, groups, c, m, alone)
     # Weights of one tap of many would have to be moved together.
-    if pointwise(g, x, out, c) and not (w.turn and w.whole.taps > 1 and fits):
+    if pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
         return POINTS
     if is_last_depthwise(g, x, out, c, m):
         return LAST_CHANNELS
@@ -167,7 +167,7 @@ cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor 
     elif algorithm == WINOGRAD:
         convolve_winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
     elif algorithm == POINTS and w.whole.taps == 1:
-        points_product(g, x, w.given, bias, out, w.groups, w.turn)
+        points_product(g, x, w.given, bias, out, w.groups, w.transposed)
     elif algorithm != NOTHING:
         convolve_in_order(algorithm, g, x, w.in_order(phase).given, bias, to)
     if to is not out:
@@ -309,7 +309,7 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
         bias = contiguous_tensor(cast(bias, p.bias))
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
     last = is_last(input) or is_last(weight)
-    transposed = not last and turns_groups(&p, c, m)
+    transposed = not last and transposes_groups(&p, c, m)
     out = empty_last(p.result, 5, sizes) if last or transposed else empty_tensor(p.result, 5, sizes)
     if p.images == BF16 and p.bias == BF16 and g.taps == 1 and not pointwise(g, x, out, c):
         x = contiguous_tensor(x)
@@ -401,7 +401,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     x = brought(grad, &p, groups)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
-    transposed = not last and turns_groups(&p, c, m)
+    transposed = not last and transposes_groups(&p, c, m)
     last = last or transposed
     out = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
     if out.count == 0:
@@ -518,7 +518,7 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
-    "turn_groups": <size_t><void*>turn_groups,
+    "transpose_groups": <size_t><void*>transpose_groups,
     "zero_lines": <size_t><void*>zero_lines,
     "in_slot": <size_t><void*>in_slot,
 }
