@@ -1,18 +1,18 @@
-# bfloat16 convolution by words, pairs of numbers that one instruction multiplies and sums (kernels/conv_windows.py).
+# bfloat16 convolution by pairs of numbers, which one instruction multiplies and sums (kernels/conv_windows.py).
 
 cdef enum:
     LEAST_OUTPUTS = 2   # of a group
-    SHORT_GROUP = 4     # channels of a group up to which words leave most of a register empty
+    SHORT_GROUP = 4     # channels of a group up to which pairs leave most of a register empty
 
 
-cdef bint has_words(int code):
-    """Whether this machine multiplies words of ``code`` in vector registers."""
+cdef bint has_pairs(int code):
+    """Whether this machine multiplies pairs of ``code`` in vector registers."""
     return code == BF16 and short_engine(code) == "dot"
 
 
-cdef bint fills_words(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m):
-    """Whether windows of words serve ``m`` outputs from ``c`` channels: for few of them too, the others being casts."""
-    return has_words(code) and not is_depthwise(c, m) and m >= LEAST_OUTPUTS and by_windows(
+cdef bint fills_pairs(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m):
+    """Whether windows of pairs serve ``m`` outputs from ``c`` channels: for few of them too, the others being casts."""
+    return has_pairs(code) and not is_depthwise(c, m) and m >= LEAST_OUTPUTS and by_windows(
         g, images, groups, c, max(m, <int64_t>8))
 
 
@@ -39,7 +39,7 @@ cdef bint dense_last(Tensor x) noexcept:
 
 
 cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) except -1:
-    """Rows of ``size`` items in memory, two and two of the ``rows`` of each group as words."""
+    """Rows of ``size`` items in memory, two and two of the ``rows`` of each group as pairs."""
     cdef int64_t arg[5]
     cdef char* ptr[2]
     ptr[0], ptr[1] = to, address_of(x)
@@ -49,8 +49,8 @@ cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) ex
     return 0
 
 
-cdef Tensor channel_words(Tensor x, int64_t groups):
-    """Pairs of channels of each group side by side, as float32 ``[n, groups * words, ...]``: where they lie so, a
+cdef Tensor channel_pairs(Tensor x, int64_t groups):
+    """Pairs of channels of each group side by side, as float32 ``[n, groups * pairs, ...]``: where they lie so, a
     view."""
     cdef int64_t c = x.sizes[1] // groups, n
     cdef int64_t sizes[5]
@@ -71,8 +71,8 @@ cdef Tensor channel_words(Tensor x, int64_t groups):
     return out
 
 
-cdef Tensor image_words(Tensor x):
-    """Pairs of images as one of words, ``[words, channels, ...]``, in the format of ``x``."""
+cdef Tensor image_pairs(Tensor x):
+    """Pairs of images as one, ``[pairs, channels, ...]``, in the format of ``x``."""
     cdef int64_t sizes[5]
     if not dense_last(x):
         x = contiguous_tensor(x)

@@ -68,7 +68,7 @@ cdef enum Role:
 cdef struct Plan:        # dtypes: of images and weights, which differ where kernels widen the images, and of the result
     int images, weights, result, bias
     int back             # of what is given back
-    bint words           # pairs of 16-bit floats are multiplied: channels, or images for the weights' gradient
+    bint pairs           # pairs of 16-bit floats are multiplied: channels, or images for the weights' gradient
 
 
 include "conv_weights.pxi"
@@ -88,7 +88,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     """
     cdef Plan p
     p.images = p.weights = p.result = p.bias = compute_code(code)
-    p.words = False
+    p.pairs = False
     p.back = code
     if ITEMSIZE[code] != 2 or w_code != code or p.images != F32 or c * g.taps == 0 or images * g.pixels == 0:
         return p
@@ -98,14 +98,14 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     elif short_engine(code) != "" and (whole_kernel(g, c, m) or role != WEIGHTS and short_points(g, code, c, m)):
         p.images = p.weights = p.result = p.bias = code
     # For the weights an image without another would be multiplied by zeros.
-    elif fills_words(g, code, images, groups, c, m) and (images > 1 or role != WEIGHTS) and (
+    elif fills_pairs(g, code, images, groups, c, m) and (images > 1 or role != WEIGHTS) and (
             role != INPUT or g.s[0] * g.s[1] * g.s[2] <= PHASES):
-        p.words = True
+        p.pairs = True
         p.images = p.weights = p.result = code
     return p
 
 
-cdef bint turns_groups(Plan* p, int64_t c, int64_t m) noexcept:
+cdef bint transposes_groups(Plan* p, int64_t c, int64_t m) noexcept:
     """Whether 16-bit images with channels first are transposed for the kernels of small groups, which know the other
     format."""
     return p.images != p.weights and c == m > 1
@@ -113,8 +113,8 @@ cdef bint turns_groups(Plan* p, int64_t c, int64_t m) noexcept:
 
 cdef Tensor brought(Tensor t, Plan* p, int64_t groups):
     """Images as the plan's kernels take them, with three spatial dimensions."""
-    if p.words:
-        return channel_words(spatial(t, 2), groups)
+    if p.pairs:
+        return channel_pairs(spatial(t, 2), groups)
     return spatial(cast_image(t, p.images), 2)
 
 
@@ -126,7 +126,7 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
         return NOTHING
     if c * g.taps == 0:
         return NO_TAPS
-    if p.words:
+    if p.pairs:
         return WINDOWS
     if not product:
         return LAST_CHANNELS if out.strides[1] == 1 and (c == 1 or w.outputs == c) else FIRST_CHANNELS
@@ -134,7 +134,7 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
         return WHOLE
     fits = by_windows(g, images, groups, c, m, alone)
     # Weights of one tap of many would have to be moved together.
-    if pointwise(g, x, out, c) and not (w.turn and w.whole.taps > 1 and fits):
+    if pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
         return POINTS
     if is_last_depthwise(g, x, out, c, m):
         return LAST_CHANNELS
@@ -167,7 +167,7 @@ cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor 
     elif algorithm == WINOGRAD:
         convolve_winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
     elif algorithm == POINTS and w.whole.taps == 1:
-        points_product(g, x, w.given, bias, out, w.groups, w.turn)
+        points_product(g, x, w.given, bias, out, w.groups, w.transposed)
     elif algorithm != NOTHING:
         convolve_in_order(algorithm, g, x, w.in_order(phase).given, bias, to)
     if to is not out:
@@ -302,14 +302,14 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
         g.pixels *= g.o[n]
     p = plan_of(FORWARD, g, input.code, weight.code, input.sizes[0], groups, c, m)
     x = brought(input, &p, groups)
-    if not p.words and x.count and strided_points(g, c, m):
+    if not p.pairs and x.count and strided_points(g, c, m):
         x = every_pixel(g, x)
     w = weights_of(grouped(cast_image(weight, p.weights), groups), g, False)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
     last = is_last(input) or is_last(weight)
-    transposed = not last and turns_groups(&p, c, m)
+    transposed = not last and transposes_groups(&p, c, m)
     out = empty_last(p.result, 5, sizes) if last or transposed else empty_tensor(p.result, 5, sizes)
     if p.images == BF16 and p.bias == BF16 and g.taps == 1 and not pointwise(g, x, out, c):
         x = contiguous_tensor(x)
@@ -401,7 +401,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     x = brought(grad, &p, groups)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
-    transposed = not last and turns_groups(&p, c, m)
+    transposed = not last and transposes_groups(&p, c, m)
     last = last or transposed
     out = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
     if out.count == 0:
@@ -413,20 +413,20 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if last:
             copy_into(out, part)
         return back(out if last else part, p.back, nd)
-    if meets_once(&whole) and not last and not p.words and p.images == p.weights and not is_depthwise(m, c):
+    if meets_once(&whole) and not last and not p.pairs and p.images == p.weights and not is_depthwise(m, c):
         spread_product(&whole, x, w.given, bias, out)
         return back(out, p.back, nd)
     if p.images == BF16 and p.bias == BF16 and not channels_last(x):
         x = contiguous_tensor(x)
     if p.images != p.weights and last and x.strides[1] != 1:
         x = to_last(x)
-    if not last and is_depthwise(c, m) or not p.words and few_outputs(&whole, c) and not (last and c == m):
+    if not last and is_depthwise(c, m) or not p.pairs and few_outputs(&whole, c) and not (last and c == m):
         part = empty_tensor(p.result, 5, sizes) if last else out
         depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, part)
         if last:
             copy_into(out, part)
         return back(out, p.back, nd)
-    if phases > 1 and (p.words or p.images == p.weights
+    if phases > 1 and (p.pairs or p.images == p.weights
                        and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
             &whole, x, groups, m, c):
         convolve_phases(&whole, x, w, bias, out)
@@ -438,7 +438,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if phase.g.pixels == 0:
             continue
         # Channels last: also into every other pixel.
-        direct = phases == 1 or phase.g.taps > 0 and last and not p.words and is_last_depthwise(&phase.g, x, out, m, c)
+        direct = phases == 1 or phase.g.taps > 0 and last and not p.pairs and is_last_depthwise(&phase.g, x, out, m, c)
         if direct:
             part = out if phases == 1 else positions(out, &whole, &phase, 0)
         else:
@@ -489,8 +489,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         return whole_weights(x, y, groups)
     if strided_points(&g, c, m):
         x = every_pixel(&g, x)
-    if p.words:
-        return windows_gradient(&g, image_words(x), image_words(y), groups, True)
+    if p.pairs:
+        return windows_gradient(&g, image_pairs(x), image_pairs(y), groups, True)
     # Of groups that fill a register windows share more.
     if 1 < c < last_lanes(compute_code(x.code)) and is_last_depthwise(&g, x, y, c, m):
         return depthwise_last_gradient(&g, x, y, c)
@@ -518,7 +518,7 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
-    "turn_groups": <size_t><void*>turn_groups,
+    "transpose_groups": <size_t><void*>transpose_groups,
     "zero_lines": <size_t><void*>zero_lines,
     "in_slot": <size_t><void*>in_slot,
 }

@@ -3,9 +3,9 @@
 
 cdef enum:
     FEW_PIXELS = 256
-    # Turning images takes time by c + m, and saves by c * m, for gradients twice as much.
-    TURN_FORWARD = 200
-    TURN_BACK = 100
+    # Transposing images takes time by c + m, and saves by c * m, for gradients twice as much.
+    TRANSPOSE_FORWARD = 200
+    TRANSPOSE_BACK = 100
     SPREAD_ITEMS = 1 << 19
 
 
@@ -45,7 +45,8 @@ cdef Tensor image_rows(Tensor x, int64_t images):
     return alias_tensor(x, 3, sizes, strides, 0)
 
 
-cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn) except -1:
+cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
+                         bint transposed) except -1:
     """:func:`as_product` with the pixels of all images in one row, as if there was one."""
     cdef Geometry row = g[0]
     cdef int64_t sizes[5]
@@ -59,21 +60,21 @@ cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor ou
     sizes[1] = out.sizes[1]
     cdef Tensor all_out = empty_tensor(out.code, 5, sizes)
     copy_into(image_rows(all_x, images), image_rows(x, images))
-    as_product(&row, all_x, w, bias, all_out, groups, turn)
+    as_product(&row, all_x, w, bias, all_out, groups, transposed)
     copy_into(image_rows(out, images), image_rows(all_out, images))
     return 0
 
 
 cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
-                    bint turn=False) except -1:
-    """Weights by pixels, or pixels by weights where the result has channels last; ``turn`` transposes the weights."""
+                    bint transposed=False) except -1:
+    """Weights by pixels, or pixels by weights where the result has channels last; ``transposed``: the weights are."""
     cdef Product p
     cdef Matrix pixels, weights
-    cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[2 if turn else 1], c = w.sizes[1 if turn
-                                                                                     else 2], images = x.sizes[0], pixel
-    cdef int64_t w_m = item if turn else c * item, w_c = m * item if turn else item
+    cdef int64_t item = ITEMSIZE[x.code], images = x.sizes[0], pixel
+    cdef int64_t m = w.sizes[2 if transposed else 1], c = w.sizes[1 if transposed else 2]
+    cdef int64_t w_m = item if transposed else c * item, w_c = m * item if transposed else item
     if wastes_lanes(g, x, out, m, c):
-        return pixels_together(g, x, w, bias, out, groups, turn)
+        return pixels_together(g, x, w, bias, out, groups, transposed)
     pixel = x.strides[4] * item
     memset(&p, 0, sizeof(Product))
     memset(&pixels, 0, sizeof(Matrix))
@@ -102,16 +103,17 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
     return multiply(&p)
 
 
-cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn) except -1:
+cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
+                        bint transposed) except -1:
     """:func:`as_product`; bfloat16 images of few pixels are transposed to channels last, where all of them are one
     product."""
     cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
     cdef Tensor whole
     if x.code != BF16 or g.pixels == 1 or g.pixels > FEW_PIXELS or channels_last(out) or c * m < (
-            TURN_BACK if turn else TURN_FORWARD) * (c + m):
-        return as_product(g, x, w, bias, out, groups, turn)
+            TRANSPOSE_BACK if transposed else TRANSPOSE_FORWARD) * (c + m):
+        return as_product(g, x, w, bias, out, groups, transposed)
     whole = empty_last(out.code, 5, out.sizes)
-    as_product(g, x if channels_last(x) else to_last(x), w, bias, whole, groups, turn)
+    as_product(g, x if channels_last(x) else to_last(x), w, bias, whole, groups, transposed)
     copy_into(out, whole)
     return 0
 

@@ -27,8 +27,8 @@ ctypedef fused word:
     int64_t
 
 
-cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first, int64_t* every,
-                       int64_t* count) noexcept nogil:
+cdef void transpose_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first,
+                            int64_t* every, int64_t* count) noexcept nogil:
     """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: every so many taps from the first on. By blocks, for the
     cache."""
     cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
@@ -56,10 +56,10 @@ cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* k
 
 cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m,
                            int64_t c,
-                           Geometry* g, bint turn, bint planar, Packed* to):
+                           Geometry* g, bint transposed, bint planar, Packed* to):
     """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
 
-    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of
+    ``transposed`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of
     bfloat16 two of the ``c`` channels are a word.
     """
     cdef Blocks b = blocks(F32 if code == BF16 else code)
@@ -84,7 +84,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
             every = g.s[n] // gcd(g.s[n], abs(g.d[n]))
             first = ceil_div(g.k[n] - k % every, every)  # taps of this phase in this dimension
             phase = phase * g.s[n] + ((k * g.d[n] - g.p[n]) % g.s[n] + g.s[n]) % g.s[n]
-            count, index = count * first, index * first + (first - 1 - k // every if turn else k // every)
+            count, index = count * first, index * first + (first - 1 - k // every if transposed else k // every)
         counts[phase] = count
         place[3 * tap], place[3 * tap + 1], place[3 * tap + 2] = phase, count, index
     for phase in range(PHASES):
@@ -104,16 +104,16 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     return packed
 
 
-cdef void turn_groups(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """:func:`turn_weights` of groups [begin, end)."""
+cdef void transpose_groups(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """:func:`transpose_weights` of groups [begin, end)."""
     cdef int64_t i
     for i in range(begin, end):
         if arg[0] == 4:
-            turn_weights(<int32_t*>ptr[0] + i * arg[1], <const int32_t*>ptr[1] + i * arg[2], arg[3], arg[4], arg + 5,
-                         arg + 8, arg + 11, arg + 14)
+            transpose_weights(<int32_t*>ptr[0] + i * arg[1], <const int32_t*>ptr[1] + i * arg[2], arg[3], arg[4],
+                              arg + 5, arg + 8, arg + 11, arg + 14)
         else:
-            turn_weights(<int64_t*>ptr[0] + i * arg[1], <const int64_t*>ptr[1] + i * arg[2], arg[3], arg[4], arg + 5,
-                         arg + 8, arg + 11, arg + 14)
+            transpose_weights(<int64_t*>ptr[0] + i * arg[1], <const int64_t*>ptr[1] + i * arg[2], arg[3], arg[4],
+                              arg + 5, arg + 8, arg + 11, arg + 14)
 
 
 cdef class Weights:
@@ -121,17 +121,17 @@ cdef class Weights:
 
     cdef Tensor given        # contiguous
     cdef Geometry whole      # of the convolution
-    cdef bint turn           # for the gradient: from m outputs to c inputs, the last tap first
+    cdef bint transposed           # for the gradient: from m outputs to c inputs, the last tap first
     cdef int64_t groups, inputs, outputs
     cdef Tensor packed       # as panels, once they have been asked for
     cdef Packed places
 
     cdef int64_t to_output(self):
         """Items from an output's weights to the next one's."""
-        return self.given.sizes[3] if self.turn else self.given.sizes[2] * self.given.sizes[3]
+        return self.given.sizes[3] if self.transposed else self.given.sizes[2] * self.given.sizes[3]
 
     cdef int64_t to_input(self):
-        return self.given.sizes[2] * self.given.sizes[3] if self.turn else self.given.sizes[3]
+        return self.given.sizes[2] * self.given.sizes[3] if self.transposed else self.given.sizes[3]
 
     cdef char* panels(self, int phase, bint planar) except NULL:
         """What :func:`convolve_windows` takes, of all phases at once; see ``places.group``."""
@@ -139,13 +139,13 @@ cdef class Weights:
             self.packed = packed_weights(
                 self.given.code, address_of(self.given), self.to_output(), self.to_input(),
                 self.given.count // self.groups,
-                self.groups, self.outputs, self.inputs, &self.whole, self.turn or self.whole.d[2] < 0, planar,
+                self.groups, self.outputs, self.inputs, &self.whole, self.transposed or self.whole.d[2] < 0, planar,
                 &self.places)
         return address_of(self.packed) + self.places.begin[phase]
 
     cdef Weights in_order(self, Phase* phase):
         """Those of a phase as the weights of a convolution: ``[g, outputs, inputs, its taps]``."""
-        if not self.turn:
+        if not self.transposed:
             return self
         cdef Tensor w = self.given, transposed
         cdef int64_t sizes[4]
@@ -159,15 +159,15 @@ cdef class Weights:
         arg[:] = [ITEMSIZE[w.code], kept, size, w.sizes[1], w.sizes[2], self.whole.k[0], self.whole.k[1],
                   self.whole.k[2], phase.first[0], phase.first[1], phase.first[2], phase.every[0], phase.every[1],
                   phase.every[2], phase.g.k[0], phase.g.k[1], phase.g.k[2]]
-        launch_kernel(turn_groups, ptr, 2, arg, 17, self.groups, 1, False)
+        launch_kernel(transpose_groups, ptr, 2, arg, 17, self.groups, 1, False)
         return weights_of(transposed, &phase.g, False)
 
 
-cdef Weights weights_of(Tensor w, Geometry* g, bint turn):
+cdef Weights weights_of(Tensor w, Geometry* g, bint transposed):
     """``w`` as :func:`grouped` gives it; ``g`` is the convolution that it belongs to, or whose gradient is wanted."""
     cdef Weights self = Weights.__new__(Weights)
-    self.given, self.groups, self.turn, self.whole = w, w.sizes[0], turn, g[0]
-    self.outputs, self.inputs = w.sizes[2 if turn else 1], w.sizes[1 if turn else 2]
-    if not turn:
+    self.given, self.groups, self.transposed, self.whole = w, w.sizes[0], transposed, g[0]
+    self.outputs, self.inputs = w.sizes[2 if transposed else 1], w.sizes[1 if transposed else 2]
+    if not transposed:
         self.whole.s[0] = self.whole.s[1] = self.whole.s[2] = 1  # all taps meet every output
     return self

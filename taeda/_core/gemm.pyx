@@ -23,7 +23,7 @@ cdef enum:
     PACK_B = 1            # flags of the kernel
     PACKED = 2
     PACK_A = 4
-    TURNED = 8
+    TRANSPOSED = 8
     DOWN_FIRST = 16
     MATMUL_ARGS = 24
     DOT_ARGS = 20
@@ -51,7 +51,7 @@ cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
 cdef int64_t _a_tiles            # most tiles of A that a task packs
-cdef int64_t _turned             # most items of C that a task turns
+cdef int64_t _transposed_items  # most items of C that a task transposes
 cdef int64_t _k_block
 cdef int64_t _few_long           # FEW_ROWS for rows of LONG numbers and more
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
@@ -67,14 +67,14 @@ cdef inline int need_blocks(int code) except -1:
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _few_long, _asks, _masks
+    global _pitch, _group, _a_tiles, _transposed_items, _k_block, _chunk, _few_long, _asks, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS == len(dot.ROWS_ARGS)
     assert dot.MOST_ROWS == FEW_SHORT_ROWS and dot.MOST_COLUMNS == FEW_COLUMNS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
-    _group, _a_tiles, _turned = gemm.PACK_GROUP, gemm.A_TILES, gemm.TURNED_ITEMS
+    _group, _a_tiles, _transposed_items = gemm.PACK_GROUP, gemm.A_TILES, gemm.TRANSPOSED_ITEMS
     _k_block = gemm.K_BLOCK
     _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
     _asks, _masks = gemm.asks_for_a(width), width > 16
@@ -131,7 +131,7 @@ cdef int multiply(Product* p) except -1:
     elif along_a and along_b and p.n0 * p.n1 == 1 and fills_panel(p.code, p.m) and p.n >= 2 * p.m and (
             not p.init or p.d.rows == 0):
         swap(p)
-        return packed_first(p, TURNED)
+        return packed_first(p, TRANSPOSED)
     return blocked(p)
 
 
@@ -178,13 +178,13 @@ cdef int empty_product(Product* p) except -1:
     return 0
 
 
-cdef int along_memory(Product* p, bint turned) except -1:
-    """Few rows of A, or few columns of B (``turned``), against all of the other."""
+cdef int along_memory(Product* p, bint transposed) except -1:
+    """Few rows of A, or few columns of B (``transposed``), against all of the other."""
     cdef int64_t arg[DOT_ARGS]
     cdef char* ptr[4]
     cdef int64_t tasks, few, many, block
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
-    if turned:
+    if transposed:
         swap(p)
     few, many = p.m, p.n
     # The rows of a task: as many as make the work of one. Fetching an item of them takes as long as READ
@@ -316,8 +316,8 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     cdef int64_t arg[MATMUL_ARGS]
     cdef char* ptr[5]
     wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
-    if flags & TURNED:
-        down = max(ceil_div(strips, _turned // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
+    if flags & TRANSPOSED:
+        down = max(ceil_div(strips, _transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
     elif flags & PACKED:
         down = ceil_div(strips, _a_tiles)
         across = max(min(ceil_div(16, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
@@ -440,8 +440,8 @@ cdef int loop(Product* p, Dim* dims, int n) except -1:
     return multiply(p)
 
 
-cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
-    """``a @ b + d`` by PyTorch's rules of rank; ``turned`` multiplies by ``b`` transposed. Shapes have been checked.
+cdef Tensor product(Tensor a, Tensor b, Tensor d, bint transposed, int out=-1):
+    """``a @ b + d`` by PyTorch's rules of rank; ``transposed``: ``b`` is. Shapes have been checked.
 
     ``d`` must be None where the product is complex. ``out`` is the result's dtype where it is not the operands'.
     """
@@ -451,10 +451,10 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t x, y, batch_stride
     if KIND[code] == 3:
-        return complex_product(a, b, turned)
+        return complex_product(a, b, transposed)
     p.k = a.sizes[na - 1]
     x = a.sizes[na - 2] if na > 1 else 1
-    y = 1 if nbd == 1 else b.sizes[nbd - 2] if turned else b.sizes[nbd - 1]
+    y = 1 if nbd == 1 else b.sizes[nbd - 2] if transposed else b.sizes[nbd - 1]
     kept = inner
     if is_short(a.code, x if nbd > 2 else a.count // p.k if p.k else 0, y, p.k):
         inner, kept = a.code, code
@@ -467,7 +467,7 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
         p.m, p.a.rows = a.sizes[na - 2], a.strides[na - 2] * item
     if nbd == 1:
         p.n, p.b.columns, p.b.rows = 1, item, b.strides[0] * item
-    elif turned:
+    elif transposed:
         p.n, p.b.columns, p.b.rows = b.sizes[nbd - 2], b.strides[nbd - 2] * item, b.strides[nbd - 1] * item
     else:
         p.n, p.b.columns, p.b.rows = b.sizes[nbd - 1], b.strides[nbd - 1] * item, b.strides[nbd - 2] * item
@@ -552,7 +552,7 @@ cdef Tensor few_complex_rows(Tensor a, Tensor b):
     return out
 
 
-cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
+cdef Tensor complex_product(Tensor a, Tensor b, bint transposed):
     """A complex product as a real one: rows of A as they lie in memory, against (br, bi) over (-bi, br)."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
@@ -562,7 +562,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     cdef kernel_t fn
     cdef char* ptr[2]
     cdef int64_t arg[1]
-    if turned:
+    if transposed:
         memcpy(sizes, b.sizes, b.nd * 8)
         memcpy(strides, b.strides, b.nd * 8)
         sizes[b.nd - 1], sizes[b.nd - 2] = sizes[b.nd - 2], sizes[b.nd - 1]

@@ -2,7 +2,7 @@
 # memory.
 
 
-cdef list turn_crossing(PyObject** inputs, int nin, Tensor out):
+cdef list transpose_crossing(PyObject** inputs, int nin, Tensor out):
     """Copy operands that run through memory across the output's order, tile by tile, into that order.
 
     Element by element such an operand costs a cache line each (1024 x 1024 float32: 14 ms for ``x + y.t()``, 2 ms so).

@@ -45,18 +45,18 @@ cdef kernel_t transpose_kernel(int item, bint large) except NULL:
 
 
 cdef enum:
-    TURN_NUMBERS = 11      # of the kernel
-    TURN_HEAD = TURN_NUMBERS + 3
+    TRANSPOSE_NUMBERS = 11  # of the kernel
+    TRANSPOSE_HEAD = TRANSPOSE_NUMBERS + 3
 
 
-cdef void turn_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+cdef void transpose_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
     """Units [begin, end): those of the kernel, for each position of the dimensions outside of it.
 
     After the kernel's own numbers come the kernel, its units for each position, the number of dimensions outside, and
     for each of these its size and its strides in the target and the source, in bytes.
     """
     cdef char* p[2]
-    cdef int64_t index, first, stop, units = arg[TURN_NUMBERS + 1]
+    cdef int64_t index, first, stop, units = arg[TRANSPOSE_NUMBERS + 1]
     cdef const int64_t* dims
     while begin < end:
         index = begin // units
@@ -64,13 +64,13 @@ cdef void turn_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
         stop = min(units, first + end - begin)
         begin += stop - first
         p[0], p[1] = ptr[0], ptr[1]
-        dims = arg + TURN_HEAD + 3 * arg[TURN_NUMBERS + 2]
-        while dims > arg + TURN_HEAD:
+        dims = arg + TRANSPOSE_HEAD + 3 * arg[TRANSPOSE_NUMBERS + 2]
+        while dims > arg + TRANSPOSE_HEAD:
             dims -= 3
             p[0] += index % dims[0] * dims[1]
             p[1] += index % dims[0] * dims[2]
             index //= dims[0]
-        (<kernel_t>arg[TURN_NUMBERS])(p, arg, first, stop)
+        (<kernel_t>arg[TRANSPOSE_NUMBERS])(p, arg, first, stop)
 
 
 cdef int pair_with(int n, int few, int along, const int64_t* sizes, const int64_t* strides) noexcept:
@@ -93,9 +93,9 @@ def copy_transposed(Tensor target, Tensor source):
     cdef int64_t strides[2 * MAXDIM]
     cdef int64_t* ts = strides
     cdef int64_t* ss = strides + MAXDIM
-    cdef int64_t arg[TURN_HEAD + 3 * MAXDIM]
+    cdef int64_t arg[TRANSPOSE_HEAD + 3 * MAXDIM]
     cdef char** ptr = [address_of(target), address_to_read(source)]
-    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, pair = -1
+    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, at, pair = -1
     cdef int64_t total, outer = 1, rest
     cdef bint large
     if target.nd != source.nd or target.nd < 2:
@@ -144,8 +144,9 @@ def copy_transposed(Tensor target, Tensor source):
     n = k - 2 if k > 2 else 0
     for d in range(n):
         outer *= sizes[d]
-        arg[TURN_HEAD + 3 * d], arg[TURN_HEAD + 3 * d + 1], arg[TURN_HEAD + 3 * d + 2] = sizes[d], ts[d], ss[d]
-    arg[TURN_NUMBERS] = <int64_t>transpose_kernel(item, large)
+        at = TRANSPOSE_HEAD + 3 * d
+        arg[at], arg[at + 1], arg[at + 2] = sizes[d], ts[d], ss[d]
+    arg[TRANSPOSE_NUMBERS] = <int64_t>transpose_kernel(item, large)
     total = arg[4] * (sizes[k - 2] if k > 1 else 1)
     d = log2_item(item)
     if large:
@@ -154,8 +155,9 @@ def copy_transposed(Tensor target, Tensor source):
     else:
         total *= (arg[0] + STRIP[d] - 1) // STRIP[d]
         rest = units_in(PIECE_BYTES, min(STRIP[d], arg[0]) * arg[1] * item)
-    arg[TURN_NUMBERS + 1], arg[TURN_NUMBERS + 2] = total, n
-    launch(turn_piece, ptr, 2, arg, TURN_HEAD + 3 * n, outer * total, rest, target.count * item < PARALLEL_BYTES)
+    arg[TRANSPOSE_NUMBERS + 1], arg[TRANSPOSE_NUMBERS + 2] = total, n
+    launch(transpose_piece, ptr, 2, arg, TRANSPOSE_HEAD + 3 * n, outer * total, rest,
+           target.count * item < PARALLEL_BYTES)
     return True
 
 
@@ -682,6 +684,6 @@ def repeat_each(Tensor input, int64_t repeats, dim):
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
-    "turn_piece": <size_t><void*>turn_piece,
+    "transpose_piece": <size_t><void*>transpose_piece,
     "copy_rows": <size_t><void*>copy_rows,
 }

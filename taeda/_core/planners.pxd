@@ -36,8 +36,14 @@ cdef uint64_t new_owner(str name) except 0
 cdef int keep(uint64_t owner, uint64_t key, kernel_t kernel) except -1
 # Build the kernel that the family's function gives for `args`, and keep it.
 cdef kernel_t build(uint64_t owner, uint64_t key, tuple args) except NULL
-# The kernel of a family that has one for each dtype; `name` is that of the dtype `code`.
-cdef kernel_t of_dtype(uint64_t owner, int code) except NULL
+cdef kernel_t build_for_dtype(uint64_t owner, int code) except NULL
+
+
+cdef inline kernel_t of_dtype(uint64_t owner, int code) except NULL:
+    """The kernel of a family that has one for each dtype."""
+    cdef kernel_t fn = known(owner, code)
+    return fn if fn != NULL else build_for_dtype(owner, code)
+
 # The kernel of a family that has one for each of a range of small numbers.
 cdef kernel_t of_number(uint64_t owner, int64_t x) except NULL
 # The only kernel of a family.

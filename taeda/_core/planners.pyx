@@ -79,13 +79,10 @@ cdef kernel_t build(uint64_t owner, uint64_t key, tuple args) except NULL:
     return <kernel_t>address
 
 
-cdef kernel_t of_dtype(uint64_t owner, int code) except NULL:
-    cdef kernel_t fn = known(owner, code)
-    if fn == NULL:
-        from .tensor import DTYPE_NAMES
+cdef kernel_t build_for_dtype(uint64_t owner, int code) except NULL:
+    from .tensor import DTYPE_NAMES
 
-        fn = build(owner, code, (DTYPE_NAMES[code],))
-    return fn
+    return build(owner, code, (DTYPE_NAMES[code],))
 
 
 cdef kernel_t of_number(uint64_t owner, int64_t x) except NULL:

@@ -8,7 +8,7 @@ cdef enum:
 
 cdef enum:
     PARALLEL_ELEMENTS = 32768     # below this, waking a thread costs more than it saves
-    TURN_ELEMENTS = 16384         # from here on it pays to lay an operand out as the output is
+    TRANSPOSE_ELEMENTS = 16384         # from here on it pays to lay an operand out as the output is
 
 
 cdef int64_t STREAM_BYTES = stream_bytes()
@@ -489,8 +489,8 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
                 outs.append(new_output(inputs, nin, outcodes[k], nd, shape))
         count = out.count
         nd = out.nd
-        if count >= TURN_ELEMENTS and nd > 1 and is_dense(out):
-            transposed = turn_crossing(inputs, nin, out)
+        if count >= TRANSPOSE_ELEMENTS and nd > 1 and is_dense(out):
+            transposed = transpose_crossing(inputs, nin, out)
         L.nmem = nout
         for k in range(nout):
             t = out if k == 0 else <Tensor>outs[k]

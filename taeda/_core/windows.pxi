@@ -203,7 +203,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
                           int64_t groups) except -1:
     """:func:`convolve` for what goes :func:`by_windows`, with the panels of :func:`packed_weights`.
 
-    For bfloat16 ``x`` has words (:func:`channel_words`), and the bias is float32.
+    For bfloat16 ``x`` has pairs of channels (:func:`channel_pairs`), and the bias is float32.
     """
     cdef Part part
     cdef int64_t scale[3]
@@ -356,8 +356,8 @@ cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
     return out
 
 
-cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint words=False):
-    """Gradient of the weights ``[part, group * m, c, tap]``; ``words`` of :func:`image_words` give float32."""
+cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint pairs=False):
+    """Gradient of the weights ``[part, group * m, c, tap]``; ``pairs`` of :func:`image_pairs` give float32."""
     # Windows without padding need not be laid out: those of a 1x1 kernel without stride are one row of pixels.
     cdef bint points = reads_points(given), direct = given.p[0] == given.p[1] == given.p[2] == 0
     cdef Geometry flat = given[0]
@@ -398,7 +398,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.transposed, out.strides[0] * item, direct
     memory = make_slots(&slots, own[2] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(tables)
-    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, BF16 if words else code), ptr, 4, arg,
+    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, BF16 if pairs else code), ptr, 4, arg,
                  WINDOWS_WEIGHT_ARGS,
                  tasks * parts, work)
     return out

@@ -65,9 +65,9 @@ MATMUL_ARGS = tuple(
 )
 #: The task that uses B packs it; B has been packed before, by ``pack_b``; the task packs A, ``A_TILES`` tiles at most;
 #: C has contiguous columns rather than rows, and a task's part of it, rounded up to panels and vectors, has at most
-#: ``TURNED_ITEMS`` items; tasks that share columns follow each other, rather than those that share rows.
-PACK_B, PACKED, PACK_A, TURNED, DOWN_FIRST = 1, 2, 4, 8, 16
-TURNED_ITEMS = 16384
+#: ``TRANSPOSED_ITEMS`` items; tasks that share columns follow each other, rather than those that share rows.
+PACK_B, PACKED, PACK_A, TRANSPOSED, DOWN_FIRST = 1, 2, 4, 8, 16
+TRANSPOSED_ITEMS = 16384
 A_GAP = 64
 A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
 
@@ -318,13 +318,13 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     return h
 
 
-def _turn_out(f: Function, t: Type, to_type: Type) -> Helper:
-    """``turn_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are contiguous.
+def _transpose_out(f: Function, t: Type, to_type: Type) -> Helper:
+    """``transpose_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are contiguous.
 
     A register of columns from top to bottom: few streams of lines rather than a line in each column. Whole squares take
     no masks, which cost more in stores than the turning (6.8 to 2.6 ms for a convolution to 64 images of 256 x 256).
     """
-    h = f.helper("turn_out", PTR, I64, PTR, I64, I64, I64)
+    h = f.helper("transpose_out", PTR, I64, PTR, I64, I64, I64)
     to, step, block, pitch, rows, columns = h.params
     lanes = h.lanes(t)
 
@@ -440,8 +440,8 @@ def matmul(f: Function, dtype: str) -> None:
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
     packing = PackA(f, t, A_GAP)
     slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step + A_TILES * A_GAP)
-    room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t, t)
-    flags = PACK_A, PACK_B, PACKED, TURNED, DOWN_FIRST
+    room, transpose_out = f.scratch(TRANSPOSED_ITEMS * t.bytes), _transpose_out(f, t, t)
+    flags = PACK_A, PACK_B, PACKED, TRANSPOSED, DOWN_FIRST
     packs_a, packs_b, packed, transposed, down_first = ((g["flags"] & flag) != 0 for flag in flags)
     fast = (packs_a & (packs_b | packed)).to(I64)
     tiles, panels = (g["m"] + (shape.rows - 1)) / shape.rows, (g["n"] + (width - 1)) / width
@@ -500,7 +500,7 @@ def matmul(f: Function, dtype: str) -> None:
                 block.comes_next(following, g["b_k"], depth, packed, fast, ~last | deeper)
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
         with f.when(transposed):
-            f.call(turn_out, target, g["c_n"], room, pitch, m, n)
+            f.call(transpose_out, target, g["c_n"], room, pitch, m, n)
 
 
 #: The arguments of ``pack_a`` and ``pack_b``: A is [m, k], B is [k, n]; ``size`` is m or n and ``x_s`` its stride;

@@ -12,7 +12,7 @@ from .ir import F32, F64, I32, I64, PTR, Function, Type, Value
 from .routine import atomic_exchange, atomic_store
 
 #: Where among the numbers of a launch of these the address of a kernel is.
-KERNEL_AT = {"run_piece": 0, "turn_piece": 11, "write_range": 17}
+KERNEL_AT = {"run_piece": 0, "transpose_piece": 11, "write_range": 17}
 
 
 def _call(f: Function, name: str, *args: Value) -> None:
@@ -82,7 +82,7 @@ def run_piece(f: Function) -> None:
         pieces.carry = (at + length * rows,)
 
 
-def turn_piece(f: Function) -> None:
+def transpose_piece(f: Function) -> None:
     """Units [begin, end) of a kernel that transposes, for each position of the dimensions outside of it."""
     units, kernel, outside = f.size(12), f.size(11), f.size(13)
     pair = f.scratch(16)
@@ -153,7 +153,7 @@ def in_slot(f: Function) -> None:
     atomic_store(f, f.offset(memory, slot * 64), f.i64(0))
 
 
-def turn_groups(f: Function) -> None:
+def transpose_groups(f: Function) -> None:
     """Weights of groups [begin, end) with inputs first: ``to[c, m, chosen taps]`` from ``w[m, c, taps]``."""
     item, m, c = f.size(0), f.size(3), f.size(4)
     kernel, first, every, count = ([f.size(k + i) for i in range(3)] for k in (5, 8, 11, 14))
@@ -216,7 +216,7 @@ def _join(f: Function, count: Value, t: Type) -> None:
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (
-        run_piece, copy_piece, zero_piece, turn_piece, copy_rows, sum_nothing, write_range, in_slot, turn_groups,
+        run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, sum_nothing, write_range, in_slot, transpose_groups,
         divide_float, divide_double, take_apart, join_parts,
     )
 } | {"zero_lines": zero_piece}  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .gemm import _pack_transpose, _turn_out, smaller, tile_shape
+from .gemm import _pack_transpose, _transpose_out, smaller, tile_shape
 from .ir import Function, Helper, Type, Value
 
 
@@ -26,7 +26,7 @@ def to_pixels(f: Function, t: Type, to: Type | None = None) -> Helper:
 
     Squares are read whole: ``from`` has room for one more. What is written may be of another type, ``to``.
     """
-    return _turn_out(f, t, to or t)
+    return _transpose_out(f, t, to or t)
 
 
 def each_image(f: Function, first: Value, rows: Value, down: Value, across: Value, fn: Callable) -> None:

@@ -31,7 +31,7 @@ TASK, ROWS_OF_TASK = 256 * 256, 256  # numbers and rows of C in a task, at most:
 #: Blocks along k that are multiplied at a time: those of B stay in the first-level cache while A passes, or nearly.
 DEPTH = {"amx": 8, "dot": 16}
 SUMS = {"bfloat16": F32, "int8": I32}
-TURN = 0x80808080  # adds 128 to, or takes it from, each number of a word
+SIGN_BITS = 0x80808080  # adds 128 to, or takes it from, each number of a word
 
 #: Arguments of ``pack``: the size along m or n, that along k, and the strides in bytes; two batch dimensions, of which
 #: ``n1`` is the inner one's size.
@@ -120,7 +120,7 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
     pairs = (tiles + 1) / 2
 
     def put(target: Value, i: int, row: Value) -> None:
-        f.store(f.offset(target, i * 4 * SIDE), row ^ f.const(U32, TURN, SIDE) if unsigned else row)
+        f.store(f.offset(target, i * 4 * SIDE), row ^ f.const(U32, SIGN_BITS, SIDE) if unsigned else row)
 
     def block(target: Value, source: Value, rest: Value, count: Value) -> None:
         if along:
@@ -262,7 +262,7 @@ def _row_sums(f: Function) -> Helper:
     """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, ``m`` of them there."""
     h = f.helper("row_sums", PTR, PTR, *[I64] * 6)
     sums, a, steps, words, first, a_m, a_k, m = h.params
-    turn, zero = h.const(U32, TURN, SIDE), h.const(I32, 0, SIDE)
+    turn, zero = h.const(U32, SIGN_BITS, SIDE), h.const(I32, 0, SIDE)
     lines = [h.offset(a, a_m * (_smaller(h, m - 1, i) if i else 0)) for i in range(ROWS)]
     with h.loop(0, steps, carry=[h.i64(0), *[zero] * ROWS]) as K:
         start, *acc = K.carry

@@ -12,8 +12,8 @@ MODES = (
     gemm.PACK_A | gemm.PACK_B,
     gemm.PACKED,
     gemm.PACK_A | gemm.PACKED,
-    gemm.PACKED | gemm.TURNED,
-    gemm.PACK_B | gemm.TURNED,
+    gemm.PACKED | gemm.TRANSPOSED,
+    gemm.PACK_B | gemm.TRANSPOSED,
 )
 SHAPES = [(1, 1, 1), (2, 3, 4), (6, 64, 7), (7, 70, 300), (65, 130, 33), (13, 200, 17), (100, 48, 260), (31, 33, 31)]
 
@@ -24,9 +24,9 @@ def numbers(rng, shape, dtype):
     return rng.standard_normal(shape).astype(dtype)
 
 
-def laid_out(x, turned):
+def laid_out(x, transposed):
     """``x`` with contiguous rows, or with contiguous columns."""
-    return np.ascontiguousarray(x.T).T if turned else np.ascontiguousarray(x)
+    return np.ascontiguousarray(x.T).T if transposed else np.ascontiguousarray(x)
 
 
 def ceil_div(a, b):
@@ -38,9 +38,9 @@ def multiply(run, a, b, d=None, flags=gemm.PACK_B, down=None, across=1, kc=None,
     dtype = str(a.dtype)
     item, (m, k), n = a.itemsize, a.shape, b.shape[1]
     width, shape = gemm.panel(dtype, WIDTH), gemm.tile_shape(WIDTH)
-    turned = bool(flags & gemm.TURNED)
-    c = np.full((n + 1, m) if turned else (m + 1, n), 7, dtype)  # one row more, to see what is written beyond the end
-    c_m, c_n = (item, c.strides[0]) if turned else c.strides
+    transposed = bool(flags & gemm.TRANSPOSED)
+    c = np.full((n + 1, m) if transposed else (m + 1, n), 7, dtype)  # a row more, to see what is written beyond
+    c_m, c_n = (item, c.strides[0]) if transposed else c.strides
     b_k, b_n = b.strides
     right = b
     kc = kc or (min(k, gemm.K_BLOCK) if flags else k)
@@ -55,13 +55,15 @@ def multiply(run, a, b, d=None, flags=gemm.PACK_B, down=None, across=1, kc=None,
         init = 2 if d.shape[-1] == 1 and n > 1 else 1
         d_m, addend = d.strides[0] if d.ndim == 2 and d.shape[0] > 1 else 0, d
     strips = ceil_div(m, shape.rows)
-    most = gemm.TURNED_ITEMS // (ceil_div(n, width) * width) // 16 * 16 // shape.rows if turned else gemm.A_TILES
+    most = (
+        gemm.TRANSPOSED_ITEMS // (ceil_div(n, width) * width) // 16 * 16 // shape.rows if transposed else gemm.A_TILES
+    )
     down = min(max(down or 1, ceil_div(strips, most)), strips)
     args = [m, n, k, *a.strides, b_k, b_n, c_m, c_n, d_m, init, down, across, kc, flags, 1, *[0] * 8]
     tasks = down * across
     run(gemm.matmul(dtype), [c, a, right, addend, gemm.panel_product(dtype)], args, tasks, min(pieces, tasks))
     assert (c[-1] == 7).all(), "wrote past the last row"
-    return c[:-1].T if turned else c[:-1]
+    return c[:-1].T if transposed else c[:-1]
 
 
 def test_pack_a(run):
@@ -69,8 +71,8 @@ def test_pack_a(run):
     rng = np.random.default_rng(3)
     shape = gemm.tile_shape(WIDTH)
     for m, k in ((6, 16), (100, 33), (7, 1)):
-        for turned in (False, True):
-            a = laid_out(numbers(rng, (m, k), "float32"), turned)
+        for transposed in (False, True):
+            a = laid_out(numbers(rng, (m, k), "float32"), transposed)
             tiles = ceil_div(m, shape.rows)
             packed = np.zeros((tiles, k, shape.pitch), "float32")
             groups = ceil_div(tiles, gemm.PACK_GROUP)
@@ -103,8 +105,8 @@ def test_matmul(run, dtype, flags):
                 continue
             a, b = laid_out(numbers(rng, (m, k), dtype), turn_a), laid_out(numbers(rng, (k, n), dtype), turn_b)
             addends = [None, numbers(rng, (n,), dtype), numbers(rng, (m, 1), dtype), numbers(rng, (m, n), dtype)]
-            if flags & gemm.TURNED:
-                del addends[3], addends[1]  # rows of D would have to be turned
+            if flags & gemm.TRANSPOSED:
+                del addends[3], addends[1]  # rows of D would have to be transposed
             for d in addends if (m, n, k) in SHAPES[1:5] else addends[:1]:
                 close(multiply(run, a, b, d, flags), a, b, d)
 
@@ -131,10 +133,10 @@ def test_batches(run):
     assert np.allclose(c, a @ b, atol=1e-5)
 
 
-def dotted(run, x, w, d=None, turned=False, qc=None):
+def dotted(run, x, w, d=None, transposed=False, qc=None):
     (p, k), q = x.shape, len(w)
-    out = np.full((q + 1, p) if turned else (p + 1, q), 7, x.dtype)
-    seen = out[:-1].T if turned else out[:-1]
+    out = np.full((q + 1, p) if transposed else (p + 1, q), 7, x.dtype)
+    seen = out[:-1].T if transposed else out[:-1]
     d_i, d_j = d.strides if d is not None else (0, 0)
     args = [p, q, k, x.strides[0], w.strides[0], *seen.strides, d_i, d_j, int(d is not None), qc or q, 1, *[0] * 8]
     run(dot.matmul_dot(str(x.dtype)), [out, x, w, out if d is None else d], args, ceil_div(q, qc or q))
@@ -150,8 +152,8 @@ def test_matmul_dot(run, dtype):
     for p, q, k, qc in [*sizes, (1, 1037, 259, 500), (7, 1037, 259, 64)]:
         x, w = numbers(rng, (p, k), dtype), numbers(rng, (q, k), dtype)
         for d in (None, numbers(rng, (p, q), dtype)):
-            for turned in (False, True):
-                close(dotted(run, x, w, d, turned, qc=qc), x, w.T, d)
+            for transposed in (False, True):
+                close(dotted(run, x, w, d, transposed, qc=qc), x, w.T, d)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
