@@ -22,7 +22,6 @@ from ..reduction import ReduceOp, combine_into
 from ..work import Work, done
 from .contract import BlockingEngine, Call, call_site
 
-
 _SMALL = 1 << 16  # bytes up to which one round of messages with everything is faster than two with parts
 
 
