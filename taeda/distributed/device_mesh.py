@@ -125,7 +125,7 @@ class DeviceMesh:
             root, dims = self._root, [self._root._dim(n) for n in self.mesh_dim_names or ()] or [*range(self.ndim)]
             rest = [d for d in range(root.ndim) if d not in dims]
             lines = root.mesh.permute(*rest, *dims).reshape(-1, math.prod(root.mesh.shape[d] for d in dims)).tolist()
-            made = [new_group(line) for line in lines]
+            made = [new_group(line, sort_ranks=False) for line in lines]
             own, group = next(
                 ((line, g) for line, g in zip(lines, made, strict=True) if get_rank() in line), (lines[0], None)
             )
@@ -161,9 +161,12 @@ def current_mesh() -> DeviceMesh:
 
 
 def _group_along(mesh: Tensor, dim: int) -> Any:
-    """The group of this process along ``dim``; every process makes all of them."""
+    """The group of this process along ``dim``; every process makes all of them.
+
+    Its ranks are in the order of the mesh, which need not be that of the world.
+    """
     lines = mesh.transpose(dim, -1).reshape(-1, mesh.shape[dim]).tolist()
-    made = [new_group(line) for line in lines]
+    made = [new_group(line, sort_ranks=False) for line in lines]
     return next((one for one, line in zip(made, lines, strict=True) if get_rank() in line), None)
 
 

@@ -369,12 +369,13 @@ def new_subgroups(
     group_size: int | None = None, group: Any = None, timeout: timedelta | None = None, backend: str | None = None,
     pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[Any, list]:  # fmt: skip
-    """Groups of ``group_size`` neighbours each: that of this process, and all.
+    """Groups of ``group_size`` neighbours each among the processes of ``group``: that of this process, and all.
 
     Raises:
         ValueError: the world does not divide into such groups.
     """
-    world = get_world_size()
+    ranks, local = get_process_group_ranks(group), group is not None and group is not _world.default
+    world = len(ranks)
     group_size = world if group_size is None else group_size
     if group_size <= 0 or group_size > world:
         raise ValueError(
@@ -382,8 +383,8 @@ def new_subgroups(
         )
     if world % group_size:
         raise ValueError(f"The world size ({world}) must be divisible by '{group_size=}'")
-    starts = range(0, world, group_size)
-    return new_subgroups_by_enumeration([list(range(i, i + group_size)) for i in starts], timeout, backend)
+    chosen = [ranks[i : i + group_size] for i in range(0, world, group_size)]
+    return _subgroups(chosen, timeout, backend, local)
 
 
 def new_subgroups_by_enumeration(
@@ -398,7 +399,11 @@ def new_subgroups_by_enumeration(
     everyone = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
     if len(set(everyone)) != len(everyone):
         raise ValueError("new_subgroups_by_enumeration: a rank has appeared in both subgroups")
-    made = [new_group(ranks, timeout, backend) for ranks in ranks_per_subgroup_list]
+    return _subgroups(ranks_per_subgroup_list, timeout, backend, False)
+
+
+def _subgroups(lists: list[list[int]], timeout: timedelta | None, backend: str | None, local: bool) -> tuple[Any, list]:
+    made = [new_group(ranks, timeout, backend, use_local_synchronization=local) for ranks in lists]
     return next((one for one in made if one != GroupMember.NON_GROUP_MEMBER), None), made
 
 

@@ -152,7 +152,11 @@ def test_parts_of_distributed_that_packages_name():
         import torch.distributed.fsdp, taeda.distributed.fsdp
         assert G is torch.distributed.fsdp.fully_shard is taeda.distributed.fsdp.fully_shard and H is DTensor
         assert DefaultLoadPlanner(allow_partial_load=True).allow_partial_load
-        for refuse in (PostLocalSGDOptimizer, PeriodicModelAverager):
+        from torch.distributed.optim import DistributedOptimizer
+        from torch.distributed.rpc import init_rpc
+        from torch.distributed.tensor.experimental import local_map
+        assert issubclass(PostLocalSGDOptimizer, torch.optim.Optimizer) and PeriodicModelAverager.average_parameters
+        for refuse in (DistributedOptimizer, init_rpc):
             try:
                 refuse()
             except NotImplementedError as error:

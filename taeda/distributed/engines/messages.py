@@ -22,6 +22,8 @@ from ..reduction import ReduceOp, combine_into
 from ..work import Work, done
 from .contract import BlockingEngine, Call, call_site
 
+_SMALL = 1 << 16  # bytes up to which one round of messages with everything is faster than two with parts
+
 
 def bytes_of(x: Tensor) -> Any:
     """The memory of a flat tensor."""
@@ -81,8 +83,13 @@ class MessageEngine(BlockingEngine):
     # ---- collectives --------------------------------------------------------------------------------------------------
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> None:
-        """See :meth:`Engine.all_reduce`: each process does one part, and sends that to the others."""
+        """See :meth:`Engine.all_reduce`: each process does one part, and sends that to the others; small ones, the whole."""
         if not self.others:
+            return
+        if x.numel() * x.element_size() <= _SMALL:
+            for rank in self.others:
+                self._post(call, rank, bytes_of(x))
+            combine_into(x, op, self._of_all(call, x))
             return
         parts = list(x.tensor_split(self.size))
         for rank in self.others:

@@ -16,6 +16,7 @@ from .network import Device, Link, Network
 __all__ = ["measure_device", "measure_network"]
 
 _WHILE = 0.04  # seconds
+_LAYERS = 4  # of which each is used in turn
 
 
 def _seconds(run: Callable[[], Any], group: Any, repeat: int) -> float:
@@ -35,8 +36,9 @@ def measure_device(product: tuple[int, int, int] = (512, 512, 512), nbytes: int 
     """A :class:`Device` with the rates that taeda's ops reach in this process, with the threads that it has.
 
     Args:
-        product: rows, inner numbers and columns of the float32 product that tells the rate of the arithmetic: those of
-            the model.
+        product: rows, inner numbers and columns of the float32 products that tell the rate of the arithmetic: those of
+            the model. They are the three of a linear layer that is trained, among other layers: operands that were not
+            used just before, and gradients that are added up, are a sixth slower than the same product again and again.
         nbytes: of each of the tensors whose sum tells that of memory: as large as those that the model has.
         repeat: how often each runs for 40 ms, which is longer than a turn of a processor that is shared; the median counts.
     """
@@ -52,11 +54,17 @@ def measure_device(product: tuple[int, int, int] = (512, 512, 512), nbytes: int 
         return statistics.median(times)
 
     m, k, n = product
-    a, b, x, one = taeda.ones(m, k), taeda.ones(k, n), taeda.ones(nbytes // 4), taeda.ones(1, requires_grad=True)
+    x, one = taeda.ones(nbytes // 4), taeda.ones(1, requires_grad=True)
+    layers = [taeda.nn.Linear(k, n) for _ in range(_LAYERS)]
+    rows, grad = taeda.ones(m, k, requires_grad=True), taeda.ones(m, n)
+
+    def trained() -> None:
+        for layer in layers:
+            layer(rows).backward(grad)
+
     overhead = seconds(lambda: [one + one for _ in range(100)]) / 100
-    return Device(
-        2 * m * k * n / seconds(lambda: a @ b), 3 * x.nbytes / seconds(lambda: x + x), overhead=overhead,
-    )  # fmt: skip
+    rate = 3 * _LAYERS * 2 * m * k * n / seconds(trained)
+    return Device(rate, 3 * x.nbytes / seconds(lambda: x + x), overhead=overhead)
 
 
 def measure_network(group: Any = None, nbytes: int = 1 << 24, repeat: int = 5) -> Network:

@@ -214,19 +214,20 @@ class DTensor(OfParts):
         """The same tensor with other placements.
 
         Args:
-            device_mesh: the mesh that it has.
+            device_mesh: another mesh of the same processes, over which the whole is cut anew; the one that it has by
+                default.
             placements: one for each dimension of the mesh.
             async_op: accepted; it is done when this returns.
             forward_dtype, backward_dtype: not taken.
         Raises:
-            NotImplementedError: another mesh, or another dtype.
+            NotImplementedError: a mesh of other processes, or another dtype.
         """
-        if device_mesh is not None and device_mesh != self.device_mesh:
-            raise NotImplementedError("redistribute: to another mesh is not there; use full_tensor() and distribute it")
         if forward_dtype is not None or backward_dtype is not None:
             raise NotImplementedError("redistribute: forward_dtype and backward_dtype are not there; use to(dtype)")
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
+        if device_mesh is not None and device_mesh != self.device_mesh:
+            return self._over(device_mesh, check_placements(device_mesh, placements, self.dim()))
         places = check_placements(self.device_mesh, placements, self.dim())
         for old, new in zip(self.placements, places, strict=True):
             if isinstance(new, Partial) and old != new:
@@ -234,6 +235,18 @@ class DTensor(OfParts):
                     "Can not redistribute to Partial, redistributing to Partial is for internal use only!"
                 )
         return self._as(places)
+
+    def _over(self, mesh: DeviceMesh, places: tuple[Placement, ...]) -> DTensor:
+        """On another mesh of the same processes: by way of the whole."""
+        if sorted(mesh.mesh.reshape(-1).tolist()) != sorted(self.device_mesh.mesh.reshape(-1).tolist()):
+            raise NotImplementedError(
+                f"redistribute: Cross device mesh comm not supported yet: {self.device_mesh} and {mesh} are of different "
+                "processes; use full_tensor() and distribute it"
+            )
+        if any(isinstance(p, Partial) for p in places):
+            raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
+        whole = redistribute(self._local, self._layout, replicated(self.device_mesh))
+        return wrap(whole, Layout(mesh, replicated(mesh), self._layout.shape))._as(places)
 
     def _as(self, places: tuple[Placement, ...]) -> DTensor:
         """With placements that were checked; ``self`` where they are the same."""

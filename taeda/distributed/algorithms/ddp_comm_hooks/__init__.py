@@ -1,5 +1,5 @@
 """Communication hooks of DistributedDataParallel: how a bucket of gradients is averaged."""
 
-from . import default_hooks, powerSGD_hook
+from . import default_hooks, post_localSGD_hook, powerSGD_hook
 
-__all__ = ["default_hooks", "powerSGD_hook"]
+__all__ = ["default_hooks", "post_localSGD_hook", "powerSGD_hook"]

@@ -2,5 +2,6 @@
 
 from ...context_parallel import context_parallel, context_parallel_unshard, set_rotate_method
 from ..dtensor import implicit_replication
+from ._func_map import local_map
 
-__all__ = ["context_parallel", "context_parallel_unshard", "implicit_replication", "set_rotate_method"]
+__all__ = ["context_parallel", "context_parallel_unshard", "implicit_replication", "local_map", "set_rotate_method"]

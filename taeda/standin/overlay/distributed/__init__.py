@@ -25,12 +25,8 @@ _ALIASES = {
 
 #: Names by module. Functions are in lower case.
 _PARTS = {
-    "_functional_collectives": "all_gather_tensor all_reduce all_to_all_single_autograd wait_tensor",
     "_shard": "",
     "_shard.sharded_tensor": "ShardedTensor",
-    "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
-    "algorithms.model_averaging": "",
-    "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "checkpoint.format_utils": "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
@@ -42,11 +38,8 @@ _PARTS = {
     "fsdp.wrap": "_or_policy enable_wrap wrap",
     "launcher": "",
     "launcher.api": "LaunchConfig elastic_launch",
-    "optim": "DistributedOptimizer PostLocalSGDOptimizer",
-    "pipelining": "ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble SplitPoint pipeline",
-    "pipelining.microbatch": "TensorChunkSpec",
+    "optim": "DistributedOptimizer",
     "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
-    "tensor.experimental": "local_map",
     "utils": "_sync_module_states",
 }
 
