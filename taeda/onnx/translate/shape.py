@@ -186,7 +186,10 @@ def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
     x = input
     for shift, dim in zip(shifts, dims if isinstance(dims, (tuple, list)) else [dims], strict=True):
         if isinstance(shift, Value):
-            raise Unsupported("roll by a number that follows from sizes that are not fixed")
+            size = g.Shape(x, start=dim % x.rank, end=dim % x.rank + 1)
+            place = g.Mod(g.Neg(shift), size, shape=(1,))  # from here on comes first
+            x = g.Concat(g.slice(x, [place], [_FAR], [dim]), g.slice(x, [0], [place], [dim]), axis=dim, shape=x.shape)
+            continue
         if not x.rank or str(x.shape[dim]) == "0":
             continue
         if is_static([x.shape[dim]]):
