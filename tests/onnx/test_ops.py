@@ -169,6 +169,7 @@ TRANSFORMS = {
     "fft2": lambda x: taeda.view_as_real(taeda.fft.fft2(x, norm="ortho")),
     "irfft2": lambda x: taeda.fft.irfft2(taeda.fft.rfft2(x), norm="ortho"),
     "fftshift": lambda x: taeda.fft.fftshift(x),
+    "stft": lambda x: taeda.stft(x.flatten(0, 2), 4, 2, window=taeda.hann_window(4), return_complex=True).abs(),
 }
 
 
@@ -189,6 +190,7 @@ WRITTEN_IN_OTHERS = {
     "logit": lambda x: x.sigmoid().logit(),
     "heaviside": lambda x: taeda.heaviside(x, x),
     "isclose": lambda x: taeda.isclose(x, x.round()),
+    "unfold": lambda x: x.unfold(1, 2, 1),
     "of_a_row": lambda x: taeda.heaviside(x, x[:1]),
 }
 

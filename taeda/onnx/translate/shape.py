@@ -204,9 +204,16 @@ def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
 def unfold(g: Writer, input: Value, dimension: int, size: int, step: int) -> Value:
     x = input if input.rank else g.unsqueeze(input, [0])
     dim = dimension % x.rank
-    count = (static_size(x, dim, "unfold") - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    made = g.Gather(x, g.constant(places.astype(np.int64)), axis=dim)
+    n = g.size(x, dim)
+    if isinstance(n, Value):
+        count: Any = None
+        last = g.Squeeze(g.Add(g.Sub(n, size), 1), [0])
+        starts = g.Range(0, last, step, dtype=taeda.int64)
+        places = g.Add(g.Unsqueeze(starts, [1]), g.constant(list(range(size)), taeda.int64))
+    else:
+        count = (n - size) // step + 1
+        places = g.constant((np.arange(count)[:, None] * step + np.arange(size)).astype(np.int64))
+    made = g.Gather(x, places, axis=dim)
     made.shape = [*x.shape[:dim], count, size, *x.shape[dim + 1 :]]
     order = [*range(dim + 1), *range(dim + 2, made.rank), dim + 1]
     made = g.transpose(made, order)
