@@ -106,7 +106,7 @@ def of_expression(op: Op, *args: Any, **kwargs: Any) -> Any:
     before = [mode.memory(x).version for x in tensors]
     made = body(*(given[n] for n in asked_for(body)), **{n: given[n] for n in named})
     written = [mode.memory(x).version for x in tensors] != before  # ``x += 1`` makes another scalar, but not a tensor
-    if written or not isinstance(made, Tensor) or made.shape != result.shape:
+    if written or not isinstance(made, Tensor) or _meta(made).shape != result.shape:
         return NotImplemented
     return made if made.dtype is result.dtype else made.to(result.dtype)
 

@@ -232,7 +232,7 @@ class ONNXProgram:
             RuntimeError: a size or a number is another than the model was exported for.
         """
         names = [x.name for x in self._skeleton.graph.input if x.name not in self._weights]
-        args, kwargs = pytree.tree_map(lambda x: from_array(x) if isinstance(x, np.ndarray) else x, (args, kwargs))
+        args, kwargs = pytree.tree_map(_plain, (args, kwargs))
         program = self.exported_program
         leaves = program.in_spec.flatten_up_to(self._ordered(args, kwargs))
         program._checks(*leaves)
@@ -251,6 +251,11 @@ class ONNXProgram:
         if missing or unknown or twice:
             raise TypeError(f"ONNXProgram: arguments missing: {missing}, not known: {unknown}, given twice: {twice}")
         return tuple(given[n] for n in positional), {n: given[n] for n in named}
+
+
+def _plain(x: Any) -> Any:
+    """Arrays as tensors, and sizes as tuples, as export takes them."""
+    return from_array(x) if isinstance(x, np.ndarray) else tuple(x) if isinstance(x, taeda.Size) else x
 
 
 def _array(x: Tensor) -> Any:

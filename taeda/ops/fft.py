@@ -174,7 +174,7 @@ def _scale(norm, count, forward, name):
     if norm not in (None, "forward", "backward", "ortho"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
     if norm == "ortho":
-        return 1 / math.sqrt(count)
+        return 1 / math.sqrt(count) if type(count) is int else 1 / count**0.5  # a size that may change
     return 1 / count if (norm == "forward") == forward else 1.0
 
 

@@ -46,10 +46,6 @@ DIFFERENT = {
         "bernoulli bernoulli_expanded bernoulli_double bernoulli_double_expanded bernoulli_seed bernoulli_seed_expanded "
         "training_dropout training_dropout_default training_dropout_mask training_dropout_default_mask"
     ),
-    "float32 transforms: 2e-6 where double precision, as in the reference, gives 0": (
-        "dft dft_axis dft_opset19 dft_axis_opset19"
-    ),
-    "float32 coordinates: 2e-7 where exact ones give 0": "basic_deform_conv_with_padding",
     "float16: 2 of 192 elements are the next number": "attention_4d_causal_fp16_expanded",
     "the test compares a sequence that has a number with len()": "loop16_seq_none",
 }

@@ -100,7 +100,11 @@ def deform_conv(
     offset_group: int = 1,
     **attributes: Any,
 ) -> Tensor:
-    """Each element of a window is read at its place plus an offset, by bilinear interpolation (Dai et al. 2017)."""
+    """Each element of a window is read at its place plus an offset, by bilinear interpolation (Dai et al. 2017).
+
+    In float64: of float32 places, those that are whole numbers are not exactly so.
+    """
+    dtype, (x, weight, offset) = x.dtype, (t.double() for t in (x, weight, offset))
     n, channels, height, width = x.shape
     w = Windows.of(x, list(weight.shape[2:]), **attributes)
     (rows, columns), taps = w.counts, math.prod(w.kernel)
@@ -118,7 +122,7 @@ def deform_conv(
     patches = taeda.stack(samples, 2).reshape(n, group, -1, rows * columns)
     result = weight.reshape(group, weight.shape[0] // group, -1) @ patches
     result = result.reshape(n, -1, rows, columns)
-    return result if bias is None else result + bias.reshape(-1, 1, 1)
+    return (result if bias is None else result + bias.reshape(-1, 1, 1)).to(dtype)
 
 
 @op("Col2Im")

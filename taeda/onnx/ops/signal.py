@@ -27,12 +27,14 @@ def dft(
     dim = -2 if axis is None else int(axis)
     dim = dim % x.ndim
     n = None if length is None else int(length)
-    signal = _complex(x)
+    signal = _complex(x.double() if x.shape[-1] == 1 else x)  # of real float32 numbers, what should be 0 would be 1e-6
     if onesided and inverse:
-        return taeda.fft.irfft(signal, n, dim).unsqueeze(-1)
-    if onesided:
-        return taeda.view_as_real(taeda.fft.rfft(signal, n, dim))
-    return taeda.view_as_real((taeda.fft.ifft if inverse else taeda.fft.fft)(signal, n, dim))
+        made = taeda.fft.irfft(signal, n, dim).unsqueeze(-1)
+    elif onesided:
+        made = taeda.view_as_real(taeda.fft.rfft(signal, n, dim))
+    else:
+        made = taeda.view_as_real((taeda.fft.ifft if inverse else taeda.fft.fft)(signal, n, dim))
+    return made.to(x.dtype)
 
 
 @op("STFT")

@@ -7,6 +7,7 @@ from . import (
     control,
     convolution,
     creation,
+    ctc,
     elementwise,
     image,
     indexing,

@@ -12,7 +12,7 @@ from taeda import Tensor
 from taeda.export._functions import table as known_functions
 from taeda.fx.node import map_aggregate
 
-from ..writer import Unsupported, Value, Writer, is_static
+from ..writer import Unsupported, Value, Writer
 from .elementwise import atan2, floating
 from .linear import matmul
 from .table import TRANSLATORS
@@ -322,6 +322,11 @@ def to(g: Writer, input: Any, *args: Any, **options: Any) -> Any:
     return Pair(*(g.cast(part, PARTS[g.result.dtype]) for part in pair(g, input)))
 
 
+@of_pairs("step.sym_size")
+def sym_size(g: Writer, x: Pair, dim: int) -> Any:
+    return g.size(x.real, dim)
+
+
 # ---- Fourier transforms ----------------------------------------------------------------------------------------------
 
 
@@ -339,21 +344,28 @@ def _transform(g: Writer, x: Any, dim: int, forward: bool, onesided: bool = Fals
     return parted(g, made)
 
 
+def _product(g: Writer, *factors: Any) -> Any:
+    """A product of numbers, some of which may be sizes that are not fixed: then a float64 value."""
+    values = [g.cast(x, taeda.float64) for x in factors if isinstance(x, Value)]
+    known = math.prod(x for x in factors if not isinstance(x, Value))
+    return functools.reduce(lambda a, b: g.Mul(a, b, shape=()), values, float(known)) if values else known
+
+
 def _count(g: Writer, x: Pair, dims: Sequence[int]) -> Any:
     """The product of sizes: what undoes the factor of inverse transforms."""
-    if not is_static([x.shape[d] for d in dims]):
-        raise Unsupported("inverse Fourier transforms along sizes that are not fixed; leave them out of dynamic_shapes")
-    return math.prod(int(x.shape[d]) for d in dims)
+    return _product(g, *(g.size(x.real, d) for d in dims))
 
 
-def _scaled(g: Writer, x: Pair, factor: float) -> Pair:
+def _scaled(g: Writer, x: Pair, factor: Any) -> Pair:
+    if isinstance(factor, Value):
+        return Pair(*(g.Mul(part, g.cast(factor, part.dtype)) for part in x))
     return x if factor == 1 else Pair(*(g.Mul(part, float(factor)) for part in x))
 
 
 @of_pairs("fft_c2c", always=True)
 def fft_c2c(g: Writer, input: Any, dims: Sequence[int], forward: bool, scale: float) -> Pair:
     x = pair(g, input)
-    factor = scale if forward else scale * _count(g, x, dims)
+    factor = scale if forward else _product(g, scale, _count(g, x, dims))
     for dim in dims:
         x = _transform(g, x, dim, forward)
     return _scaled(g, x, factor)
@@ -361,8 +373,6 @@ def fft_c2c(g: Writer, input: Any, dims: Sequence[int], forward: bool, scale: fl
 
 @of_pairs("fft_r2c", always=True)
 def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float) -> Pair:
-    if isinstance(scale, Value):
-        raise Unsupported("Fourier transforms along sizes that are not fixed; leave them out of dynamic_shapes")
     made = _transform(g, input, dims[-1], True, True)
     for dim in dims[:-1]:
         made = _transform(g, made, dim, True)
@@ -373,12 +383,17 @@ def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float) -> Pair:
 def fft_c2r(g: Writer, input: Any, dims: Sequence[int], n: int, scale: float) -> Value:
     """The other half of the last dimension is the conjugate of the first, backwards."""
     x = pair(g, input)
-    scale = scale * _count(g, x, dims[:-1]) * n
+    scale = _product(g, scale, _count(g, x, dims[:-1]), n)
+    middle, start = (
+        (n // 2 + 1, (n - 1) // 2)
+        if not isinstance(n, Value)
+        else (g.Add(g.Div(n, 2), 1, shape=(1,)), g.Div(g.Sub(n, 1), 2, shape=(1,)))
+    )
     for dim in dims[:-1]:
         x = _transform(g, x, dim, False)
     last, parts = dims[-1] % input.rank, []
     for part, sign in zip(x, (1.0, -1.0), strict=True):
-        half = g.slice(part, [0], [n // 2 + 1], [last])
-        tail = g.slice(part, [(n - 1) // 2], [0], [last], [-1])
+        half = g.slice(part, [0], [middle], [last])
+        tail = g.slice(part, [start], [0], [last], [-1])
         parts.append(g.Concat(half, g.Mul(tail, sign), axis=last, shape=input.shape))
     return _scaled(g, _transform(g, Pair(*parts), last, False), scale).real

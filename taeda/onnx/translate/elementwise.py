@@ -391,3 +391,20 @@ def gcd(g: Writer, input: Any, other: Any) -> Value:
 def lcm(g: Writer, input: Any, other: Any) -> Value:
     a, b = wide(g, input, other)
     return g.Abs(g.Mul(a, g.Div(b, g.Max(gcd(g, a, b), 1))))
+
+
+@translates("frexp")
+def frexp(g: Writer, input: Value) -> tuple:
+    """The exponent by the logarithm, which may be one off; powers of two in two factors, as one may overflow."""
+    x = g.cast(input, taeda.float64)
+    plain = g.Or(g.Or(g.IsNaN(x), g.IsInf(x)), g.Equal(x, 0.0))
+    safe = g.Where(plain, g.constant(1.0, x.dtype), x, dtype=x.dtype)
+    exponent = g.Add(g.Floor(g.Mul(g.Log(g.Abs(safe)), 1 / math.log(2))), 1.0)
+    half = g.Floor(g.Mul(exponent, -0.5))
+    two = g.constant(2.0, x.dtype)
+    mantissa = g.Mul(g.Mul(safe, g.Pow(two, half)), g.Pow(two, g.Sub(g.Neg(exponent), half)))
+    for off, step in ((g.GreaterOrEqual(g.Abs(mantissa), 1.0), 1.0), (g.Less(g.Abs(mantissa), 0.5), -1.0)):
+        mantissa = g.Where(off, g.Mul(mantissa, 2.0**-step), mantissa, dtype=x.dtype)
+        exponent = g.Where(off, g.Add(exponent, step), exponent, dtype=x.dtype)
+    exponent = g.Where(plain, g.constant(0.0, x.dtype), exponent, dtype=x.dtype)
+    return g.Where(plain, x, mantissa, dtype=x.dtype), exponent

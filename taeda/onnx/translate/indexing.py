@@ -376,3 +376,12 @@ def diag(g: Writer, input: Value, diagonal: int = 0) -> Value:
 @translates("nonzero argwhere")
 def nonzero(g: Writer, input: Value, *, as_tuple: bool = False) -> Value:
     return g.Transpose(g.NonZero(input), perm=[1, 0])
+
+
+@translates("nonzero_static")
+def nonzero_static(g: Writer, input: Value, *, size: int, fill_value: int = -1) -> Value:
+    """The first rows, and as many more as there may be missing."""
+    if not input.rank:
+        return g.constant(taeda.zeros(size, 0, dtype=taeda.int64))
+    rest = g.Expand(fill_value, [size, input.rank])
+    return g.slice(g.Concat(nonzero(g, input), rest, axis=0), [0], [size], [0])

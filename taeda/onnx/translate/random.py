@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
+from taeda.ops.random import _ALPHA
 
 from ..writer import Unsupported, Value, Writer, is_static
 from .creation import _form, filled
@@ -69,13 +70,20 @@ def normal(g: Writer, mean: Any = 0, std: Any = 1, *size: Any, **options: Any) -
 @translates("bernoulli")
 def bernoulli(g: Writer, input: Value, p: Any = None, *, generator: Any = None) -> Value:
     chance = input if p is None else filled(g, g.sizes_of(input), p, taeda.float32)
-    return g.Bernoulli(chance)
+    return coin(g, chance)
+
+
+def coin(g: Writer, chance: Value) -> Value:
+    """1 with this chance, else 0. Not by Bernoulli: onnxruntime 1.32 gives it the opposite chance."""
+    return g.cast(g.Less(g.RandomUniformLike(chance, high=1.0, low=0.0), chance), chance.dtype)
 
 
 @translates("multinomial")
 def multinomial(g: Writer, input: Value, num_samples: int, replacement: bool = False, **options: Any) -> Value:
+    """Without replacement the first of exponential waiting times, which are as much shorter as a class is likely."""
     if not replacement and num_samples > 1:
-        raise Unsupported("Multinomial of ONNX draws with replacement; pass replacement=True")
+        waits = g.Div(g.Max(_exponential(g, input), 1e-30), input)
+        return g.TopK(waits, [num_samples], axis=-1, largest=0, outputs=2)[1]
     x = g.Log(input if input.rank == 2 else g.unsqueeze(input, [0]))
     made = g.Multinomial(x, sample_size=num_samples, dtype=taeda.int32)
     return made if input.rank == 2 else g.Squeeze(made, [0])
@@ -100,11 +108,37 @@ def feature_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
     """Whole channels are left out."""
     if not train:
         return input
+    return g.Mul(input, dropout(g, g.Expand(g.constant(1, input.dtype), _channels(g, input)), p))
+
+
+def _channels(g: Writer, input: Value) -> Value:
+    """The sizes of what is dropped by whole channels."""
     if input.rank < 2:
-        raise Unsupported("feature_dropout of fewer than two dimensions")
+        raise Unsupported("dropout of channels of fewer than two dimensions")
     lead = g.slice(g.sizes_of(input), [0], [2], [0])
-    rows = g.Concat(lead, g.ints([1] * (input.rank - 2)), axis=0) if input.rank > 2 else lead
-    return g.Mul(input, dropout(g, g.Expand(g.constant(1, input.dtype), rows), p))
+    return g.Concat(lead, g.ints([1] * (input.rank - 2)), axis=0) if input.rank > 2 else lead
+
+
+@translates("alpha_dropout")
+def alpha_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
+    return _drop_alpha(g, input, p, train, g.sizes_of(input))
+
+
+@translates("feature_alpha_dropout")
+def feature_alpha_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
+    return _drop_alpha(g, input, p, train, _channels(g, input)) if train else input
+
+
+def _drop_alpha(g: Writer, input: Value, p: float, train: bool, sizes: Value) -> Value:
+    """What is dropped becomes selu's lower limit; scaled and shifted to keep mean and variance."""
+    if p == 0 or not train:
+        return input
+    if p == 1:
+        return g.Mul(input, 0.0)
+    scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    noise = coin(g, g.Expand(g.constant(1.0 - p, input.dtype), sizes))
+    shift = g.Add(g.Mul(g.Sub(noise, 1.0), _ALPHA * scale), _ALPHA * scale * p)
+    return g.Add(g.Mul(input, g.Mul(noise, scale)), shift)
 
 
 @translates("native_dropout")
@@ -155,6 +189,6 @@ def _positive(g: Writer, x: Value) -> Value:
 for _name, _write in {
     "uniform": _uniform, "normal": _normal, "exponential": _exponential, "geometric": _geometric, "cauchy": _cauchy,
     "log_normal": lambda g, x, mean=1.0, std=2.0: g.Exp(_normal(g, x, mean, std)),
-    "bernoulli": lambda g, x, p=0.5: g.Bernoulli(filled(g, g.sizes_of(x), p, x.dtype)),
+    "bernoulli": lambda g, x, p=0.5: coin(g, filled(g, g.sizes_of(x), p, x.dtype)),
 }.items():  # fmt: skip
     _drawing(_name, _write)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import taeda
 
 from ..writer import CODES, Unsupported, Value, Writer, is_static
@@ -193,6 +195,18 @@ def norm_of(g: Writer, x: Value, ord: Any, axes: Any, keepdim: bool) -> Value:
         return g.reduce("ReduceMax" if ord > 0 else "ReduceMin", g.Abs(x), axes, keepdim)
     total = g.reduce("ReduceSum", power(g, g.Abs(x), float(ord)), axes, keepdim)
     return g.Pow(total, g.constant(1 / ord, x.dtype))
+
+
+@translates("cdist")
+def cdist(g: Writer, x1: Value, x2: Value, p: float = 2.0, compute_mode: Any = None) -> Value:
+    return norm_of(g, g.Sub(g.unsqueeze(x1, [-2]), g.unsqueeze(x2, [-3])), p, [-1], False)
+
+
+@translates("pdist")
+def pdist(g: Writer, input: Value, p: float = 2.0) -> Value:
+    n = static_size(input, 0, "pdist")
+    rows, columns = (g.Gather(input, g.constant(i), axis=0) for i in np.triu_indices(n, 1))
+    return norm_of(g, g.Sub(rows, columns), p, [-1], False)
 
 
 # ---- running results -------------------------------------------------------------------------------------------------

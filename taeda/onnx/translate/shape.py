@@ -186,7 +186,10 @@ def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
     x = input
     for shift, dim in zip(shifts, dims if isinstance(dims, (tuple, list)) else [dims], strict=True):
         if isinstance(shift, Value):
-            raise Unsupported("roll by a number that follows from sizes that are not fixed")
+            size = g.Shape(x, start=dim % x.rank, end=dim % x.rank + 1)
+            place = g.Mod(g.Neg(shift), size, shape=(1,))  # from here on comes first
+            x = g.Concat(g.slice(x, [place], [_FAR], [dim]), g.slice(x, [0], [place], [dim]), axis=dim, shape=x.shape)
+            continue
         if not x.rank or str(x.shape[dim]) == "0":
             continue
         if is_static([x.shape[dim]]):
@@ -201,9 +204,16 @@ def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
 def unfold(g: Writer, input: Value, dimension: int, size: int, step: int) -> Value:
     x = input if input.rank else g.unsqueeze(input, [0])
     dim = dimension % x.rank
-    count = (static_size(x, dim, "unfold") - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    made = g.Gather(x, g.constant(places.astype(np.int64)), axis=dim)
+    n = g.size(x, dim)
+    if isinstance(n, Value):
+        count: Any = None
+        last = g.Squeeze(g.Add(g.Sub(n, size), 1), [0])
+        starts = g.Range(0, last, step, dtype=taeda.int64)
+        places = g.Add(g.Unsqueeze(starts, [1]), g.constant(list(range(size)), taeda.int64))
+    else:
+        count = (n - size) // step + 1
+        places = g.constant((np.arange(count)[:, None] * step + np.arange(size)).astype(np.int64))
+    made = g.Gather(x, places, axis=dim)
     made.shape = [*x.shape[:dim], count, size, *x.shape[dim + 1 :]]
     order = [*range(dim + 1), *range(dim + 2, made.rank), dim + 1]
     made = g.transpose(made, order)
