@@ -44,6 +44,8 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
@@ -206,11 +208,16 @@ def _encode_graph(module: GraphModule) -> dict[str, Any]:
     return {"nodes": nodes, "graphs": inner}
 
 
+#: What stands for a number that a program finds, by the key that files have for it.
+_NUMBERS: dict[Any, str] = {SymIntArgument: "size", SymFloatArgument: "number", SymBoolArgument: "condition"}
+
+
 def _encode_argument(arg: Any) -> dict[str, Any]:
     if isinstance(arg, TensorArgument):
         return {"tensor": arg.name}
-    if isinstance(arg, SymIntArgument):
-        return {"size": arg.name}
+    for kind, key in _NUMBERS.items():
+        if isinstance(arg, kind):
+            return {key: arg.name}
     return {"constant": arg.name, "value": encode(arg.value)}
 
 
@@ -380,11 +387,12 @@ def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict
 
 
 def _decode_argument(x: Any) -> Any:
-    tensor, size, constant, value = fields(x, "tensor", "size", "constant", "value")
+    tensor, constant, value, *numbers = fields(x, "tensor", "constant", "value", *_NUMBERS.values())
     if tensor is not None:
         return TensorArgument(identifier(tensor))
-    if size is not None:
-        return SymIntArgument(identifier(size))
+    for kind, name in zip(_NUMBERS, numbers, strict=True):
+        if name is not None:
+            return kind(identifier(name))
     if not isinstance(constant, str) or (constant and identifier(constant) != constant):
         raise bad("an argument has no name")
     return ConstantArgument(constant, decode(value, {}))
