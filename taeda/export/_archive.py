@@ -16,7 +16,7 @@ from taeda.io.archive import ArchiveReader, ArchiveWriter, atomic_write
 from taeda.nn import Parameter
 from taeda.utils import _pytree as pytree
 
-from . import _functions, _pt2
+from . import _functions, _pt2, _pt2_write
 from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import (
@@ -58,7 +58,7 @@ VERSION = 1
 
 def save(
     ep: ExportedProgram, f: str | os.PathLike | Any, *, extra_files: Mapping[str, Any] | None = None,
-    opset_version: dict[str, int] | None = None, pickle_protocol: int = 2,
+    opset_version: dict[str, int] | None = None, pickle_protocol: int = 2, format: str = "taeda",
 ) -> None:  # fmt: skip
     """Write a program to a file: its graph as JSON, its parameters, buffers and constants as safetensors.
 
@@ -66,6 +66,7 @@ def save(
         ep: the program.
         f: a path, which is replaced all at once, or an open binary file.
         extra_files: texts or bytes by name, which :func:`load` gives back.
+        format: ``"pt2"`` for a file that ``torch.export.load`` of PyTorch 2.13 reads. The program is decomposed for it.
         opset_version, pickle_protocol: accepted; the format has one version, and no pickles.
     Raises:
         TypeError: ``ep`` is no ExportedProgram.
@@ -75,18 +76,23 @@ def save(
         raise TypeError(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
         )
-    records = _records(ep)
-    for name, data in (extra_files or {}).items():
-        records[f"extra/{name}"] = data.encode() if isinstance(data, str) else bytes(data)
+    if format not in ("taeda", "pt2"):
+        raise ValueError(f"export.save: expected format 'taeda' or 'pt2', got {format!r}")
+    extra = {name: x.encode() if isinstance(x, str) else bytes(x) for name, x in (extra_files or {}).items()}
+    if format == "pt2":
+        records, top = _pt2_write.records_of(ep), "model"
+    else:
+        records, top = _records(ep), "program"
+    records.update({f"extra/{name}": x for name, x in extra.items()})
     if isinstance(f, (str, os.PathLike)):
         with atomic_write(f) as file:
-            _write(file, records)
+            _write(file, records, top)
     else:
-        _write(f, records)
+        _write(f, records, top)
 
 
-def _write(file: Any, records: dict[str, bytes]) -> None:
-    writer = ArchiveWriter(file, "program")
+def _write(file: Any, records: dict[str, bytes], top: str) -> None:
+    writer = ArchiveWriter(file, top)
     for name, data in records.items():
         writer.add(name, data)
     writer.close()

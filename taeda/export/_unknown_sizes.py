@@ -171,6 +171,14 @@ def _most(x: Tensor, whole: bool = True) -> float:
 def _bound(function: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
     """The arguments by name."""
     if isinstance(function, Op):
+        many = function.traits.get("variadic")
+        if many is not None:
+            at = many if isinstance(many, int) else function.params.index(many)
+            rest = args[at:]
+            whole = len(rest) == 1 and isinstance(rest[0], (tuple, list))
+            args = (*args[:at], rest[0] if whole else list(rest)) if rest else args
+        if len(args) > len(function.params):
+            raise TypeError(f"{function.__name__} takes {len(function.params)} arguments, got {len(args)}")
         return {**dict(zip(function.params, args, strict=False)), **kwargs}
     return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
 
