@@ -102,7 +102,7 @@ gru.input input hx params has_biases num_layers dropout train bidirectional batc
 """
 _ALONE = (
     "neg abs sign floor ceil trunc sqrt rsqrt reciprocal exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh "
-    "cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not _softmax erfc erfinv "
+    "cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not erfc erfinv "
     "lgamma digamma i0 square"
 ).split()
 #: Ops with an overload for numbers.
@@ -244,7 +244,8 @@ def _reduction(plain: str, along: str, one: bool = False) -> Callable:
 
 
 def _var(node: Node, g: dict) -> Any:
-    dim, correction = g.get("dim"), g.get("correction", 1 if g.get("unbiased", True) else 0)
+    dim: Any = g.get("dim")
+    correction = g.get("correction", 1 if g.get("unbiased", True) else 0)
     if isinstance(dim, bool):
         dim, correction = None, int(dim)
     dims = {} if dim is None else {"*dim": list(dim) if isinstance(dim, (tuple, list)) else [dim]}
@@ -396,7 +397,11 @@ def _fft(name: str) -> Callable:
         near = [c for s, c in scales.items() if math.isclose(s, float(g.get("scale", 1.0)), rel_tol=1e-9)]
         if not near:
             return None
-        last = {"_fft_c2c": {"forward": g.get("forward")}, "_fft_r2c": {"onesided": True}, "_fft_c2r": {}}[name]
+        last: dict[str, Any] = {
+            "_fft_c2c": {"forward": g.get("forward")},
+            "_fft_r2c": {"onesided": True},
+            "_fft_c2r": {},
+        }[name]
         more = {"last_dim_size": g["n"]} if name == "_fft_c2r" else last
         return f"{name}.default", {"self": g["input"], "dim": list(g["dims"]), "normalization": near[0], **more}
 

@@ -100,7 +100,7 @@ class _Writer:
     # ---- tensors, sizes ----
 
     def _stored(self, prefix: str, state: dict[str, Any]) -> tuple[dict, dict[str, bytes]]:
-        config, data, known = {}, {}, dict[int, str]()
+        config, data, known = dict[str, Any](), dict[str, bytes](), dict[int, str]()
         for path, x in state.items():
             if not isinstance(x, Tensor):
                 raise ValueError(f"export.save: {path!r} is no tensor")

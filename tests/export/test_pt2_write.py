@@ -10,6 +10,7 @@ import pytest
 
 import taeda
 import taeda.export
+from taeda.export._pt2_ops import TABLE
 
 torch = pytest.importorskip("torch")
 from .models import MODELS  # noqa: E402
@@ -55,7 +56,7 @@ def same(got, want):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
-    module, args, kwargs, program = ours(name)
+    _, args, kwargs, program = ours(name)
     if name in REFUSED:
         with pytest.raises(ValueError, match=REFUSED[name]):
             loaded(program)
@@ -125,3 +126,21 @@ def test_what_has_no_form_is_refused():
         taeda.export.save(program, io.BytesIO(), format="pt2")
     with pytest.raises(ValueError, match="expected format 'taeda' or 'pt2'"):
         taeda.export.save(program, io.BytesIO(), format="onnx")
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_arguments_are_those_of_aten(name):
+    target, args = TABLE[name]
+    op, _, overload = target.partition(".")
+    schema = [a.name for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments]
+    given = [a.strip("*[]").partition(":")[0] for a in args]
+    assert [a for a in schema if a in given] == given
+    required = [
+        a.name for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments if not a.has_default_value()
+    ]
+    assert set(required) - {"cudnn_enable"} <= set(given)
+    assert all(
+        a.kwarg_only == (f"*{a.name}" in args)
+        for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments
+        if a.name in given
+    )
