@@ -39,9 +39,11 @@ class Numbers:
     where: Callable
 
     def _of_unknown_size(
-        self, rule: Callable, low: float, high: float, mask: Traced | None, found: dict, sample: int, given: tuple
+        self, rule: Callable, low: Any, high: Any, mask: Traced | None, found: dict, sample: int, given: tuple
     ) -> Any:
         """What an op gives whose result has an unknown size; one mask always selects as many elements."""
+        if low is None:
+            return rule(None, given)
         if "name" not in found:
             key = None if mask is None else (id(mask), mask.metas[0]._version)
             found["name"] = self.masks[key] if key in self.masks else self.fresh("size", low, high)

@@ -397,7 +397,7 @@ def _fft(name: str) -> Callable:
         near = [c for s, c in scales.items() if math.isclose(s, float(g.get("scale", 1.0)), rel_tol=1e-9)]
         if not near:
             return None
-        last: dict[str, Any] = {
+        last: Any = {
             "_fft_c2c": {"forward": g.get("forward")},
             "_fft_r2c": {"onesided": True},
             "_fft_c2r": {},
@@ -425,6 +425,12 @@ def _split(node: Node, g: dict) -> Any:
             "dim": g.get("dim", 0),
         }
     return "split.Tensor", {"self": g.get("tensor", g.get("input")), "split_size": size, "dim": g.get("dim", 0)}
+
+
+def _histogram(node: Node, g: dict) -> Any:
+    bins = g.get("bins", 100)
+    more = {f"*{k}": g[k] for k in ("range", "weight", "density") if k in g}
+    return f"histogram.{'bins_tensor' if _tensor(bins) else 'bin_ct'}", {"self": g["input"], "bins": bins, **more}
 
 
 def _unique(node: Node, g: dict) -> Any:
@@ -472,6 +478,7 @@ _SPECIAL: dict[str, Callable] = {
     "scatter": _scatter, "squeeze": _squeeze, "fill": _fill, "round": _round, "sort": _sort, "view": _view,
     "empty": _empty, "edge_pad": _edge_pad, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
     "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"), "index": _index, "einsum": _einsum, "split": _split,
+    "histogram": _histogram,
     "unique": _unique, "repeat_interleave": _repeat_interleave,
     "batch_norm": _batch_norm,
     "assert_scalar": _assert_scalar, "batch_norm_functional": _norm_functional,

@@ -12,6 +12,7 @@ from taeda import _core
 from taeda._core import Op, Tensor
 from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
+from taeda.ops.histogram import Histogram
 from taeda.ops.meta import planning, without_values
 from taeda.utils import _pytree as pytree
 
@@ -98,6 +99,16 @@ def _repeat_interleave(n: int, input: Any, repeats: Any = None, dim: int | None 
     return without_values(sizes, None, input.dtype)
 
 
+def _histogram(
+    n: None, input: Tensor, bins: Any = 100, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
+) -> Any:  # fmt: skip
+    """Its sizes are known, though its edges are found from values."""
+    count = bins.numel() - 1 if isinstance(bins, Tensor) else bins
+    if out is not None or not isinstance(count, int):
+        return NotImplemented
+    return Histogram(_vector(count, input.dtype), _vector(count + 1, input.dtype))
+
+
 def _masked(n: int, input: Tensor, index: Any) -> Any:
     parts: list[Any] = []
     for part in index if isinstance(index, tuple) else (index,):
@@ -123,14 +134,17 @@ def has_mask(function: Any, args: tuple) -> bool:
     return any(map(_is_mask, args[1] if isinstance(args[1], tuple) else (args[1],)))
 
 
-def rule_for(function: Any, args: tuple, kwargs: dict) -> tuple[Callable, float, float, Any] | None:
-    """A function of the unknown size and the arguments at a sample, the range of the size, and the mask whose true
-    elements it counts, if there is one; None where the call is none of these.
+def rule_for(function: Any, args: tuple, kwargs: dict) -> tuple[Callable, Any, Any, Any] | None:
+    """A function of the unknown size and the arguments at a sample, the range of the size (None where it is
+    known), and the mask whose true elements it counts, if there is one; None where the call is none of these.
     """
     if has_mask(function, args):
         masks = [m for m in (args[1] if isinstance(args[1], tuple) else (args[1],)) if _is_mask(m)]
         return (lambda n, given: _masked(n, *given[0])), 0, _most(masks[0]), masks[0] if len(masks) == 1 else None
-    rule = _RULES.get(getattr(function, "__name__", ""))
+    name = getattr(function, "__name__", "")
+    if name == "histogram":
+        return (lambda n, at: _histogram(n, **_bound(function, *at))), None, None, None
+    rule = _RULES.get(name)
     if rule is None:
         return None
     given = _bound(function, args, kwargs)
