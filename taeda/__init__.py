@@ -128,7 +128,11 @@ from .ops.inplace import (
 )  # fmt: skip
 from .ops.table import can_cast
 from .ops.variates import _dirichlet_grad, _sample_dirichlet, _standard_gamma, _standard_gamma_grad, binomial
-from ._scalars import sym_float, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sqrt, sym_sum
+from ._scalars import (
+    _check, _check_index, _check_is_size, _check_not_implemented, _check_type, _check_value, _constrain_as_size,
+    sym_constrain_range, sym_constrain_range_for_size, sym_float, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sqrt,
+    sym_sum,
+)  # fmt: skip
 from ._settings import (
     are_deterministic_algorithms_enabled, get_default_device, get_deterministic_debug_mode,
     get_float32_matmul_precision, get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled,

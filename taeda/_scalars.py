@@ -1,4 +1,4 @@
-"""Functions of sizes and flags. PyTorch gives them symbols while it traces a program; here sizes are always numbers."""
+"""Functions of sizes and flags. They are numbers, or symbols while a program is recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"]
+__all__ = [
+    "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type", "_check_value",
+    "_constrain_as_size", "sym_constrain_range", "sym_constrain_range_for_size", "sym_float", "sym_int", "sym_ite",
+    "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+]  # fmt: skip
 
 
 def sym_float(a: Any) -> Any:
@@ -27,20 +31,33 @@ def sym_not(a: Any) -> Any:
 
 def sym_max(a: Any, b: Any) -> Any:
     """The larger one; a float where one is a float, whichever is larger."""
-    return _common(max(a, b), a, b)
+    return _common(_chosen("max", a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
     """The smaller one; a float where one is a float, whichever is smaller."""
-    return _common(min(a, b), a, b)
+    return _common(_chosen("min", a, b), a, b)
+
+
+def _chosen(name: str, a: Any, b: Any) -> Any:
+    """``max`` or ``min``: symbolic where a program is recorded and only its run tells."""
+    if not hasattr(a > b, "owner"):
+        return max(a, b) if name == "max" else min(a, b)
+    from .fx.experimental.symbolic_shapes import combine
+
+    return combine(name, a, b)
 
 
 def _common(x: Any, a: Any, b: Any) -> Any:
+    if hasattr(x, "__sym_float__"):
+        return x.__sym_float__() if isinstance(a, builtins.float) or isinstance(b, builtins.float) else x
     return builtins.float(x) if isinstance(a, builtins.float) or isinstance(b, builtins.float) else x
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """``t`` if ``b``, else ``f``, which are of one type."""
+    if hasattr(b, "__sym_ite__"):
+        return b.__sym_ite__(t, f)
     if not isinstance(b, builtins.bool):
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
     if type(t) is not type(f):
@@ -56,3 +73,62 @@ def sym_sqrt(a: Any) -> builtins.float:
 def sym_sum(args: Iterable[Any]) -> Any:
     """The sum of numbers."""
     return builtins.sum(args)
+
+
+# ---- conditions ------------------------------------------------------------------------------------------------------
+
+
+def _checker(name: str, error: type[Exception]) -> Any:
+    def check(cond: Any, message: Any = None) -> None:
+        if getattr(cond, "owner", None) is not None:
+            cond.owner.require(cond, None if message is None else str(message()))
+            return
+        if not isinstance(cond, builtins.bool) and not hasattr(cond, "__sym_ite__"):
+            raise TypeError(f"cond must be a bool, but got {type(cond)}")
+        if not cond:
+            raise error("Expected cond to be True, but got False." if message is None else str(message()))
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"""Raise a {error.__name__}, with what ``message()`` gives, where ``cond`` is False. While a program
+    is recorded, a condition that only a run can tell is checked by the program."""
+    return check
+
+
+_check = _checker("_check", RuntimeError)
+_check_index = _checker("_check_index", IndexError)
+_check_value = _checker("_check_value", ValueError)
+_check_type = _checker("_check_type", TypeError)
+_check_not_implemented = _checker("_check_not_implemented", NotImplementedError)
+
+
+def _check_is_size(i: builtins.int, message: Any = None, *, max: builtins.int | None = None) -> None:
+    """Raise a RuntimeError where ``i`` is no size: below 0, or above ``max``."""
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
+
+
+def sym_constrain_range(size: Any, *, min: builtins.int | None = None, max: builtins.int | None = None) -> None:
+    """Require a number to lie between bounds.
+
+    Raises:
+        RuntimeError: it does not.
+    """
+    low, high = -(1 << 63) if min is None else min, (1 << 63) - 1 if max is None else max
+    if high < low:
+        raise RuntimeError(f"Max must be greater than or equal to min, got min={low} max={high}")
+    for bound, holds in ((min, lambda: size >= low), (max, lambda: size <= high)):
+        if bound is not None:
+            _check(holds(), lambda: f"Invalid value range for {size} between [{low}, {high}].")
+
+
+def sym_constrain_range_for_size(
+    size: Any, *, min: builtins.int | None = None, max: builtins.int | None = None
+) -> None:
+    """Require a size, which is at least 0, to lie between bounds; otherwise as :func:`sym_constrain_range`."""
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+def _constrain_as_size(symbol: Any, min: builtins.int | None = None, max: builtins.int | None = None) -> None:
+    """:func:`sym_constrain_range_for_size`."""
+    sym_constrain_range_for_size(symbol, min=min, max=max)

@@ -16,7 +16,7 @@ from taeda.io.archive import ArchiveReader, ArchiveWriter, atomic_write
 from taeda.nn import Parameter
 from taeda.utils import _pytree as pytree
 
-from . import _functions, _pt2
+from . import _functions, _pt2, _pt2_write
 from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import (
@@ -44,6 +44,8 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
@@ -56,7 +58,7 @@ VERSION = 1
 
 def save(
     ep: ExportedProgram, f: str | os.PathLike | Any, *, extra_files: Mapping[str, Any] | None = None,
-    opset_version: dict[str, int] | None = None, pickle_protocol: int = 2,
+    opset_version: dict[str, int] | None = None, pickle_protocol: int = 2, format: str = "taeda",
 ) -> None:  # fmt: skip
     """Write a program to a file: its graph as JSON, its parameters, buffers and constants as safetensors.
 
@@ -64,6 +66,7 @@ def save(
         ep: the program.
         f: a path, which is replaced all at once, or an open binary file.
         extra_files: texts or bytes by name, which :func:`load` gives back.
+        format: ``"pt2"`` for a file that ``torch.export.load`` of PyTorch 2.13 reads. The program is decomposed for it.
         opset_version, pickle_protocol: accepted; the format has one version, and no pickles.
     Raises:
         TypeError: ``ep`` is no ExportedProgram.
@@ -73,18 +76,23 @@ def save(
         raise TypeError(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
         )
-    records = _records(ep)
-    for name, data in (extra_files or {}).items():
-        records[f"extra/{name}"] = data.encode() if isinstance(data, str) else bytes(data)
+    if format not in ("taeda", "pt2"):
+        raise ValueError(f"export.save: expected format 'taeda' or 'pt2', got {format!r}")
+    extra = {name: x.encode() if isinstance(x, str) else bytes(x) for name, x in (extra_files or {}).items()}
+    if format == "pt2":
+        records, top = _pt2_write.records_of(ep), "model"
+    else:
+        records, top = _records(ep), "program"
+    records.update({f"extra/{name}": x for name, x in extra.items()})
     if isinstance(f, (str, os.PathLike)):
         with atomic_write(f) as file:
-            _write(file, records)
+            _write(file, records, top)
     else:
-        _write(f, records)
+        _write(f, records, top)
 
 
-def _write(file: Any, records: dict[str, bytes]) -> None:
-    writer = ArchiveWriter(file, "program")
+def _write(file: Any, records: dict[str, bytes], top: str) -> None:
+    writer = ArchiveWriter(file, top)
     for name, data in records.items():
         writer.add(name, data)
     writer.close()
@@ -206,11 +214,16 @@ def _encode_graph(module: GraphModule) -> dict[str, Any]:
     return {"nodes": nodes, "graphs": inner}
 
 
+#: What stands for a number that a program finds, by the key that files have for it.
+_NUMBERS: dict[Any, str] = {SymIntArgument: "size", SymFloatArgument: "number", SymBoolArgument: "condition"}
+
+
 def _encode_argument(arg: Any) -> dict[str, Any]:
     if isinstance(arg, TensorArgument):
         return {"tensor": arg.name}
-    if isinstance(arg, SymIntArgument):
-        return {"size": arg.name}
+    for kind, key in _NUMBERS.items():
+        if isinstance(arg, kind):
+            return {key: arg.name}
     return {"constant": arg.name, "value": encode(arg.value)}
 
 
@@ -380,11 +393,12 @@ def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict
 
 
 def _decode_argument(x: Any) -> Any:
-    tensor, size, constant, value = fields(x, "tensor", "size", "constant", "value")
+    tensor, constant, value, *numbers = fields(x, "tensor", "constant", "value", *_NUMBERS.values())
     if tensor is not None:
         return TensorArgument(identifier(tensor))
-    if size is not None:
-        return SymIntArgument(identifier(size))
+    for kind, name in zip(_NUMBERS, numbers, strict=True):
+        if name is not None:
+            return kind(identifier(name))
     if not isinstance(constant, str) or (constant and identifier(constant) != constant):
         raise bad("an argument has no name")
     return ConstantArgument(constant, decode(value, {}))

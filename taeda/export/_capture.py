@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import Graph, GraphModule, Node
-from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymInt, _Symbolic
+from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
 from taeda.nn.modules import _hooks
 from taeda.ops.meta import planning, without_values
@@ -24,7 +25,10 @@ from taeda.utils import _pytree as pytree
 
 from ._control_flow import RECORDED
 from ._functions import own_names
-from ._steps import assert_scalar, set_grad_enabled, sym_size
+from ._numbers import Numbers, exact
+from ._steps import assert_scalar, item, set_grad_enabled, sym_size
+from ._unknown_sizes import SIZED, rule_for, without_masks
+from ._unknowns import Knowledge, Unknown, Unknowns
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 
 _HERE = str(Path(__file__).parents[1])
@@ -54,13 +58,20 @@ class Scope:
         return made
 
 
-class Capture:
-    """The mode. ``samples`` are the values of the symbols at which every step is run."""
+class Capture(Numbers):
+    """The mode. ``samples`` are the values of the symbols at which every step is run; ``unknowns`` are those among
+    them that a run finds, and ``bounds`` the ranges of the others."""
 
     composites = True
 
-    def __init__(self, samples: list[dict[str, int]]) -> None:
+    def __init__(
+        self, samples: list[dict[str, int]], unknowns: Unknowns | None = None, bounds: dict | None = None
+    ) -> None:
         self.samples = samples
+        self.unknowns = Unknowns() if unknowns is None else unknowns
+        self.knowledge = Knowledge(bounds or {})
+        self.masks: dict[tuple[int, int] | None, str] = {}  # how many elements they select
+        self.found: dict[str, Unknown] = {}  # numbers that were met, and sizes that follow from them
         self.scope = self.root = Scope()
         self.progress = 0
         self.guards: list[tuple[Expr, bool, str]] = []
@@ -79,10 +90,21 @@ class Capture:
         """Whether the body of an op runs, in place of a step."""
         return False
 
-    def new_name(self) -> str:
+    def new_name(self, values: tuple = ()) -> str:
         """A name for a size that has no expression."""
         self._names += 1
-        return f"u{self._names - 1}"
+        name = f"u{self._names - 1}"
+        if self._is_found(values):
+            self.found[name] = Unknown(name, "size", 0, math.inf, self.where())
+            self.knowledge.bounds[name] = 0, math.inf
+        return name
+
+    def _is_found(self, values: tuple) -> bool:
+        """Whether a number with these values at the samples depends on numbers that only a run finds."""
+        if not self.unknowns.symbols or not values:
+            return False
+        known = [{k: v for k, v in s.items() if k not in self.unknowns.symbols} for s in self.samples]
+        return any(k == known[0] and v != values[0] for k, v in zip(known, values, strict=True))
 
     def traced(self, node: Node | None, metas: Sequence[Tensor], device: Any) -> Traced:
         """A tensor of the program with these forms, the value of ``node``."""
@@ -141,9 +163,9 @@ class Capture:
         return self.call(function, args, kwargs)
 
     def item(self, x: Tensor) -> Any:
-        """The value of a tensor that is not of the program, such as a constant."""
+        """The value of a tensor that is not of the program, such as a constant; of one that is, an unknown number."""
         if isinstance(x, Traced):
-            refuse_value("item()", self.where())
+            return self.number(x)
         with self.aside():
             return x.item()
 
@@ -161,21 +183,29 @@ class Capture:
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Run ``function`` at every sample, and record it if it gives tensors or writes to one."""
-        if trait(function, "meta", "") == "values":
-            refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
+        if self.found and getattr(function, "__name__", "") in SIZED:
+            for x in _everything(args[isinstance(args[0], Tensor) :]):
+                if isinstance(x, SymInt) and isinstance(x >= 0, SymBool):
+                    self.require(x >= 0)
         with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
-            results = [
-                self._run(function, map_aggregate(given, functools.partial(_sample, i)), i)
-                for i in self._counted(given)
-            ]
+            rule = rule_for(function, *given)
+            if rule is None and trait(function, "meta", "") == "values":
+                refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
+            found: dict[str, str] = {}
+            run = function if rule is None else functools.partial(self._of_unknown_size, *rule, found)
+            counted = self._counted(given) if rule is None else range(len(self.samples))
+            results = [self._run(function, run, given, i, rule is not None) for i in counted]
         self.progress += 1
         writes = function is operator.setitem
         if not writes and not any(isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])):
             return self._plain(function, results)
         if not writes and not _is_tree(results[0]):
             raise RuntimeError(f"export: {function.__name__} gives {type(results[0]).__name__}\n{self.where()}")
-        return self._record(function, given, results)
+        made = self._record(function, given, results)
+        if found:
+            self._name_size(pytree.tree_leaves(made), found["name"])
+        return made
 
     def _counted(self, given: Any) -> range:
         """The samples to run: only the first where nothing varies."""
@@ -185,18 +215,18 @@ class Capture:
         )
         return range(len(self.samples) if varies else 1)
 
-    def _run(self, function: Any, given: tuple, sample: int) -> Any:
-        args, kwargs = given
+    def _run(self, function: Any, run: Callable, given: tuple, sample: int, whole: bool = False) -> Any:
+        args, kwargs = map_aggregate(given, functools.partial(_sample, sample))
         try:
             with planning():
-                return function(*args, **kwargs)
+                return run(sample, (args, kwargs)) if whole else run(*without_masks(function, args), **kwargs)
         except Exception as error:
             if "Tensor.item() cannot be called on meta" in str(error) or "on device meta have none" in str(error):
                 refuse_value(f"{function.__name__}()", self.where())
-            if sample == 0:
+            if sample == 0 and not self.found:
                 raise
             text = f"{function.__name__} fails: {error}\n{self.where()}"
-            raise Conflict(sample, self.progress, text) from None
+            raise Conflict(sample, self.progress, text, given=(function, given), error=error) from None
 
     def _plain(self, function: Any, results: list) -> Any:
         for i, result in enumerate(results):
@@ -290,13 +320,15 @@ class Capture:
     def _number(self, x: Any) -> Any:
         """The node of a symbolic number."""
         kind, *args = x.source
-        if kind == "number":
-            return self._node_in(self.scope, args[0])
         key: Any = repr(x.expr) if exact(x) else id(x)
         found: Any = self.scope.sizes.get(key)
         if isinstance(found, Node):
             return found
-        if isinstance(found, tuple) or kind in ("size", "input"):
+        if kind == "item":  # in a graph inside of the one that asked for it
+            if args[0].metas[0]._version != args[1]:
+                raise RuntimeError(f"export: the tensor of {x} was written to before it is used here\n{self.where()}")
+            made = self.create(item, (self._node_in(self.scope, args[0]),), {})
+        elif isinstance(found, tuple) or kind in ("size", "input"):
             source, dim = found if isinstance(found, tuple) else (self._node_in(self.scope, args[0]), args[1])
             made = self.create(sym_size, (source, dim), {})
         else:
@@ -311,6 +343,8 @@ class Capture:
     def guard(self, expr: Expr, values: list, source: tuple) -> bool:
         """The outcome of a comparison, which must be the same at every sample."""
         outcome = values[0]
+        if self.unknown(expr):
+            return self._condition(expr, values, source)
         if len(expr.args) == 2 and repr(expr.args[0]) == repr(expr.args[1]):
             return outcome  # of a size with itself
         known = all(exact(a) for a in source[1:])
@@ -448,14 +482,6 @@ class Capture:
 def _call_model(model: Callable, args: Sequence, kwargs: dict) -> Any:
     """``model(*args, **kwargs)``: the frame at which stack traces begin."""
     return model(*args, **kwargs)
-
-
-def exact(x: Any) -> bool:
-    """Whether the expression of a number is known to hold, not found from samples."""
-    if not isinstance(x, _Symbolic):
-        return True
-    kind, *args = x.source
-    return kind in ("input", "number") or (kind != "size" and all(map(exact, args)))
 
 
 def _sample(i: int, x: Any) -> Any:

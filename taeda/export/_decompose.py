@@ -19,14 +19,17 @@ from typing import Any
 from taeda import _core
 from taeda._core import Composite, Op, Tensor
 from taeda.fx import GraphModule, Interpreter, Node, _names
-from taeda.fx.experimental.symbolic_shapes import Expr, ValueRanges
+from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
 from taeda.fx.node import map_aggregate, map_arg
 from taeda.ops.table import METHODS, OPS, asked_for, trait
 from taeda.utils import _pytree as pytree
 
-from ._capture import Capture, _everything, _sample
+from ._capture import Capture, _everything
 from ._functions import table as known_functions
 from ._lowering import of_expression
+from ._steps import assert_scalar
+from ._unknown_sizes import numbers
+from ._unknowns import Again, Unknowns
 from ._values import Conflict, Traced, range_of, samples_of
 from .graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
@@ -86,9 +89,9 @@ class _Lowering(Capture):
 
     def __init__(
         self, samples: list[dict[str, int]], rules: Mapping[Any, Callable], ranges: dict[str, ValueRanges],
-        targets: Collection = (),
+        targets: Collection = (), unknowns: Unknowns | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(samples)
+        super().__init__(samples, unknowns, {name: (r.lower, r.upper) for name, r in ranges.items()})
         self.rules, self.ranges, self.targets = rules, ranges, targets
         self.memories: dict[int, _Memory] = {}  # by the address of meta memory
         self.versions: dict[int, int] = {}  # of memory, by address
@@ -246,10 +249,7 @@ class _Lowering(Capture):
         """The forms of what ``function`` gives, at each sample."""
         with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
-            made = [
-                self._run(function, map_aggregate(given, functools.partial(_sample, i)), i)
-                for i in range(len(self.samples))
-            ]
+            made = [self._run(function, function, given, i) for i in range(len(self.samples))]
         return [[(tuple(x.shape), x.dtype) for x in pytree.tree_leaves(m) if isinstance(x, Tensor)] for m in made]
 
     def _forms(self, made: Any) -> list:
@@ -415,6 +415,8 @@ class _Run(Interpreter):
         return result
 
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if target is assert_scalar and isinstance(args[0], SymBool):
+            return self.mode.require(*args)
         if target in (operator.getitem, operator.setitem) and isinstance(args[0], Traced):
             return self.mode.handle(target, args, kwargs)
         return super().call_function(target, args, kwargs)
@@ -425,10 +427,11 @@ class _Attempt:
 
     def __init__(
         self, ep: Any, rules: Mapping[Any, Callable], samples: list[dict[str, int]], kept: set[str],
-        targets: Collection = (),
+        targets: Collection, unknowns: Unknowns,
     ) -> None:  # fmt: skip
         self.ep, self.constants = ep, dict(ep.constants)
-        self.mode = mode = _Lowering(samples, rules, dict(ep.range_constraints), targets)
+        ranges = {k: r for k, r in ep.range_constraints.items() if k in samples[0] and k not in unknowns.symbols}
+        self.mode = mode = _Lowering(samples, rules, ranges, targets, unknowns)
         self.specs = copy.deepcopy(ep.graph_signature.input_specs)
         mode.lift = self._lift
         sizes = {c.name: c.sizes for c in ep._checks.inputs}
@@ -522,16 +525,22 @@ class _Attempt:
 def decomposed(ep: Any, table: Any, targets: Collection = ()) -> Any:
     """See ``ExportedProgram.run_decompositions``. Ops of ``targets`` may be left though they are not public."""
     rules = _rules() if table is None else table
-    samples = _samples(ep)
+    known, unknowns = _samples(ep), Unknowns()
     kept: set[str] = set()
-    for _ in range(len(ep.graph.nodes) + 1):
+    for _ in range(len(ep.graph.nodes) + 200):
+        samples = unknowns.extended(known)
         try:
-            attempt = _Attempt(ep, rules, samples, kept, targets)
+            attempt = _Attempt(ep, rules, samples, kept, targets, unknowns)
             others = []
             for i in range(1, len(samples)):
                 order = [samples[i], *(s for j, s in enumerate(samples) if j != i)]
-                others.append(_Attempt(ep, rules, order, kept, targets))
+                others.append(_Attempt(ep, rules, order, kept, targets, unknowns))
+        except Again as again:
+            unknowns.learn(again)
+            continue
         except Conflict as conflict:
+            if _narrowed(unknowns, conflict, samples):
+                continue
             if conflict.args[0] in kept:
                 raise RuntimeError(f"run_decompositions: {conflict.text}") from None
             kept.add(conflict.args[0])
@@ -548,6 +557,15 @@ def decomposed(ep: Any, table: Any, targets: Collection = ()) -> Any:
     raise RuntimeError("run_decompositions: the program does something else at other sizes")
 
 
+def _narrowed(unknowns: Unknowns, conflict: Conflict, samples: list[dict[str, Any]]) -> bool:
+    """Whether a step failed for a number that only a run finds; that value is not tried again."""
+    if conflict.given is None or not unknowns.symbols:
+        return False
+    sample = samples[conflict.sample]
+    names = numbers(conflict.given[1], unknowns.free())
+    return any(unknowns.narrow(name, sample[name]) for name in reversed(names))
+
+
 def _finished(ep: Any, attempt: _Attempt) -> Any:
     graph = attempt.mode.root.graph
     graph.eliminate_dead_code()
@@ -561,10 +579,12 @@ def _finished(ep: Any, attempt: _Attempt) -> Any:
     module = GraphModule(dict(attempt.mode.root.modules), graph, "GraphModule")
     signature = type(ep.graph_signature)(specs, attempt.outputs)
     checks = copy.deepcopy(ep._checks)
-    checks.ranges = attempt.mode.ranges
+    mode = attempt.mode
+    found = {name: ValueRanges(*mode.knowledge.bounds[name]) for name in mode.found}
+    checks.ranges = {**mode.ranges, **found}
     return ep._update(
         module, graph_signature=signature, constants=attempt.constants, checks=checks,
-        range_constraints=attempt.mode.ranges, dialect="ATEN",
+        range_constraints=checks.ranges, dialect="ATEN",
     )  # fmt: skip
 
 

@@ -12,7 +12,16 @@ from typing import Any
 from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import Node
-from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymInt, ValueRanges, int_oo
+from taeda.fx.experimental.symbolic_shapes import (
+    _FUNCTIONS,
+    Expr,
+    SymBool,
+    SymFloat,
+    SymInt,
+    ValueRanges,
+    _Symbolic,
+    int_oo,
+)
 from taeda.ops.meta import without_values
 from taeda.utils import _pytree as pytree
 from taeda.utils._pytree import LeafSpec, TreeSpec
@@ -259,7 +268,7 @@ def decode_spec(x: Any) -> Any:
 
 def encode_expr(x: Any) -> Any:
     """A size, number or expression as JSON."""
-    if isinstance(x, SymInt):
+    if isinstance(x, _Symbolic):
         x = x.expr
     if isinstance(x, Expr):
         return [x.head, *map(encode_expr, x.args)]
@@ -277,17 +286,17 @@ def decode_expr(x: Any, depth: int = 0) -> Any:
     head, *args = x
     if not args:
         return Expr(identifier(head))
-    if not isinstance(head, str) or head not in _FUNCTIONS or len(args) > 2:
+    if not isinstance(head, str) or head not in _FUNCTIONS or len(args) > 3:
         raise bad(f"unknown function of sizes {head!r:.80}")
-    arity = 1 if head in ("neg", "abs", "ceil", "floor") else 2
+    arity = 1 if head in ("neg", "abs", "ceil", "floor", "not", "float") else 3 if head == "ite" else 2
     if len(args) != arity or head == "pow":
         raise bad(f"{head} of {len(args)} sizes")
     return Expr(head, *(decode_expr(a, depth + 1) for a in args))
 
 
 def encode_ranges(ranges: dict[str, ValueRanges]) -> Any:
-    """Ranges of symbols as JSON; no upper bound is null."""
-    return {name: [r.lower, None if r.upper == int_oo else int(r.upper)] for name, r in ranges.items()}
+    """Ranges of symbols as JSON; no bound is null."""
+    return {n: [None if abs(x) == int_oo else int(x) for x in (r.lower, r.upper)] for n, r in ranges.items()}
 
 
 def decode_ranges(x: Any) -> dict[str, ValueRanges]:
@@ -297,7 +306,8 @@ def decode_ranges(x: Any) -> dict[str, ValueRanges]:
     found = {}
     for name, pair in x.items():
         low, high = items(pair, 2)
-        found[identifier(name)] = ValueRanges(whole(low, -(2**61)), int_oo if high is None else whole(high, -(2**61)))
+        least, most = (None if x is None else whole(x, -(2**61)) for x in (low, high))
+        found[identifier(name)] = ValueRanges(-int_oo if least is None else least, int_oo if most is None else most)
     return found
 
 
@@ -305,6 +315,8 @@ def encode_value(x: Any) -> Any:
     """The form of a node's value as JSON; None where it is not a tensor, a size or a tuple of tensors."""
     if isinstance(x, SymInt):
         return {"size": encode_expr(x), "hint": int(x.samples[0])}
+    if isinstance(x, (SymBool, SymFloat)):
+        return {"condition" if isinstance(x, SymBool) else "number": encode_expr(x)}
     if isinstance(x, Tensor):
         sizes, hints = [encode_expr(n) for n in x.shape], [int(n) for n in x.shape]
         return {"tensor": [x.dtype.name, sizes, hints, [int(n) for n in x.stride()], str(x.device)]}
@@ -315,7 +327,15 @@ def encode_value(x: Any) -> Any:
 
 def decode_value(x: Any) -> Any:
     """The form of a node's value from JSON."""
-    size, hint, tensor, tensors = fields(x, "size", "hint", "tensor", "tensors")
+    size, hint, tensor, tensors, condition, number = fields(
+        x, "size", "hint", "tensor", "tensors", "condition", "number"
+    )
+    for given, kind in ((condition, SymBool), (number, SymFloat)):
+        if given is not None:
+            expr = decode_expr(given)
+            if not isinstance(expr, Expr):
+                raise bad(f"{given!r:.80} depends on nothing")
+            return kind(1.0)._become(expr, (1.0,))
     if tensors is not None:
         return tuple(decode_value(y) for y in items(tensors))
     if tensor is None:

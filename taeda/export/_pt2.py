@@ -518,6 +518,8 @@ def _made(graph: Graph, target: str, args: list, kwargs: dict, name: str) -> Nod
         if function is None:
             raise bad(f"{target!r:.80} is no function that programs may call")
         return graph.call_function(function, tuple(args), name=name)
+    if target.startswith("torch._functorch.predispatch."):
+        raise bad("the program has steps of vmap, of an associative_scan. Call run_decompositions() before saving it")
     if not target.startswith("torch.ops.aten."):
         raise bad(f"{target!r:.80} is no op that is known here")
     op, _, overload = target[len("torch.ops.aten.") :].partition(".")

@@ -12,14 +12,25 @@ from typing import Any
 from taeda import _core
 from taeda._core import Size, Tensor
 from taeda.fx import GraphModule, Node
-from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, ValueRanges, _Symbolic, int_oo
+from taeda.fx.experimental.symbolic_shapes import (
+    Expr,
+    GuardOnDataDependentSymNode,
+    SymBool,
+    SymFloat,
+    SymInt,
+    ValueRanges,
+    _Symbolic,
+    int_oo,
+)
 from taeda.fx.node import map_arg
 from taeda.nn import Module, Parameter
 from taeda.utils import _pytree as pytree
 
 from ._capture import Capture, _call_model
 from ._checks import Checks, InputCheck
-from ._values import Conflict, Traced, range_of, samples_of
+from ._unknown_sizes import implied, numbers
+from ._unknowns import Again, Unknowns
+from ._values import _WAYS, Conflict, Traced, range_of, samples_of
 from .dynamic_shapes import Reader, Root, UserError, named_arguments
 from .exported_program import CallSpec, ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
@@ -29,6 +40,8 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
@@ -122,7 +135,9 @@ class _Attempt:
     def __init__(self, exporter: _Exporter, base: int = 0) -> None:
         self.exporter = exporter
         samples = exporter.samples()
-        self.capture = Capture([samples[base], *(s for i, s in enumerate(samples) if i != base)] if base else samples)
+        samples = [samples[base], *(s for i, s in enumerate(samples) if i != base)] if base else samples
+        bounds = {r.name: (r.low, r.high) for r in exporter.roots.values()}
+        self.capture = Capture(samples, exporter.unknowns, bounds)
         self.state: dict[str, tuple[Any, Traced, InputSpec]] = {}  # by path
         self.constants: dict[str, Tensor] = {}
         self.specs: list[InputSpec] = []
@@ -170,7 +185,8 @@ class _Attempt:
     def _output(self, x: Any) -> Any:
         if isinstance(x, (Tensor, _Symbolic)):
             node = self.capture.node_of(self.capture._lifted(x) if isinstance(x, Tensor) else x)
-            return SymIntArgument(node.name) if isinstance(x, SymInt) else TensorArgument(node.name)
+            kinds = {SymInt: SymIntArgument, SymFloat: SymFloatArgument, SymBool: SymBoolArgument}
+            return kinds.get(type(x), TensorArgument)(node.name)
         if isinstance(x, _NUMBERS):
             return ConstantArgument("", x)
         raise UserError(f"Unsupported output type {type(x)}: export takes tensors, numbers, strings, and trees of them")
@@ -280,6 +296,7 @@ class _Exporter:
         self.roots = roots
         self.fixed: dict[str, Any] = {}
         self.avoid: set[int] = set()
+        self.unknowns = Unknowns()
         self.persistent = set(mod.state_dict())
         self.attributes = _attributes(mod)
 
@@ -295,9 +312,13 @@ class _Exporter:
         return replaced if isinstance(replaced, Expr) else None
 
     def samples(self) -> list[dict[str, int]]:
-        """Values of the symbols that are left."""
+        """Values of the symbols that are left, and of the numbers that only a run finds."""
         roots = {r.name: (r.hint, r.low, r.high) for r in self.roots.values() if r.name not in self.fixed}
-        return samples_of(roots, self.avoid)
+        return self.unknowns.extended(samples_of(roots, self.avoid))
+
+    def _left(self) -> list[str]:
+        """The names of the symbols, in the order of the samples that differ in one of them."""
+        return [name for name in self.roots if name not in self.fixed] + self.unknowns.free()
 
     # ---- attempts ----
 
@@ -307,7 +328,7 @@ class _Exporter:
         Raises:
             UserError: sizes may not change as asked.
         """
-        for _ in range(8 * len(self.roots) + 1):
+        for _ in range(200):
             conflict, attempt = self._try()
             if conflict is None:
                 return self._finished(attempt)
@@ -315,6 +336,13 @@ class _Exporter:
         raise UserError("export: the sizes that may change could not be found; say which with dynamic_shapes")
 
     def _try(self) -> tuple[Conflict | None, Any]:
+        while True:
+            try:
+                return self._tried()
+            except Again as again:
+                self.unknowns.learn(again)
+
+    def _tried(self) -> tuple[Conflict | None, Any]:
         try:
             attempt = _Attempt(self)
             self._constrain(attempt.capture)
@@ -360,9 +388,12 @@ class _Exporter:
         Raises:
             UserError: they may not.
         """
-        left = [name for name in self.roots if name not in self.fixed]
+        left = self._left()
         index = conflict.sample - 1
         suspects = [left[index]] if 0 <= index < len(left) else left
+        if any(name in self.unknowns.symbols for name in suspects) and self._resolve_unknown(conflict, suspects):
+            return
+        suspects = [name for name in suspects if name in self.roots]
         if conflict.guard is not None and (self._stepped_on(conflict) or self._narrow(conflict)):
             return
         for name in suspects:
@@ -381,9 +412,51 @@ class _Exporter:
 
     def _is_about_another(self, later: Conflict, name: str, fixed: Any) -> bool:
         """Whether a conflict at the same step comes of a size that was not tied to another one."""
-        left = [n for n in self.roots if n not in self.fixed]
+        left = self._left()
         about = left[later.sample - 1] if 0 < later.sample <= len(left) else name
         return about not in (name, str(fixed), f"_{name}")
+
+    def _resolve_unknown(self, conflict: Conflict, suspects: list[str]) -> bool:
+        """Take what a step that fails implies for a number that only a run finds; False where that is not the reason.
+
+        Raises:
+            GuardOnDataDependentSymNode: Python code needs the number.
+        """
+        mine = [n for n in suspects if n in self.unknowns.symbols]
+        if conflict.given is None:
+            if len(mine) < len(suspects):
+                return False
+            origin = "".join(f"\n{n} comes from\n{self.unknowns.symbols[n].where}" for n in mine)
+            raise GuardOnDataDependentSymNode(
+                f"Could not extract specialized integer from data-dependent expression {', '.join(mine)}: "
+                f"{conflict.text}{origin}{_WAYS}"
+            )
+        function, given = conflict.given
+        for fact in implied(function, given, mine):
+            if repr(fact) in self.unknowns.assumed:
+                continue
+            before = self.unknowns
+            self.unknowns = before.copy()
+            self.unknowns.assume(fact)
+            if len(fact.symbols()) > 1 and not isinstance(fact.args[1], Expr):
+                return True  # a sum of sizes
+            try:
+                later = self._try()[0]
+            except RuntimeError:
+                later = conflict
+            if later is None or later.progress > conflict.progress:
+                return True
+            self.unknowns = before
+        sample = self.samples()[conflict.sample]
+        for name in reversed(numbers(conflict.given[1], mine)):
+            if name in sample and self.unknowns.narrow(name, sample[name]):
+                left = {s[name] for s in self.samples()}
+                if len(left) == 1 and self.unknowns.symbols[name].kind == "int":
+                    self.unknowns.assume(Expr("eq", Expr(name), left.pop()))
+                return True
+        if len(mine) == len(suspects):
+            raise conflict.error or UserError(conflict.text)
+        return False
 
     def _stepped_on(self, conflict: Conflict) -> bool:
         """Whether a sample was the one size that the program makes an exception for; it is avoided then."""
@@ -475,6 +548,7 @@ class _Exporter:
             if spec.persistent is False:
                 constants[path] = x.detach()
         ranges = {r.name: ValueRanges(r.low, r.high) for r in self.roots.values() if r.name not in self.fixed}
+        ranges.update({name: ValueRanges(*capture.knowledge.bounds[name]) for name in capture.found})
         checks = Checks(
             [
                 InputCheck(

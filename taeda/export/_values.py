@@ -29,6 +29,15 @@ def refuse_value(what: str, where: str) -> NoReturn:
     )
 
 
+def undecided(condition: str, where: str, symbols: Sequence[tuple[str, str]]) -> NoReturn:
+    """Raise for a program that branches on numbers that only a run finds."""
+    origin = "".join(f"\n{name} comes from\n{line}" for name, line in symbols)
+    raise GuardOnDataDependentSymNode(
+        f"Could not guard on data-dependent expression {condition}: it needs the values of a tensor, which are not known "
+        f"while a program is recorded.\n{where}{origin}{_WAYS}"
+    )
+
+
 class FakeTensor(Tensor):
     """A tensor on device meta that shows the sizes, some of which may be symbolic, and the device of another one."""
 
@@ -155,10 +164,25 @@ class Traced(FakeTensor):
         return iter(self.unbind(0))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.capture.handle(operator.getitem, (self, index), {})
+        return self.capture.handle(operator.getitem, (self, _with_numbers(index)), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.capture.handle(operator.setitem, (self, index, value), {})
+        self.capture.handle(operator.setitem, (self, _with_numbers(index), value), {})
+
+    def item(self) -> Any:
+        return self.capture.number(self)
+
+    def tolist(self) -> Any:
+        return self.item() if not self._sizes else [x.tolist() for x in self.unbind(0)]
+
+
+def _with_numbers(index: Any) -> Any:
+    """An index whose slices have numbers, not tensors, as bounds."""
+    if isinstance(index, tuple):
+        return tuple(map(_with_numbers, index))
+    if not isinstance(index, slice):
+        return index
+    return slice(*(x.item() if isinstance(x, Traced) else x for x in (index.start, index.stop, index.step)))
 
 
 def _core_detach(x: Traced) -> Any:
@@ -175,8 +199,7 @@ def _needs_value(name: str) -> Any:
 
 
 for _name, _what in {
-    "item": "item()", "__bool__": "a condition (if, while, and, or, not, assert)", "__int__": "int()",
-    "tolist": "tolist()",
+    "__bool__": "a condition (if, while, and, or, not, assert)", "__int__": "int()",
     "__float__": "float()", "__complex__": "complex()", "__index__": "an index or a size", "numpy": "numpy()",
     "__array__": "a NumPy array", "data_ptr": "data_ptr()", "__contains__": "in",
 }.items():  # fmt: skip
@@ -282,7 +305,8 @@ def as_size(values: Sequence[int], samples: list[dict[str, int]], owner: Any, so
         return values[0]
     expr = owner.expressions.get(tuple(values))
     if expr is None:
-        expr = owner.expressions[tuple(values)] = fitted(values, samples) or Expr(owner.new_name())
+        expr = fitted(values, samples) or Expr(owner.new_name(tuple(values)))
+        owner.expressions[tuple(values)] = expr
     return SymInt(values[0])._become(expr, values, owner, source)
 
 
@@ -291,12 +315,16 @@ class Conflict(Exception):
 
     ``sample`` is the number of the sample, ``progress`` how many steps were recorded before, and ``guard`` a
     comparison whose
-    outcome in the example is ``outcome``.
+    outcome in the example is ``outcome``. ``given`` are the function that fails and its arguments.
     """
 
-    def __init__(self, sample: int, progress: int, text: str, guard: Any = None, outcome: bool = True) -> None:
+    def __init__(
+        self, sample: int, progress: int, text: str, guard: Any = None, outcome: bool = True, given: Any = None,
+        error: Exception | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(text)
         self.sample, self.progress, self.text, self.guard, self.outcome = sample, progress, text, guard, outcome
+        self.given, self.error = given, error
 
 
 def range_of(expr: Expr, outcome: bool, bounds: dict[str, tuple[int, float]]) -> tuple[str, int, float] | None:

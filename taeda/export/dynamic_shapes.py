@@ -205,16 +205,18 @@ class Reader:
         keys = kind.context if isinstance(value, dict) else range(len(children))
         if spec is None:
             specs = [None] * len(children)
+        elif isinstance(value, (tuple, list, dict)) and not _alike(value, spec):
+            raise _mismatch(where, f"is a {type(value)}", f"is a {type(spec)}, {spec!r:.80}")
         elif isinstance(spec, Mapping) and isinstance(value, dict):
             if set(spec) != set(keys):
-                raise UserError(f"dynamic_shapes: expected the keys {list(keys)} for {where}, got {list(spec)}")
+                raise _mismatch(where, f"has the keys {list(keys)}", f"has the keys {list(spec)}")
             specs = [spec[key] for key in keys]
         elif isinstance(spec, Mapping):  # a dataclass by the names of its fields
             specs = [spec.get(key) for key in kind.context]
         else:
             specs = list(spec) if isinstance(spec, (tuple, list)) else pytree.tree_leaves(spec)
         if len(specs) != len(children):
-            raise UserError(f"dynamic_shapes: expected {len(children)} items for {where}, got {len(specs)}")
+            raise _mismatch(where, f"has {len(children)} elements", f"has {len(specs)} elements")
         for key, child, inner in zip(keys, children, specs, strict=True):
             self._walk(child, inner, f"{where}[{key!r}]", found)
 
@@ -287,3 +289,20 @@ class Reader:
         if dim.offset:
             expr = Expr("add" if dim.offset > 0 else "sub", expr, abs(dim.offset))
         return expr
+
+
+def _alike(value: Any, spec: Any) -> bool:
+    """Whether ``spec`` nests as ``value`` does, at the outermost level."""
+    if isinstance(value, dict):
+        return isinstance(spec, Mapping)
+    return isinstance(spec, list if isinstance(value, list) else tuple)
+
+
+def _mismatch(where: str, ours: str, theirs: str) -> UserError:
+    """The error for ``dynamic_shapes`` that does not nest as the arguments do."""
+    name, bracket, rest = where.partition("[")
+    path = f"[{name!r}]{bracket}{rest}"
+    return UserError(
+        f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{path}` {ours}, but "
+        f"`dynamic_shapes{path}` {theirs}"
+    )

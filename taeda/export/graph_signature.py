@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = [
     "ArgumentSpec", "ConstantArgument", "ExportGraphSignature", "InputKind", "InputSpec", "OutputKind", "OutputSpec",
-    "SymIntArgument", "TensorArgument",
+    "SymBoolArgument", "SymFloatArgument", "SymIntArgument", "TensorArgument",
 ]  # fmt: skip
 
 
@@ -27,6 +27,20 @@ class SymIntArgument:
 
 
 @dataclass
+class SymFloatArgument:
+    """A float that the program finds: the name of its node."""
+
+    name: str
+
+
+@dataclass
+class SymBoolArgument:
+    """A condition that the program finds: the name of its node."""
+
+    name: str
+
+
+@dataclass
 class ConstantArgument:
     """A value that is part of the program. ``name`` is that of the placeholder, or empty."""
 
@@ -34,7 +48,7 @@ class ConstantArgument:
     value: Any
 
 
-ArgumentSpec = TensorArgument | SymIntArgument | ConstantArgument
+ArgumentSpec = TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgument | ConstantArgument
 
 
 class InputKind(Enum):

@@ -172,14 +172,11 @@ def test_numbers_are_fixed():
     ("function", "what"),
     [
         (lambda x: x if x.sum() > 0 else -x, "a condition"),
-        (lambda x: x * x.max().item(), "item"),
         (lambda x: x * float(x[0, 0]), "float"),
-        (lambda x: x[x > 0], "getitem"),
-        (lambda x: x.nonzero(), "nonzero"),
-        (lambda x: x.unique(), "unique"),
-        (lambda x: x.tolist()[0], "tolist"),
+        (lambda x: x if x.max().item() > 2 else -x, "zuf0 > 2"),
+        (lambda x: x if x[x > 0].shape[0] > 2 else -x, "u0 > 2"),
+        (lambda x: taeda.nn.functional.one_hot(x.long()), "one_hot"),
         (lambda x: x[: int(x.argmax())], "int"),
-        (lambda x: taeda.masked_select(x, x > 0), "masked_select"),
     ],
 )
 def test_values_are_not_known(function, what):
@@ -342,3 +339,28 @@ def test_gradients_of_recurrent_layers(layer):
             taeda.autograd.grad(m(given)[0].square().sum(), [given, *m.parameters()]) for m in (model, module)
         )
         assert all(taeda.allclose(a, b, 1e-4, 1e-5) for a, b in zip(got, wanted, strict=True))
+
+
+class Nested(nn.Module):
+    def forward(self, x, pair, table):
+        return x + pair[0] + pair[1] + table["a"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "table", "message"),
+    [
+        (
+            {0: Dim("b")},
+            None,
+            r"`inputs\['pair'\]` is a <class 'tuple'>, but `dynamic_shapes\['pair'\]` is a <class 'dict'>",
+        ),
+        ([{0: Dim("b")}, None], None, r"`inputs\['pair'\]` is a <class 'tuple'>, .* is a <class 'list'>"),
+        ((None, None, None), None, r"`inputs\['pair'\]` has 2 elements, but `dynamic_shapes\['pair'\]` has 3 elements"),
+        (None, {"b": None}, r"`inputs\['table'\]` has the keys \['a'\], but .* has the keys \['b'\]"),
+        (None, [None], r"`inputs\['table'\]` is a <class 'dict'>, but .* is a <class 'list'>"),
+    ],
+)
+def test_sizes_that_nest_otherwise(pair, table, message):
+    x = square()
+    with pytest.raises(UserError, match=message):
+        export(Nested(), (x, (x, x), {"a": x}), dynamic_shapes={"x": None, "pair": pair, "table": table})

@@ -132,3 +132,14 @@ def test_an_associative_scan_that_is_decomposed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _expect(torch.export.export(model, (_x(),)).run_decompositions(), model, [(_x(),)])
+
+
+def test_an_associative_scan_that_is_not_decomposed_says_what_to_do():
+    model = Calls(lambda m, x: associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file = io.BytesIO()
+        torch.export.save(torch.export.export(model, (_x(),)), file)
+    file.seek(0)
+    with pytest.raises(ValueError, match=r"Call run_decompositions\(\) before saving"):
+        taeda.export.load(file)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
-    "Expr", "GuardOnDataDependentSymNode", "SymFloat", "SymInt", "ValueRanges", "guard_or_false", "guard_or_true",
+    "Expr", "GuardOnDataDependentSymNode", "SymBool", "SymFloat", "SymInt", "ValueRanges", "guard_or_false", "guard_or_true",
     "guard_size_oblivious", "int_oo", "is_concrete_int", "statically_known_true",
 ]  # fmt: skip
 
@@ -27,7 +27,7 @@ class GuardOnDataDependentSymNode(RuntimeError):
 class ValueRanges:
     """The whole numbers from ``lower`` to ``upper``, both included."""
 
-    def __init__(self, lower: int, upper: float) -> None:
+    def __init__(self, lower: Any, upper: Any) -> None:
         self.lower, self.upper = lower, upper
 
     def __contains__(self, x: Any) -> bool:
@@ -40,7 +40,8 @@ class ValueRanges:
         return hash((self.lower, self.upper))
 
     def __repr__(self) -> str:
-        return f"VR[{self.lower}, {'int_oo' if self.upper == int_oo else self.upper}]"
+        low, high = ("-int_oo" if n == -int_oo else "int_oo" if n == int_oo else n for n in (self.lower, self.upper))
+        return f"VR[{low}, {high}]"
 
 
 #: What expressions are made of: name, function, sign and how tightly it binds.
@@ -51,6 +52,8 @@ _FUNCTIONS: dict[str, tuple[Callable, str, int]] = {
     "ceil": (math.ceil, "ceil", 9), "floor": (math.floor, "floor", 9),
     "eq": (operator.eq, "==", 0), "ne": (operator.ne, "!=", 0), "lt": (operator.lt, "<", 0), "le": (operator.le, "<=", 0),
     "gt": (operator.gt, ">", 0), "ge": (operator.ge, ">=", 0), "and": (operator.and_, "&", 0),
+    "or": (operator.or_, "|", 0), "not": (operator.not_, "not ", 9), "float": (float, "float", 9),
+    "max": (max, "max", 9), "min": (min, "min", 9), "ite": (lambda b, x, y: x if b else y, "ite", 9),
 }  # fmt: skip
 
 
@@ -109,7 +112,7 @@ class Expr:
         _, sign, binds = _FUNCTIONS[self.head]
         inner = [a._show(binds + i) if isinstance(a, Expr) else str(a) for i, a in enumerate(self.args)]
         if binds == 9:
-            return f"{sign}({inner[0]})"
+            return f"{sign}({', '.join(inner)})"
         text = f"-{inner[0]}" if len(inner) == 1 else f" {sign} ".join(inner) if binds < 2 else sign.join(inner)
         return f"({text})" if binds < outside else text
 
@@ -153,6 +156,41 @@ class SymInt(_Symbolic, int):
         return self != 0
 
 
+class SymBool(_Symbolic):
+    """A condition on numbers that are known only when the program runs. Asking for its truth is an error, unless
+    ``owner`` knows it."""
+
+    def __init__(self, value: Any = None) -> None:
+        super().__init__()
+
+    def __bool__(self) -> bool:
+        return bool(self.samples[0]) if self.owner is None else self.owner.decide(self)
+
+    def __and__(self, other: Any) -> Any:
+        return combine("and", self, other) if isinstance(other, (SymBool, bool)) else NotImplemented
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return combine("or", self, other) if isinstance(other, (SymBool, bool)) else NotImplemented
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Any:
+        return combine("not", self)
+
+    __sym_not__ = __invert__
+
+    def __sym_ite__(self, then: Any, other: Any) -> Any:
+        return combine("ite", self, then, other)
+
+    def __sym_int__(self) -> Any:
+        return combine("ite", self, 1, 0)
+
+    def __sym_float__(self) -> Any:
+        return combine("ite", self, 1.0, 0.0)
+
+
 class SymFloat(_Symbolic, float):
     """A float that follows from sizes."""
 
@@ -177,7 +215,7 @@ def combine(name: str, *args: Any) -> Any:
     expr = Expr(name, *(a.expr if isinstance(a, _Symbolic) else a for a in args))
     if isinstance(values[0], bool):
         return values[0] if owner is None else owner.guard(expr, values, (name, *args))
-    if all(v == values[0] for v in values):
+    if all(v == values[0] for v in values) and not (owner is not None and owner.unknown(expr)):
         return values[0]
     kind: Any = SymInt if isinstance(values[0], int) else SymFloat
     return kind(values[0])._become(expr, values, owner, (name, *args))
@@ -216,4 +254,14 @@ def guard_size_oblivious(expr: Any) -> bool:
     return bool(expr)
 
 
-guard_or_false = guard_or_true = statically_known_true = guard_size_oblivious
+def guard_or_false(expr: Any) -> bool:
+    """``bool(expr)``; False for a condition that is known only when the program runs."""
+    return False if isinstance(expr, SymBool) and expr.owner is not None else bool(expr)
+
+
+def guard_or_true(expr: Any) -> bool:
+    """``bool(expr)``; True for a condition that is known only when the program runs."""
+    return True if isinstance(expr, SymBool) and expr.owner is not None else bool(expr)
+
+
+statically_known_true = guard_or_false

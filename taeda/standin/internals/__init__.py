@@ -20,7 +20,7 @@ NAMES: dict[str, dict[str, str]] = {
             "Tag _amp_update_scale_ _check_tensor_all _check_tensor_all_with _check_with "
             "_has_compatible_shallow_copy_type _nnpack_available classproperty "
             "compiled_with_cxx11_abi get_device_module get_file_path is_distributed is_vulkan_available "
-            "legacy_contiguous_format sym_constrain_range sym_constrain_range_for_size sym_fresh_size thread_safe_generator"
+            "legacy_contiguous_format sym_fresh_size thread_safe_generator"
         ),
         ".dtypes": (
             "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "

@@ -98,22 +98,6 @@ def thread_safe_generator() -> None:
     """None: workers that load data are processes, each with a generator of its own."""
 
 
-def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
-    """Require a size to lie between bounds.
-
-    Raises:
-        RuntimeError: it does not.
-    """
-    low, high = -(1 << 63) if min is None else min, (1 << 63) - 1 if max is None else max
-    if high < low:
-        raise RuntimeError(f"Max must be greater than or equal to min, got min={low} max={high}")
-    if not low <= size <= high:
-        raise RuntimeError(f"Invalid value range for {size} between [{low}, {high}].")
-
-
-sym_constrain_range_for_size = sym_constrain_range
-
-
 def sym_fresh_size(size: Any = None) -> Any:
     """The number itself: sizes are numbers."""
     return size

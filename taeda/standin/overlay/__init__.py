@@ -7,6 +7,14 @@ from typing import Any
 from taeda import int64, segment_reduce, tensor
 from taeda._asserts import _assert
 from taeda._refuse import refused_class
+from taeda._scalars import (
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_type,
+    _check_value,
+)
 from taeda.futures import Future
 
 from . import _ops, torch_version, version
@@ -40,30 +48,6 @@ def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single non
     """
     if not input:
         raise RuntimeError(assert_msg)
-
-
-def _checker(name: str, error: type[Exception]) -> Any:
-    def check(cond: bool, message: Any = None) -> None:
-        if type(cond) is not bool:
-            raise TypeError(f"cond must be a bool, but got {type(cond)}")
-        if not cond:
-            raise error("Expected cond to be True, but got False." if message is None else str(message()))
-
-    check.__name__ = check.__qualname__ = name
-    check.__doc__ = f"Raise a {error.__name__}, with what ``message()`` gives, where ``cond`` is False."
-    return check
-
-
-_check = _checker("_check", RuntimeError)
-_check_index = _checker("_check_index", IndexError)
-_check_value = _checker("_check_value", ValueError)
-_check_type = _checker("_check_type", TypeError)
-_check_not_implemented = _checker("_check_not_implemented", NotImplementedError)
-
-
-def _check_is_size(i: int, message: Any = None, *, max: int | None = None) -> None:
-    """Raise a RuntimeError where ``i`` is no size: below 0, or above ``max``."""
-    _check(i >= 0 and (max is None or i <= max), message)
 
 
 def _shape_as_tensor(input: Any) -> Any:

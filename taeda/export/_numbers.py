@@ -1,0 +1,174 @@
+"""Recording numbers that only a run finds: ``item``, sizes that depend on values, and conditions on both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from taeda import _core
+from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymFloat, SymInt, _Symbolic, combine
+from taeda.fx.node import map_aggregate
+
+from ._steps import assert_scalar, item, sym_size
+from ._unknowns import Again, Knowledge, Unknown, Unknowns
+from ._values import Traced, undecided
+
+
+def exact(x: Any) -> bool:
+    """Whether the expression of a number is known to hold, not found from samples."""
+    if not isinstance(x, _Symbolic):
+        return True
+    kind, *args = x.source
+    return kind in ("input", "item") or (kind != "size" and all(map(exact, args)))
+
+
+class Numbers:
+    """The part of the mode that records programs which knows numbers that only a run finds."""
+
+    samples: list[dict[str, Any]]
+    unknowns: Unknowns
+    knowledge: Knowledge
+    found: dict[str, Unknown]  # numbers that were met, and sizes that follow from them
+    masks: dict[Any, str]  # how many elements they select
+    scope: Any
+    alive: list[Any]
+    _names: int
+    create: Callable
+    node_of: Callable
+    where: Callable
+
+    def _of_unknown_size(
+        self, rule: Callable, low: Any, high: Any, mask: Traced | None, found: dict, sample: int, given: tuple
+    ) -> Any:
+        """What an op gives whose result has an unknown size; one mask always selects as many elements."""
+        if low is None:
+            return rule(None, given)
+        if "name" not in found:
+            key = None if mask is None else (id(mask), mask.metas[0]._version)
+            found["name"] = self.masks[key] if key in self.masks else self.fresh("size", low, high)
+            if key is not None:
+                self.masks[key] = found["name"]
+        result = rule(self.unknowns.value(found["name"], self.samples[sample]), given)
+        if result is NotImplemented:
+            raise NotImplementedError("this form of the call, which is not recorded")
+        return result
+
+    def fresh(self, kind: str, low: float, high: float) -> str:
+        """The name of the next unknown number.
+
+        Raises:
+            Again: it is met for the first time.
+        """
+        if kind == "float":
+            name = f"zuf{sum(s.kind == 'float' for s in self.found.values())}"
+        else:
+            name = f"u{self._names}"
+            self._names += 1
+        if name not in self.unknowns.symbols or self.unknowns.symbols[name].kind != kind:
+            raise Again(Unknown(name, kind, low, high, self.where()))
+        self.found[name] = self.unknowns.symbols[name]
+        self.knowledge.bounds[name] = low, high
+        return name
+
+    def number(self, x: Traced) -> Any:
+        """The element of ``x`` as a symbolic number."""
+        if x.numel() != 1:
+            raise RuntimeError(f"a Tensor with {x.numel()} elements cannot be converted to Scalar")
+        if x.dtype.is_complex:
+            raise NotImplementedError(
+                f"export: item() of {x.dtype} cannot be recorded; take its real part\n{self.where()}"
+            )
+        kind = "float" if x.is_floating_point() else "bool" if x.dtype is _core.bool_ else "int"
+        name = self.fresh(kind, *((0, 1) if kind == "bool" else (-math.inf, math.inf)))
+        values = [self.unknowns.value(name, s) for s in self.samples]
+        expr: Any = Expr(name)
+        node = self.create(item, (self.node_of(x),), {})
+        if kind == "bool":
+            values, expr = [v == 1 for v in values], Expr("eq", expr, 1)
+        made: Any = {"float": SymFloat, "bool": SymBool, "int": SymInt}[kind](values[0])
+        made._become(expr, values, self, ("item", x, x.metas[0]._version))
+        node.meta["val"] = type(made)(values[0])._become(expr, values)
+        self.scope.sizes[repr(expr)] = node
+        self.alive.append(made)
+        self._assert_assumed()
+        return made
+
+    def unknown(self, expr: Expr) -> bool:
+        """Whether ``expr`` depends on numbers that only a run finds."""
+        return bool(self.found) and not self.found.keys().isdisjoint(expr.symbols())
+
+    def _condition(self, expr: Expr, values: list, source: tuple) -> Any:
+        """A comparison of unknown numbers: its outcome if that is known, else a SymBool."""
+        made = SymBool()._become(expr, values, self, source)
+        known = self.knowledge.knows(expr)
+        if known is None:
+            return made
+        if not all(exact(a) for a in source[1:]):
+            self._assert(made if known else combine("not", made))
+        return known
+
+    def decide(self, condition: SymBool) -> bool:
+        """The truth of a condition that Python asks for.
+
+        Raises:
+            GuardOnDataDependentSymNode: it is known only when the program runs.
+        """
+        known = self.knowledge.knows(condition.expr)
+        if known is None:
+            names = [self.found[n] for n in sorted(condition.expr.symbols()) if n in self.found]
+            undecided(str(condition.expr), self.where(), [(s.name, s.where) for s in names])
+        return known
+
+    def require(self, condition: SymBool, message: str | None = None) -> None:
+        """``condition`` holds from here on; the program checks it.
+
+        Raises:
+            Again: it does not at the samples.
+        """
+        fact = condition.expr
+        if not all(condition.samples) and fact.symbols() <= {*self.samples[0], *self.unknowns.symbols}:
+            if repr(fact) in self.unknowns.facts or self.knowledge.knows(fact) is False:
+                raise RuntimeError(f"export: '{fact}' excludes what was checked before\n{self.where()}")
+            raise Again(fact=fact)
+        self._assert(condition, message)
+        self.knowledge.learn(fact)
+
+    def _assert(self, condition: Any, message: str | None = None) -> None:
+        node = self.node_of(condition)
+        text = message or f"Runtime assertion failed for expression {condition.expr} on node '{node.name}'"
+        self.create(assert_scalar, (node, text), {})
+
+    def _assert_assumed(self) -> None:
+        """Check what the program implies, once all that it is about is there."""
+        symbols = {s for s in self.samples[0] if s not in self.unknowns.symbols} | set(self.found)
+        for text, fact in self.unknowns.assumed.items():
+            if fact.symbols() <= symbols and text not in self.knowledge.texts:
+                nodes = map_aggregate(fact.args, self._node_of_expr)
+                node = self.create(_FUNCTIONS[fact.head][0], tuple(nodes), {})
+                said = f"Runtime assertion failed for expression {fact} on node '{node.name}'"
+                self.create(assert_scalar, (node, said), {})
+                self.knowledge.learn(fact)
+
+    def _node_of_expr(self, expr: Any) -> Any:
+        if not isinstance(expr, Expr):
+            return expr
+        found: Any = self.scope.sizes.get(repr(expr))
+        if isinstance(found, tuple):
+            node, dim = found
+            found = self.scope.sizes[repr(expr)] = self.create(sym_size, (node, dim), {})
+            found.meta["val"] = node.meta["val"].shape[dim]
+        if found is None:
+            found = self.create(_FUNCTIONS[expr.head][0], tuple(map(self._node_of_expr, expr.args)), {})
+        return found
+
+    def _name_size(self, made: list, name: str) -> None:
+        """The size that is the unknown number ``name`` by definition is said to be so."""
+        values = [self.unknowns.value(name, s) for s in self.samples]
+        for x in made:
+            for d, n in enumerate(x._sizes if isinstance(x, Traced) else ()):
+                if [m.shape[d] for m in x.metas] == values:
+                    if isinstance(n, SymInt) and n.expr == Expr(name):
+                        n.source = "input", x, d
+                    self.scope.sizes.setdefault(name, (self.scope.nodes[id(x)], d))
+        self._assert_assumed()

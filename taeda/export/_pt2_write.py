@@ -1,0 +1,493 @@
+"""Programs as files that ``torch.export.load`` of PyTorch 2.13 reads: its archive, its JSON, ATen's ops."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from typing import Any
+
+from taeda import _core
+from taeda._core import Tensor
+from taeda.fx import GraphModule, Node
+from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, SymFloat, SymInt, _Symbolic
+from taeda.nn import Parameter
+
+from . import _control_flow, _steps
+from ._decompose import default_decompositions
+from ._pt2 import _DTYPES
+from ._pt2_ops import call_of, refuse
+from .exported_program import ExportedProgram
+from .graph_signature import (
+    ConstantArgument,
+    InputKind,
+    OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+)
+
+__all__ = ["records_of"]
+
+_CODES = {name: code for code, name in _DTYPES.items()}
+_TREES = {
+    "add": "Add", "mul": "Mul", "floordiv": "FloorDiv", "mod": "Mod", "max": "Max", "min": "Min", "eq": "Equality",
+    "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan", "ge": "GreaterThan",
+    "and": "And", "or": "Or", "not": "Not",
+}  # fmt: skip
+#: Ops that stay as they are, because what they are decomposed into is no op of ATen.
+_KEPT = frozenset("lstm gru rnn_tanh rnn_relu square einsum".split())
+_OPERATORS = {
+    getattr(operator, n): f"_operator.{n}"
+    for n in "add sub mul floordiv truediv mod neg eq ne lt le gt ge and_ or_ not_ pow".split()
+} | {math.ceil: "math.ceil", math.floor: "math.floor"}
+
+
+def records_of(ep: ExportedProgram) -> dict[str, bytes]:
+    """The files of the archive, by name.
+
+    Raises:
+        ValueError: PyTorch has no form for a part of the program.
+    """
+    rules = {f: rule for f, rule in default_decompositions().items() if getattr(f, "__name__", "") not in _KEPT}
+    return _Writer(ep.run_decompositions(rules)).records()
+
+
+class _Writer:
+    """Writes one program."""
+
+    def __init__(self, ep: ExportedProgram) -> None:
+        self.ep = ep
+        self.nodes: list[dict] = []
+        self.tensors: dict[str, dict] = {}
+        self.numbers: dict[str, dict[str, dict]] = {"int": {}, "float": {}, "bool": {}}
+        self.names = {name: f"s{i}" if not _found(name) else name for i, name in enumerate(ep.range_constraints)}
+
+    def records(self) -> dict[str, bytes]:
+        """The files of the archive."""
+        ep = self.ep
+        weights, first = self._stored("weight_", ep.state_dict)
+        constants, second = self._stored("tensor_", ep.constants)
+        signature = {
+            "input_specs": [self._input(s) for s in ep.graph_signature.input_specs],
+            "output_specs": [self._output(s) for s in ep.graph_signature.output_specs],
+        }
+        graph = self._graph(ep.graph_module)
+        call = {
+            "inputs": [], "outputs": [], "in_spec": _spec(ep.in_spec), "out_spec": _spec(ep.out_spec),
+            "forward_arg_names": [*ep._argument_names[0], *ep._argument_names[1]],
+        }  # fmt: skip
+        module = {
+            "graph": graph, "signature": signature, "module_call_graph": [{"fqn": "", "signature": call}],
+            "metadata": {}, "treespec_namedtuple_fields": {},
+        }  # fmt: skip
+        model = {
+            "graph_module": module, "opset_version": {"aten": 10}, "range_constraints": self._ranges(),
+            "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"], "torch_version": "2.13.0",
+            "guards_code": [],
+        }  # fmt: skip
+        text = {"models/model.json": model, "data/weights/model_weights_config.json": {"config": weights}}
+        text["data/constants/model_constants_config.json"] = {"config": constants}
+        return {
+            "archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little", ".data/version": b"6\n",
+            **{f"data/weights/{k}": v for k, v in first.items()},
+            **{f"data/constants/{k}": v for k, v in second.items()},
+            **{k: json.dumps(v, allow_nan=False).encode() for k, v in text.items()},
+            "data/sample_inputs/model.pt": b"",
+        }  # fmt: skip
+
+    # ---- tensors, sizes ----
+
+    def _stored(self, prefix: str, state: dict[str, Any]) -> tuple[dict, dict[str, bytes]]:
+        config, data, known = dict[str, Any](), dict[str, bytes](), dict[int, str]()
+        for path, x in state.items():
+            if not isinstance(x, Tensor):
+                raise ValueError(f"export.save: {path!r} is no tensor")
+            dense = x.detach().contiguous()
+            name = known.setdefault(id(x), f"{prefix}{len(data)}")
+            if name not in data:
+                flat = dense.reshape(-1).view(_core.uint8) if dense.numel() else dense
+                data[name] = flat.numpy().tobytes() if dense.numel() else b""
+            meta = self._meta(dense, bool(x.requires_grad))
+            config[path] = {
+                "path_name": name, "is_param": isinstance(x, Parameter), "use_pickle": False, "tensor_meta": meta
+            }  # fmt: skip
+        return config, data
+
+    def _meta(self, x: Tensor, grad: bool = False) -> dict:
+        if x.dtype.name not in _CODES:
+            raise ValueError(f"export.save: {x.dtype} has no form in files of PyTorch")
+        sizes = [self._size(n) for n in x.shape]
+        return {
+            "dtype": _CODES[x.dtype.name], "sizes": sizes, "requires_grad": grad,
+            "device": {"type": "cpu", "index": None}, "strides": [self._size(n) for n in _strides(x)],
+            "storage_offset": {"as_int": 0}, "layout": 7,
+        }  # fmt: skip
+
+    def _size(self, n: Any) -> dict:
+        return {"as_expr": self._shown(n)} if isinstance(n, _Symbolic) else {"as_int": int(n)}
+
+    def _shown(self, n: Any) -> dict:
+        hint = None
+        if not any(_found(name) for name in n.expr.symbols()) and isinstance(n, SymInt):
+            hint = {"as_int": int(n.samples[0])}
+        return {"expr_str": self._tree(n.expr), "hint": hint}
+
+    def _tree(self, x: Any) -> str:
+        if not isinstance(x, Expr):
+            return f"Integer({x})" if isinstance(x, int) else f"Float('{x}', precision=53)"
+        if not x.args:
+            name = self.names.get(x.head, x.head)
+            kind = "real=True" if name.startswith("z") else "integer=True"
+            return f"Symbol('{name}', {'' if _found(x.head) else 'positive=True, '}{kind})"
+        parts = [self._tree(a) for a in x.args]
+        if x.head == "sub":
+            return f"Add({parts[0]}, Mul(Integer(-1), {parts[1]}))"
+        if x.head == "neg":
+            return f"Mul(Integer(-1), {parts[0]})"
+        if x.head not in _TREES:
+            raise ValueError(f"export.save: the size {x} has no form in files of PyTorch. Save without format='pt2'")
+        return f"{_TREES[x.head]}({', '.join(parts)})"
+
+    def _ranges(self) -> dict:
+        found = {}
+        for name, r in self.ep.range_constraints.items():
+            low, high = (None if math.isinf(n) else int(n) for n in (r.lower, r.upper))
+            found[self.names[name]] = {"min_val": low, "max_val": high}
+        return found
+
+    # ---- signature ----
+
+    def _input(self, spec: Any) -> dict:
+        if spec.kind == InputKind.USER_INPUT:
+            if isinstance(spec.arg, ConstantArgument):
+                return {"constant_input": {"name": spec.arg.name, "value": _constant(spec.arg.value)}}
+            return {"user_input": {"arg": _named(spec.arg)}}
+        arg = {"arg": {"name": spec.arg.name}}
+        if spec.kind == InputKind.PARAMETER:
+            return {"parameter": {**arg, "parameter_name": spec.target}}
+        if spec.kind == InputKind.BUFFER:
+            return {"buffer": {**arg, "buffer_name": spec.target, "persistent": bool(spec.persistent)}}
+        return {"tensor_constant": {**arg, "tensor_constant_name": spec.target}}
+
+    def _output(self, spec: Any) -> dict:
+        if isinstance(spec.arg, SymBoolArgument):
+            raise ValueError("export.save: PyTorch's reader takes no condition as a result. Save without format='pt2'")
+        if spec.kind == OutputKind.USER_OUTPUT:
+            arg = _constant(spec.arg.value) if isinstance(spec.arg, ConstantArgument) else _named(spec.arg)
+            return {"user_output": {"arg": arg}}
+        kinds = {
+            OutputKind.BUFFER_MUTATION: ("buffer_mutation", "buffer_name"),
+            OutputKind.PARAMETER_MUTATION: ("parameter_mutation", "parameter_name"),
+            OutputKind.USER_INPUT_MUTATION: ("user_input_mutation", "user_input_name"),
+        }
+        kind, key = kinds[spec.kind]
+        return {kind: {"arg": {"name": spec.arg.name}, key: spec.target}}
+
+    # ---- the graph ----
+
+    def _graph(self, module: GraphModule) -> dict:
+        inputs = []
+        self.module = module
+        no_grad = False
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                value = node.meta.get("val")
+                if isinstance(value, Tensor):
+                    self.tensors[node.name] = self._meta(value)
+                    inputs.append({"as_tensor": {"name": node.name}})
+                else:
+                    inputs.append(_constant(value))
+            elif node.op == "call_function":
+                if node.target is _steps.set_grad_enabled:
+                    no_grad = node.args[0] is False
+                    continue
+                if node.target is operator.getitem and isinstance(node.args[0].meta.get("val"), (tuple, list)):
+                    continue  # written with the step
+                self._step(node, no_grad)
+        outputs = [
+            self._argument(v) if isinstance(v, Node) else _constant(v) for v in module.graph.output_node().args[0]
+        ]
+        return {
+            "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors,
+            "sym_int_values": self.numbers["int"], "sym_bool_values": self.numbers["bool"],
+            "sym_float_values": self.numbers["float"], "is_single_tensor_return": False, "custom_obj_values": {},
+        }  # fmt: skip
+
+    def _inner(self, node: Node) -> dict:
+        """A graph inside of this one."""
+        other = _Writer(self.ep)
+        return {"as_graph": {"name": node.target, "graph": other._graph(getattr(self.module, node.target))}}
+
+    def _cond(self, node: Node) -> None:
+        pred, true, false, operands = node.args
+        value = pred.meta.get("val")
+        if not isinstance(value, Tensor):
+            raise refuse(node, "its condition is no tensor")
+        given = [self._argument(pred), self._inner(true), self._inner(false), self._argument(operands)]
+        inputs = [{"name": "", "arg": x, "kind": 1} for x in given]
+        self._raw("torch.ops.higher_order.cond", [], node.name)
+        self.nodes[-1].update(inputs=inputs, outputs=self._results(node, False), is_hop_single_tensor_return=False)
+
+    def _step(self, node: Node, no_grad: bool) -> None:
+        if node.target is operator.getitem:
+            self._index(node)
+        elif node.target is operator.setitem:
+            self._put(node)
+        elif node.target is _control_flow.cond and not no_grad:
+            self._cond(node)
+        elif node.target in _OPERATORS:
+            names = "abcdef"
+            given = [(names[i], a, False) for i, a in enumerate(node.args)]
+            self._add(node, _OPERATORS[node.target], given, [self._result(node, node.name, node.meta["val"])])
+        else:
+            target, given = call_of(node)
+            self._add(node, f"torch.ops.aten.{target}", given, self._results(node, no_grad))
+        if no_grad and isinstance(node.meta.get("val"), Tensor):
+            self._detach(node)
+
+    def _detach(self, node: Node) -> None:
+        """The result of a step that is not recorded for differentiation is detached from what it comes of."""
+        inner = f"{node.name}_recorded"
+        self.nodes[-1]["outputs"] = [{"as_tensor": {"name": inner}}]
+        self.nodes[-1]["name"] = inner
+        self.tensors[inner] = self.tensors[node.name]
+        self._raw("torch.ops.aten.detach.default", [("self", {"as_tensor": {"name": inner}})], node.name)
+
+    def _raw(self, target: str, inputs: list[tuple[str, dict]], name: str) -> None:
+        given = [{"name": k, "arg": v, "kind": 1} for k, v in inputs]
+        self.nodes.append({
+            "target": target, "inputs": given, "outputs": [{"as_tensor": {"name": name}}], "metadata": {},
+            "is_hop_single_tensor_return": None, "name": name,
+        })  # fmt: skip
+
+    def _add(self, node: Node, target: str, given: list[tuple[str, Any, bool]], outputs: list[dict]) -> None:
+        inputs = [
+            {"name": name, "arg": self._argument(value), "kind": 2 if keyword else 1} for name, value, keyword in given
+        ]
+        stack = {"stack_trace": node.meta["stack_trace"]} if node.meta.get("stack_trace") else {}
+        self.nodes.append({
+            "target": target, "inputs": inputs, "outputs": outputs, "metadata": stack,
+            "is_hop_single_tensor_return": None, "name": node.name,
+        })  # fmt: skip
+
+    def _results(self, node: Node, no_grad: bool) -> list[dict]:
+        value = node.meta.get("val")
+        if node.target is _steps.assert_scalar:
+            return []
+        if node.target.__name__ == "unique":
+            return self._unique(node, value)
+        if not isinstance(value, (tuple, list)):
+            return [self._result(node, node.name, value)]
+        if no_grad:
+            raise refuse(node, "a step of several results within no_grad")
+        parts = {n.args[1]: n.name for n in node.users if n.target is operator.getitem}
+        if set(n.target for n in node.users) - {operator.getitem}:
+            raise refuse(node, "all results are used as one")
+        made = [self._result(node, parts.get(i, f"{node.name}_unused_{i}"), v) for i, v in enumerate(value)]
+        if node.target.__name__ in ("split_with_sizes", "unbind", "split", "chunk"):
+            return [{"as_tensors": [m["as_tensor"] for m in made]}]
+        return made
+
+    def _result(self, node: Node, name: str, value: Any) -> dict:
+        if isinstance(value, Tensor):
+            self.tensors[name] = self._meta(value)
+            return {"as_tensor": {"name": name}}
+        for kind, cls in (("bool", SymBool), ("float", SymFloat), ("int", SymInt)):
+            if isinstance(value, cls):
+                self.numbers[kind][name] = {"as_expr": self._shown(value)}
+                return {f"as_sym_{kind}": {"as_name": name}}
+        for kind, plain in (("bool", bool), ("float", float), ("int", int)):
+            if isinstance(value, plain):
+                self.numbers[kind][name] = {f"as_{kind}": value}
+                return {f"as_sym_{kind}": {"as_name": name}}
+        raise refuse(node, f"its result is a {type(value).__name__}")
+
+    def _argument(self, x: Any) -> dict:
+        if isinstance(x, Node):
+            value = x.meta.get("val")
+            for kind, cls in (("bool", (SymBool, bool)), ("float", (SymFloat, float)), ("int", (SymInt, int))):
+                if isinstance(value, cls):
+                    return {f"as_sym_{kind}": {"as_name": x.name}}
+            return {"as_tensor": {"name": x.name}}
+        if not isinstance(x, (tuple, list)):
+            return _constant(x)
+        x = list(x)
+        parts = [self._argument(v) for v in x]
+        kinds = {next(iter(p)) for p in parts}
+        if not x or kinds <= {"as_int"}:
+            return {"as_ints": [int(v) for v in x]}
+        if kinds <= {"as_tensor"}:
+            return {"as_tensors": [p["as_tensor"] for p in parts]}
+        if kinds <= {"as_tensor", "as_none"}:
+            return {"as_optional_tensors": parts}
+        if kinds <= {"as_int", "as_sym_int"}:
+            return {"as_sym_ints": [p.get("as_sym_int", p) for p in parts]}
+        if len(kinds) == 1 and kinds <= {"as_float", "as_bool", "as_string"}:
+            return {f"{kinds.pop()}s": x}
+        raise ValueError(f"export.save: {x!r:.80} has no form in files of PyTorch")
+
+    def _unique(self, node: Node, value: Any) -> list[dict]:
+        """ATen gives values, places and counts, whether they were asked for or not."""
+        asked = [v for k, v, _ in call_of(node)[1] if k.startswith("return_")]
+        ours = list(value) if isinstance(value, (tuple, list)) else [value]
+        parts = {n.args[1]: n.name for n in node.users} if len(ours) > 1 else {0: node.name}
+        made, i = [], 0
+        for k, wanted in enumerate([True, *asked]):
+            name = f"{node.name}_unused_{k}"
+            if wanted:
+                name, i = parts.get(i, name), i + 1
+            made.append(self._result(node, name, ours[i - 1] if wanted else ours[0]))
+        return made
+
+    # ---- indexing ----
+
+    def _put(self, node: Node) -> None:
+        """``x[index] = value``, with tensors among the index."""
+        x, index, value = node.args
+        parts = [None if p == slice(None) else p for p in (index if isinstance(index, tuple) else (index,))]
+        if any(p is not None and (not isinstance(p, Node) or not isinstance(p.meta.get("val"), Tensor)) for p in parts):
+            raise refuse(node, "its index has more than tensors and full slices")
+        given = self._argument(value)
+        if not (isinstance(value, Node) and isinstance(value.meta.get("val"), Tensor)):
+            dtype = x.meta["val"].dtype
+            given = {"as_tensor": {"name": f"{node.name}_value"}}
+            self._raw("torch.ops.aten.scalar_tensor.default", [("s", self._argument(value))], f"{node.name}_value")
+            self.nodes[-1]["inputs"].append({"name": "dtype", "arg": _constant(dtype), "kind": 2})
+            self.tensors[f"{node.name}_value"] = {**self._meta(x.meta["val"]), "sizes": [], "strides": []}
+        self.tensors[node.name] = self._meta(x.meta["val"])
+        put = [("self", self._argument(x)), ("indices", self._argument(parts)), ("values", given)]
+        self._raw("torch.ops.aten.index_put_.default", put, node.name)
+
+    def _index(self, node: Node) -> None:
+        """``x[index]`` as selects, slices, new dimensions, and one index with tensors."""
+        x, index = node.args
+        parts = list(index) if isinstance(index, tuple) else [index]
+        shape = list(x.meta["val"].shape)
+        used = sum(self._takes(p) for p in parts)
+        if Ellipsis in [p for p in parts if not isinstance(p, Node)]:
+            at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+            parts[at : at + 1] = [slice(None)] * (len(shape) - used)
+        steps: list[tuple[str, list[tuple[str, Any]]]] = []
+        tensors: list[Any] = []
+        dim = 0
+        for part in parts:
+            if part is None:
+                steps.append(("unsqueeze.default", [("dim", dim)]))
+            elif isinstance(part, slice):
+                if (part.start, part.stop, part.step) != (None, None, None):
+                    ends = [("dim", dim), ("start", part.start), ("end", part.stop)]
+                    steps.append(("slice.Tensor", [*ends, ("step", 1 if part.step is None else part.step)]))
+                    if isinstance(part.step, int) and part.step < 0:
+                        raise refuse(node, "a negative step")
+            elif isinstance(part, Node) and isinstance(part.meta.get("val"), Tensor):
+                tensors += [None] * (dim - len(tensors)) + [part]
+                dim += self._takes(part) - 1
+            elif isinstance(part, (bool, list)):
+                raise refuse(node, f"an index {part!r}")
+            else:
+                steps.append(("select.int", [("dim", dim), ("index", part)]))
+                continue
+            dim += 1
+        if tensors and any(p is None or self._is_number(p) for p in parts):
+            raise refuse(node, "an index of tensors with numbers or None among them")
+        if tensors:
+            steps.append(("index.Tensor", [("indices", tensors)]))
+        if not steps:
+            steps.append(("alias.default", []))
+        value, source = node.meta["val"], self._argument(x)
+        forms = self._forms(x, steps, value)
+        for i, (target, given) in enumerate(steps):
+            name = node.name if i == len(steps) - 1 else f"{node.name}_part_{i}"
+            self.tensors[name] = forms[i]
+            inputs = [("self", source), *((k, self._argument(v)) for k, v in given)]
+            self._raw(f"torch.ops.aten.{target}", inputs, name)
+            source = {"as_tensor": {"name": name}}
+
+    def _forms(self, x: Node, steps: list, value: Tensor) -> list[dict]:
+        """The forms of parts of an index; only the last one is known exactly, and only the rank counts before."""
+        made, rank = [], len(x.meta["val"].shape)
+        for target, _ in steps[:-1]:
+            rank += {"unsqueeze.default": 1, "select.int": -1}.get(target, 0)
+            made.append({**self._meta(value), "sizes": [{"as_int": 1}] * rank, "strides": [{"as_int": 1}] * rank})
+        return [*made, self._meta(value)]
+
+    @staticmethod
+    def _is_number(p: Any) -> bool:
+        return not isinstance(p, slice) and not (isinstance(p, Node) and isinstance(p.meta.get("val"), Tensor))
+
+    @staticmethod
+    def _takes(p: Any) -> int:
+        if p is None or p is Ellipsis:
+            return 0
+        value = p.meta.get("val") if isinstance(p, Node) else None
+        return value.dim() if isinstance(value, Tensor) and value.dtype in (_core.bool_, _core.uint8) else 1
+
+
+def _found(name: str) -> bool:
+    """Whether a symbol stands for a number that a run finds."""
+    return (name.startswith("u") and name[1:].isdigit()) or name.startswith("zuf")
+
+
+def _strides(x: Tensor) -> list:
+    """Strides in terms of the sizes, where they are those of a dense tensor."""
+    hints, shown = [int(n) for n in x.stride()], list(x.shape)
+    if not any(isinstance(n, _Symbolic) for n in shown):
+        return hints
+    made: list[Any] = list(hints)
+    step: Any = 1
+    for d in sorted(range(len(hints)), key=lambda d: (hints[d], -d)):
+        if hints[d] != int(step):
+            return hints
+        made[d] = step
+        step = step * shown[d]
+    return made
+
+
+def _named(arg: Any) -> dict:
+    if isinstance(arg, TensorArgument):
+        return {"as_tensor": {"name": arg.name}}
+    kinds = {SymIntArgument: "int", SymFloatArgument: "float", SymBoolArgument: "bool"}
+    return {f"as_sym_{kinds[type(arg)]}": {"as_name": arg.name}}
+
+
+def _constant(x: Any) -> dict:
+    if x is None:
+        return {"as_none": True}
+    if isinstance(x, bool):
+        return {"as_bool": x}
+    if isinstance(x, int):
+        return {"as_int": int(x)}
+    if isinstance(x, float):
+        shown = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(x, "NaN" if x != x else float(x))
+        return {"as_float": shown}
+    if isinstance(x, str):
+        return {"as_string": x}
+    if isinstance(x, _core.dtype) and x.name in _CODES:
+        return {"as_scalar_type": _CODES[x.name]}
+    if isinstance(x, complex):
+        return {"as_complex": {"real": x.real, "imag": x.imag}}
+    if isinstance(x, _core.device) and x.type == "cpu":
+        return {"as_device": {"type": "cpu", "index": None}}
+    raise ValueError(f"export.save: {x!r:.80} has no form in files of PyTorch. Save without format='pt2'")
+
+
+_SPECS = {"tuple": "builtins.tuple", "list": "builtins.list", "dict": "builtins.dict"}
+
+
+def _spec(spec: Any) -> str:
+    return json.dumps([1, _spec_tree(spec)])
+
+
+def _spec_tree(spec: Any) -> dict:
+    if spec.is_leaf():
+        return {"type": None, "context": None, "children_spec": []}
+    name = spec.type.__name__
+    if spec.type not in (tuple, list, dict):
+        raise ValueError(
+            f"export.save: {name} among arguments or results is not written for PyTorch; use tuple, list, dict"
+        )
+    context = json.dumps(list(spec.context) if spec.type is dict else None)
+    children = [_spec_tree(s) for s in spec.children_specs]
+    return {"type": _SPECS[name], "context": context, "children_spec": children}
