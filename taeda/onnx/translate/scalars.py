@@ -1,7 +1,7 @@
 """The kernels' scalar mathematics as nodes: a function of ``taeda.kernels.scalar``, run on values of a graph.
 
-What a function is made of stays as it is, polynomials and loops included; its innermost parts, which take floats apart by
-their bits, are ONNX's ops. All is done in float64, as ONNX has no fused operations that would make up for less.
+What a function is made of stays as it is, polynomials and loops included; its innermost parts, which take floats apart
+by their bits, are ONNX's ops. All is done in float64, as ONNX has no fused operations that would make up for less.
 """
 
 from __future__ import annotations
