@@ -89,6 +89,8 @@ from . import signal as signal
 from . import sparse as sparse
 from . import special as special
 from . import storage as storage
+from ._scalars import sym_constrain_range as sym_constrain_range
+from ._scalars import sym_constrain_range_for_size as sym_constrain_range_for_size
 from ._scalars import sym_float as sym_float
 from ._scalars import sym_int as sym_int
 from ._scalars import sym_ite as sym_ite

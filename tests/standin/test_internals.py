@@ -50,6 +50,12 @@ params = [torch.ones(1), torch.ones(2).double(), torch.ones(3)]
 for key, (lists, places) in sorted(_group_tensors_by_device_and_dtype([params, [None] * 3, []], True).items(), key=str):
     print(key, lists, places)
 print(_device_has_foreach_support(x.device), _has_foreach_support([x, None], x.device))
+for check, given in ((torch._check_with, False), (torch._check_tensor_all_with, torch.tensor([True, False]))):
+    check(KeyError, torch.tensor([True]) if check is torch._check_tensor_all_with else True)
+    try:
+        check(KeyError, given, lambda: "told")
+    except KeyError as error:
+        print(check.__name__, error)
 """
 
 
@@ -60,7 +66,7 @@ def test_names_behave_as_there():
         return done.stdout.splitlines()
 
     got = run("-m", "taeda.standin", "-c", PROGRAM)
-    assert len(got) == 17
+    assert len(got) == 19
     try:
         import torch
     except ImportError:

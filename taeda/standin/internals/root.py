@@ -37,7 +37,7 @@ class classproperty:
 
 def _check_with(error_type: type[Exception], cond: Any, message: Any = None) -> None:
     """Raise an ``error_type``, with what ``message()`` gives, where ``cond`` is False."""
-    from ..overlay import _checker
+    from ..._scalars import _checker
 
     _checker("_check_with", error_type)(cond, message)
 
