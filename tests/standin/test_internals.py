@@ -51,7 +51,7 @@ for key, (lists, places) in sorted(_group_tensors_by_device_and_dtype([params, [
     print(key, lists, places)
 print(_device_has_foreach_support(x.device), _has_foreach_support([x, None], x.device))
 for check, given in ((torch._check_with, False), (torch._check_tensor_all_with, torch.tensor([True, False]))):
-    check(KeyError, torch.tensor([True]) if check is torch._check_tensor_all_with else True)
+    check(KeyError, torch.tensor([True]) if check is torch._check_tensor_all_with else True, str)
     try:
         check(KeyError, given, lambda: "told")
     except KeyError as error:
