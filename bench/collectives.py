@@ -1,4 +1,4 @@
-"""Collectives between two processes by size, against PyTorch's gloo: ``python bench/collectives.py [--write]``.
+"""Collectives of two processes by size, and training steps, against gloo: ``python bench/collectives.py [--write]``.
 
 Each engine runs the same calls in processes of its own, the engines in turn; a call's time is that of the slower process. Printed
 are medians over the rounds, and the median of the ratios to gloo's time of the same round.
@@ -7,6 +7,7 @@ are medians over the rounds, and the median of the ratios to gloo's time of the 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -61,8 +62,43 @@ def measure(framework: str, backend: str) -> None:
                 print("MEASURED", json.dumps([call, size, statistics.median(times.tolist())]), flush=True)
             if call == "barrier":
                 break
+    for kind in ("DDP", "fully_shard"):
+        times = T.tensor(timed(training_step(T, kind), dist.barrier), dtype=T.float64)
+        dist.all_reduce(times, dist.ReduceOp.MAX)
+        if dist.get_rank() == 0:
+            print(
+                "MEASURED", json.dumps([f"char-GPT, {kind}", "a step", statistics.median(times.tolist())]), flush=True
+            )
     dist.barrier()
     dist.destroy_process_group()
+
+
+def training_step(T: Any, kind: str) -> Any:
+    """A step of the char-GPT (0.8 M parameters) on 6 windows of 64 characters for each process."""
+    import workloads
+
+    T.manual_seed(1)
+    model = workloads._gpt(T, 128, 4, 4, 97, 64)
+    if kind == "DDP":
+        model = T.nn.parallel.DistributedDataParallel(model)
+    else:
+        shard = importlib.import_module(f"{T.__name__}.distributed.fsdp").fully_shard
+        make_mesh = importlib.import_module(f"{T.__name__}.distributed.device_mesh").init_device_mesh
+        mesh = make_mesh("cpu", (T.distributed.get_world_size(),))
+        for part in (*model.blocks, model):
+            shard(part, mesh=mesh)
+    optimizer = T.optim.AdamW(model.parameters(), lr=1e-3)
+    windows = T.randint(0, 97, (6, 65))
+
+    def step() -> None:
+        loss = T.nn.functional.cross_entropy(
+            model(windows[:, :-1].contiguous()).flatten(0, 1), windows[:, 1:].flatten()
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
 
 
 def timed(body: Any, barrier: Any) -> list[float]:
