@@ -64,7 +64,6 @@ cdef struct Epilogue:     # what goes on with results where another kernel would
 cdef struct Rows:         # a call of a row-wise op that was put off
     char* own             # the memory of its result
     char* pointers[MOST_SOURCES]  # of its operands; the first is NULL where a prologue computes it
-    int codes[MOST_SOURCES]
     int first             # the dimension that rows begin with: they take the rest
     double p, q
     Prologue* prologue    # NULL where there is none

@@ -1224,7 +1224,7 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
         else:
             return False
     for i in range(r.nsources):
-        rows.pointers[i], rows.codes[i] = r.sources[i].data, r.sources[i].code
+        rows.pointers[i] = r.sources[i].data
     if e != NULL:
         after = epilogue_of(r, e)
     if not r.rows.run_rows(like, &rows, before, after):

@@ -8,7 +8,7 @@ cdef enum:
 
 cdef enum:
     PARALLEL_ELEMENTS = 32768     # below this, waking a thread costs more than it saves
-    TRANSPOSE_ELEMENTS = 16384         # from here on it pays to lay an operand out as the output is
+    TRANSPOSE_ELEMENTS = 16384    # from here on it pays to lay an operand out as the output is
 
 
 cdef int64_t STREAM_BYTES = stream_bytes()

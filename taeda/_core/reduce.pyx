@@ -327,8 +327,8 @@ cdef class Reducer:
             nodes, leaves = prologue_parts(prologue)
             key = (self.op, nodes[len(nodes) - 1][3], self.out_names(first, second), "cc" if variant & 1 else "rc",
                    2 if variant & 4 else 1, not variant & 8)
-            fn = of_key(full, HELPERS["build_with"], (nodes, leaves, "reduce.reduce", key,
-                                                      self.nstates if variant & 8 else self.nouts, 5, self.op))
+            fn = of_key(full, HELPERS["build_between"], ((nodes, leaves), None, "reduce.reduce", key,
+                                                         self.nstates if variant & 8 else self.nouts, 5, self.op))
         return fn
 
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept:

@@ -236,7 +236,7 @@ cdef class Rowwise(RowOp):
             memcpy(&args[i], &p, 8)
             memcpy(&args[i + 1], &q, 8)
             if late:
-                late = self.run_late(x, pointers, first, p, q)
+                late = self.run_late(x, key, pointers, first, p, q)
                 if late:
                     return alive[0]
                 pointers[self.nouts] = address_to_read(x)
@@ -261,11 +261,14 @@ cdef class Rowwise(RowOp):
             other = <Tensor>more[0]
         return put_off_rows(self, x, other, first, p, q)
 
-    cdef bint run_late(self, Tensor x, char** pointers, int first, double p, double q) except -1:
+    cdef bint run_late(self, Tensor x, uint64_t key, char** pointers, int first, double p, double q) except -1:
         """Compute the elements of ``x``, which were put off, where they are read; False where that cannot be."""
         cdef Prologue prologue
         cdef Rows rows
         cdef int i
+        for i in range(1 + self.nins):  # `run_rows` is for operands of one dtype
+            if <int>(key >> (5 * i) & (CODES - 1)) != x.code:
+                return False
         begin()
         try:
             found = prologue_of(x, &prologue)
@@ -274,7 +277,7 @@ cdef class Rowwise(RowOp):
             rows.own, rows.first, rows.p, rows.q = pointers[0], first, p, q
             rows.prologue, rows.epilogue = &prologue, NULL
             for i in range(self.nins):
-                rows.pointers[i], rows.codes[i] = pointers[1 + i], x.code
+                rows.pointers[i] = pointers[1 + i]
             if not self.run_rows(x, &rows, found, None):
                 return False
             tell_prologue(&prologue)

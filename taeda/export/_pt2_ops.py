@@ -116,10 +116,9 @@ Call = tuple[str, list[tuple[str, Any, bool]]]
 
 
 def _rows() -> Iterator[tuple[str, tuple[str, list[str]]]]:
-    for line in _TABLE.split("\n"):
-        head, *args = line.split()[:1], *line.split()[1:]
-        for name in head:
-            yield name.partition(".")[0], (name if "." in name else f"{name}.default", list(args))
+    for line in _TABLE.strip().splitlines():
+        name, *args = line.split()
+        yield name.partition(".")[0], (name if "." in name else f"{name}.default", args)
     for name in _ALONE:
         yield name, (f"{name}.default", ["self"])
 
@@ -193,10 +192,10 @@ def _tensor(x: Any) -> bool:
 def _scalar(node: Node, g: dict) -> Any:
     name = node.target.__name__
     if not _tensor(g["input"]):
-        turned = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
-        if turned in ("remainder", "fmod"):
+        swapped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
+        if swapped in ("remainder", "fmod"):
             return None
-        return f"{turned}.Scalar", {"self": g["other"], "other": g["input"]}
+        return f"{swapped}.Scalar", {"self": g["other"], "other": g["input"]}
     return f"{name}.{'Tensor' if _tensor(g['other']) else 'Scalar'}", {"self": g["input"], "other": g["other"]}
 
 
@@ -373,10 +372,9 @@ def _interpolate(node: Node, g: dict) -> Any:
     if mode in ("nearest", "nearest-exact"):
         kind = "upsample_nearest" if mode == "nearest" else "_upsample_nearest_exact"
         return f"{kind}{rank}d.vec", {"input": x, **sizes, **scales}
-    kinds = {"linear": "linear", "bilinear": "bilinear", "bicubic": "bicubic", "trilinear": "trilinear"}
-    if mode not in kinds:
+    if mode not in ("linear", "bilinear", "bicubic", "trilinear"):
         return None
-    name = f"upsample_{kinds[mode]}{rank}d.vec"
+    name = f"upsample_{mode}{rank}d.vec"
     return name, {"input": x, **sizes, "align_corners": bool(g.get("align_corners")), **scales}
 
 

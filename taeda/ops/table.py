@@ -640,11 +640,6 @@ def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
     return build_fused(_steps(nodes), outs, leaves, classes, " ".join(op.name for op, *_ in nodes))
 
 
-def _build_with(nodes: list, leaves: list, kernel: str, key: tuple, operand: int, skip: int, name: str) -> int:
-    """Compile ``"module.function"`` of the row-wise kernels with pointwise ops that compute what it reads of an operand."""
-    return _build_between((nodes, leaves), None, kernel, key, operand, skip, name)
-
-
 def _build_between(
     before: tuple | None, after: tuple | None, kernel: str, key: tuple, operand: int, skip: int, name: str
 ) -> int:
@@ -809,7 +804,6 @@ HELPERS.update(
     build_pointwise=_build_pointwise,
     build_fused=_build_fused,
     build_between=_build_between,
-    build_with=_build_with,
     write_out=write_out,
     find_op=find_op,
     refused=refused,

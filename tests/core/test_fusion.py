@@ -12,6 +12,7 @@ import pytest
 import taeda
 from taeda import _core, nn
 from taeda._core import fusion
+from taeda.ops.softmax import _softmax_grad
 
 F = nn.functional
 
@@ -187,6 +188,13 @@ def test_rows_that_are_written_to_before_they_are_computed():
 
     for function in (own, source, going_on, gradients):
         check(function, draw(7, 90, requires_grad=function is gradients), draw(7, 90, seed=1))
+
+
+def test_rows_of_operands_of_several_dtypes():
+    """They are no one kernel with what computes the first: each is read as what it is."""
+    y = taeda.softmax(draw(4, 90).double(), -1)
+    for also in (y, y.half()):
+        check(lambda g, y: _softmax_grad(g * 2, -1, (y,)), draw(4, 90, seed=1), also)
 
 
 def test_rows_that_read_more_than_a_kernel_can():
