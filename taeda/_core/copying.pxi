@@ -1,6 +1,6 @@
 # Copies and casts between tensors of any strides, by the kernels of one op.
 
-COPY = None       # the pointwise op that copies, bound by taeda.ops
+COPY = None
 CONJUGATE = None  # those that give conjugates and negatives
 NEGATE = None
 

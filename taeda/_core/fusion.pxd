@@ -18,6 +18,7 @@ cdef enum:
     LEAF = 1 << 8         # marks of a key, beside a number
     NODE = 2 << 8
     NUMBER = 3 << 8
+    LEAST_ALONG = 16      # elements that lie together in what is joined: else kernels are called for too few
     LEAST_ELEMENTS = 16384  # for which the order of an operand's dimensions matters
     ALONE = -1            # Op.fuses: it is never put off, it may be, not known
     UNKNOWN = 0
@@ -77,6 +78,9 @@ cdef class RowOp:         # what computes rows that were put off
 
 # The result of a row-wise op of contiguous operands of one form, not computed; None where it had better be at once.
 cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
+# Tensors joined along a dimension, contiguous and of these sizes, not computed; None where they had better be at once.
+# Pointwise ops that read it are computed part by part, each from its operand.
+cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* sizes)
 cdef object epilogue_parts(Epilogue* e)
 cdef char* memory_of(Epilogue* e, int i) noexcept    # of its output `i`
 # To be called around the use of a Prologue: nobody computes meanwhile, so that what it reads stays where it is.

@@ -27,7 +27,7 @@ from .memory cimport Pending, Storage, give_block, is_planning, set_settler, set
 from .pool cimport kernel_t
 from . cimport tensor
 from .tensor cimport (
-    BOOL, DOMAIN, F32, F64, I32, I64, INLINE, ITEMSIZE, MAXDIM, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, U8,
+    BOOL, COPY, DOMAIN, F32, F64, I32, I64, INLINE, ITEMSIZE, MAXDIM, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, U8,
     VALUES, Launch, Op, Tensor, alias_tensor, broadcast_shape, coalesce, empty_strided_like, empty_tensor, is_dense,
     layout_class, need_memory, new_output, number_slots, out_code, run_elements, same_sizes, set_recorder,
     stores_stream,
@@ -79,8 +79,9 @@ cdef class Recipe(Pending):
     cdef bint done             # whether the memory holds it
     cdef bint is_row           # whether it is a row-wise op: others read its result, or go on with it as it is stored
     cdef bint below            # whether such a one is among what it is computed from; maybe not any more
-    cdef RowOp rows
-    cdef int first
+    cdef RowOp rows            # None where it is no op, but its operands joined: a recipe like a row's
+    cdef int first             # the dimension that rows begin with, or along which operands are joined
+    cdef int64_t ends[MOST_SOURCES]  # where each of what is joined ends
     cdef double p, q
     cdef int64_t count
     cdef int64_t sizes[INLINE]
@@ -136,7 +137,7 @@ cdef inline PyObject* pending(const Source* s) noexcept:
 
 
 cdef inline bint is_undone_row(const Source* s) noexcept:
-    """Whether an operand is the result of a row-wise op that is still to run."""
+    """Whether an operand is the result of a row-wise op that is still to run, or joined of what is still to be."""
     return s.recipe != NULL and (<Recipe>s.recipe).is_row and not (<Recipe>s.recipe).done
 
 
@@ -299,7 +300,7 @@ cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
         start[next], left = left // r.strides[next], left % r.strides[next]
         if start[next] + t.sizes[next] > r.sizes[next]:
             return None
-    return remade(r, t, start, NULL, None, {}) if left == 0 else None
+    return remade(r, t, start, NULL, None, 0, {}) if left == 0 else None
 
 
 cdef bint reads_only(Recipe r) noexcept:
@@ -314,8 +315,10 @@ cdef bint reads_only(Recipe r) noexcept:
     return True
 
 
-cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, dict made):
+cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, int which, dict made):
     """``r`` for the sizes of ``t`` from ``start`` on, or with ``leaves``, contiguous, for those of ``k``.
+
+    Where ``r`` reads what is joined, ``t`` is of the size of part ``which``, and that is read instead.
 
     It has no memory: only what reads it computes it.
     """
@@ -334,16 +337,21 @@ cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list lea
     for i in range(r.nsources):
         s = &part.sources[i]
         s[0] = r.sources[i]
-        s.storage = s.recipe = NULL
         if s.code == PARAM:
             continue
-        if pending(&r.sources[i]) != NULL:
-            of = remade(<Recipe>r.sources[i].recipe, t, start, k, leaves, made)
+        if pending(s) != NULL:
+            s.storage = s.recipe = NULL
+            of = remade(<Recipe>r.sources[i].recipe, t, start, k, leaves, which, made)
             s.recipe = <PyObject*>of
             Py_INCREF(of)
             of.readers += 1
             continue
+        if is_undone_row(s):
+            s[0] = (<Recipe>s.recipe).sources[which]
+            hold(s)
+            continue
         s.storage = r.sources[i].storage
+        s.recipe = NULL
         if leaves is not None:
             leaf = <Tensor>leaves[leaf_of(k, &r.sources[i], r.nd)]
             s.storage, s.data = <PyObject*>leaf.storage, leaf.raw
@@ -391,11 +399,21 @@ cdef Tensor computed_from(Tensor x, list leaves, Tensor like):
     cdef Kernel k
     start(&k)
     gather(&k, root)
-    root = remade(root, out, NULL, &k, leaves, {})
+    root = remade(root, out, NULL, &k, leaves, 0, {})
     root.storage, root.data, root.contiguous = <PyObject*>out.storage, out.raw, True
     out.storage.recipe = root
     out.storage.waits += 1
     return out
+
+
+cdef inline void hold(Source* s) noexcept:
+    """Count a copy of an operand among what reads it."""
+    if s.storage != NULL:
+        Py_INCREF(<object>s.storage)
+        (<Storage>s.storage).waits += 1
+    if s.recipe != NULL:
+        Py_INCREF(<object>s.recipe)
+        (<Recipe>s.recipe).readers += 1
 
 
 cdef inline bint too_large(Recipe r) noexcept:
@@ -1193,9 +1211,11 @@ cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, 
 
 
 cdef int compute_row(Recipe r) except -1:
-    """Run a row-wise op alone."""
+    """Run a row-wise op alone, or join its operands."""
     cdef Storage storage = <Storage>r.storage
     need_memory(storage)
+    if r.rows is None:
+        return join_parts(r, storage)
     if not run_row(r, NULL):
         raise RuntimeError("a row-wise op that was put off cannot run")
     finish(r, storage)
@@ -1305,15 +1325,17 @@ cdef bint compute_with_rows(Recipe root) except -1:
     nothing but memory."""
     cdef Kernel k
     cdef Recipe row = None
-    cdef int i
+    cdef int i, rows = 0
     gather_all(&k, root)
     for i in range(k.nleaves):
         if is_undone_row(k.leaves[i]):
-            if row is not None:
-                row = None
-                break
+            rows += 1
             row = <Recipe>k.leaves[i].recipe
-    if row is not None:
+    if row is not None and row.rows is None:
+        row = None
+        if compute_by_parts(root):
+            return True
+    elif rows == 1:
         if compute_after(row, root):
             return True
         if pending(&row.sources[0]) != NULL:  # too much for one kernel; this may compute more than the operand
@@ -1376,6 +1398,165 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
             finish(r, <Storage>storages[i])
     if e.writes_own:
         finish(row, own)
+    return True
+
+
+# ---- what is joined, and not yet ------------------------------------------------------------------------------------
+
+cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* sizes):
+    cdef Recipe r, part
+    cdef Tensor out, t, like
+    cdef int64_t strides[INLINE]
+    cdef Source* s
+    cdef int i, d, n = len(tensors)
+    cdef int64_t end = 0
+    cdef list parts = []
+    if not puts_off or n < 2 or n > MOST_SOURCES or nd > INLINE or memory.planners and is_planning():
+        return None
+    for i in range(n):
+        t = <Tensor>tensors[i]
+        if (t.code != (<Tensor>tensors[0]).code or t.nd != nd or t.count < least or t.count == 0 or not is_free(t)
+                or t.sizes[t.nd - 1] < LEAST_ALONG or t.strides[t.nd - 1] != 1):
+            return None
+    for i in range(n):
+        t = <Tensor>tensors[i]
+        part = None
+        if t.storage.recipe is not None:
+            part = <Recipe>t.storage.recipe
+            if part.is_row or part.below:  # so that none waits for another
+                part = None
+            elif not same_form(part, t, t):
+                part = slice_of(part, t, t)
+            if part is None:
+                settle_to_read(t.storage)
+        parts.append(part)
+    end = 1
+    for d in range(nd - 1, -1, -1):
+        strides[d] = end
+        end *= sizes[d]
+    like = <Tensor>Tensor.__new__(Tensor)
+    like.code, like.holds = (<Tensor>tensors[0]).code, VALUES
+    like = alias_tensor(like, nd, sizes, strides, 0)
+    out = empty_strided_like(like.code, like, True)
+    end = 0
+    r = <Recipe>Recipe.__new__(Recipe)
+    r.is_row, r.first, r.nsources = True, along, n
+    r.code = r.compute = like.code
+    r.nd, r.count, r.contiguous, r.reads, r.nodes = like.nd, like.count, True, 1, 0
+    memcpy(r.sizes, like.sizes, like.nd * sizeof(int64_t))
+    memcpy(r.strides, like.strides, like.nd * sizeof(int64_t))
+    for i in range(n):
+        t = <Tensor>tensors[i]
+        part = <Recipe>parts[i]
+        if part is not None and part.done:  # computed with another one
+            part = None
+        s = &r.sources[i]
+        s.code, s.data = t.code, t.raw
+        for d in range(t.nd):
+            s.strides[d] = t.strides[d] * ITEMSIZE[t.code]
+        if part is not None:
+            s.recipe = <PyObject*>part
+            r.nodes = max(r.nodes, part.nodes)
+        if part is None or part.reads_own:
+            s.storage = <PyObject*>t.storage
+        hold(s)
+        end += t.sizes[along]
+        r.ends[i] = end
+    r.storage, r.data = <PyObject*>out.storage, out.raw
+    out.storage.waits += 1
+    out.storage.recipe = r
+    enlist(r)
+    return out
+
+
+cdef Tensor part_of(Recipe form, Recipe joined, int i, char* data):
+    """Part ``i`` of a tensor of this form in ``data``, as ``joined`` is divided. For launches: it keeps no memory."""
+    cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
+    cdef int64_t sizes[INLINE]
+    cdef int64_t begins = joined.ends[i - 1] if i else 0
+    memcpy(sizes, form.sizes, form.nd * sizeof(int64_t))
+    sizes[joined.first] = joined.ends[i] - begins
+    like.code, like.holds = form.code, VALUES
+    like = alias_tensor(like, form.nd, sizes, form.strides, 0)
+    like.raw = data + begins * form.strides[joined.first] * ITEMSIZE[form.code]
+    return like
+
+
+cdef int join_parts(Recipe joined, Storage storage) except -1:
+    """Compute each part to where it goes, or copy it there."""
+    cdef Recipe part
+    cdef Tensor t
+    cdef Source* s
+    cdef Kernel k
+    cdef int i
+    for i in range(joined.nsources):
+        t = part_of(joined, joined, i, joined.data)
+        s = &joined.sources[i]
+        if pending(s) != NULL and (<Recipe>s.recipe).nodes > AGAIN and (<Recipe>s.recipe).storage != NULL and is_held(
+                <Recipe>s.recipe):
+            compute(<Recipe>s.recipe)
+        part = copy_of(s, t) if pending(s) == NULL else <Recipe>s.recipe
+        gather_all(&k, part)
+        k.outs[0] = <PyObject*>part
+        k.nouts = 1
+        launch(&k, t)
+    finish(joined, storage)
+    return 0
+
+
+cdef Recipe copy_of(Source* s, Tensor like):
+    """A recipe for a copy of an operand that lies in memory."""
+    cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
+    r.op, r.nsources, r.nodes, r.reads = <Op>COPY, 1, 1, 1
+    r.code = r.compute = like.code
+    r.nd, r.count = like.nd, like.count
+    memcpy(r.sizes, like.sizes, like.nd * sizeof(int64_t))
+    memcpy(r.strides, like.strides, like.nd * sizeof(int64_t))
+    r.sources[0] = s[0]
+    hold(&r.sources[0])
+    enlist(r)
+    return r
+
+
+cdef bint compute_by_parts(Recipe root) except -1:
+    """Compute ``root`` for each part of what it reads that is joined; False where that cannot be."""
+    cdef Kernel k
+    cdef Recipe joined = None, r
+    cdef Storage storage = <Storage>root.storage
+    cdef Tensor t
+    cdef int64_t start_at[INLINE]
+    cdef int i
+    cdef list parts = []
+    gather_all(&k, root)
+    for i in range(k.nnodes):
+        if (<Recipe>k.nodes[i]).inplace:
+            return False
+    for i in range(k.nleaves):
+        if is_undone_row(k.leaves[i]):
+            r = <Recipe>k.leaves[i].recipe
+            if r.rows is not None or joined is not None and not (
+                    r.first == joined.first and r.nsources == joined.nsources
+                    and memcmp(r.ends, joined.ends, r.nsources * sizeof(int64_t)) == 0):
+                return False
+            if r.nodes + k.nnodes > AGAIN and (is_held(r) or r.readers > readings(&k, r)):
+                return False
+            joined = r
+    for i in range(joined.nsources):
+        t = part_of(root, joined, i, root.data)
+        memset(start_at, 0, sizeof(start_at))
+        start_at[joined.first] = joined.ends[i - 1] if i else 0
+        r = remade(root, t, start_at, NULL, None, i, {})
+        start(&k)
+        if not gather(&k, r) or k.nleaves >= MOST_FUSED:
+            return False
+        parts.append(r)
+    need_memory(storage)
+    for i in range(len(parts)):
+        gather_all(&k, <Recipe>parts[i])
+        k.outs[0] = <PyObject*><Recipe>parts[i]
+        k.nouts = 1
+        launch(&k, part_of(root, joined, i, root.data))
+    finish(root, storage)
     return True
 
 

@@ -1,11 +1,14 @@
 """Launchers of what moves whole blocks: transposed copies, joining, reversing, triangles and padding."""
 
+from .machine import stream_bytes
+
 from cpython.list cimport PyList_Check
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from .fusion cimport put_off_joined
 from .memory cimport unsettled
 from .planners cimport build, known, new_owner, of_number
 from .dims cimport merge_dims
@@ -13,7 +16,7 @@ from .formats cimport empty_last, is_last
 from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
 from .tensor cimport (
     ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
-    dtype, empty_tensor, wrap_dim,
+    dtype, empty_tensor, recorders, wrap_dim,
 )
 
 cdef extern from "Python.h":
@@ -24,6 +27,7 @@ cdef enum:
     LARGE_BYTES = 4 << 20     # from here on a transposed copy is stored past the cache
     PARALLEL_BYTES = 1 << 18  # below this one thread does it all
 
+cdef int64_t STREAM_BYTES = stream_bytes()
 cdef int64_t STRIP[5]         # rows of the result per unit of the kernel's parallel dimension
 cdef int64_t BLOCK[5][2]      # rows and columns of it where it is large
 
@@ -195,9 +199,10 @@ cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, in
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:
-    """Whether `put_block` can copy ``t``, and should: many rows of one item each go faster through registers. What is
-    not computed yet is computed to where it goes."""
+    """Whether `put_block` can copy ``t``, and should: many rows of one item each go faster through registers, and so
+    does what is stored past the cache. What is not computed yet is computed to where it goes."""
     return (t.code == code and t.contiguous and (nbytes > ITEMSIZE[code] or rows * nbytes < PARALLEL_BYTES)
+            and (2 * rows * nbytes < STREAM_BYTES or nbytes % 64 != 0)
             and (not unsettled or t.holds == VALUES and t.storage.recipe is None))
 
 
@@ -235,18 +240,23 @@ cdef int common_code(object tensors, Py_ssize_t n, str name) except -1:
     return (<dtype>kind).code
 
 
-cdef int keep_channels_last(Tensor out, object tensors, Py_ssize_t n, int stacked=-1) except -1:
-    """Give ``out`` strides that make channels vary fastest where all that is joined has such, with gaps or without.
+cdef bint are_last(object tensors, Py_ssize_t n) except -1:
+    """Whether channels vary fastest in all of these, with gaps or without."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not is_last(item_of(tensors, i, "cat")):
+            return False
+    return True
+
+
+cdef int keep_channels_last(Tensor out, int stacked=-1) except -1:
+    """Give ``out`` strides that make channels vary fastest.
 
     ``stacked``: the new dimension, just outside of the one that it stands before.
     """
     cdef int order[MAXDIM]
     cdef int64_t step = 1
     cdef int d, i, k = 0, nd = out.nd - (stacked >= 0)
-    cdef Py_ssize_t at
-    for at in range(n):
-        if not is_last(item_of(tensors, at, "cat")):
-            return 0
     for i in range(nd):  # from the innermost outwards
         d = 1 if i == 0 else 0 if i == nd - 1 else nd - i
         order[k] = d + (0 <= stacked <= d)
@@ -268,6 +278,7 @@ def cat(tensors, dim=0):
     cdef Py_ssize_t i, n
     cdef int d, at, code
     cdef int64_t rows = 1, inner, along = 0, place
+    cdef bint last
     tensors = as_sequence(tensors, "cat")
     n = len(tensors)
     if n == 0:
@@ -298,11 +309,16 @@ def cat(tensors, dim=0):
         along += t.sizes[at]
     memcpy(sizes, first.sizes, first.nd * sizeof(int64_t))
     sizes[at] = along
+    last = not first.contiguous and (first.nd == 4 or first.nd == 5) and are_last(tensors, n)
+    if recorders and not last:
+        out = put_off_joined(tensors, at, first.nd, sizes)
+        if out is not None:
+            return out
     out = empty_tensor(code, first.nd, sizes)
     if out.count == 0:
         return out
-    if not first.contiguous and (first.nd == 4 or first.nd == 5):
-        keep_channels_last(out, tensors, n)
+    if last:
+        keep_channels_last(out)
     inner = ITEMSIZE[code]
     for d in range(at):
         rows *= sizes[d]
@@ -355,7 +371,8 @@ def stack(tensors, dim=0):
     if out.count == 0:
         return out
     if not first.contiguous and at < first.nd and is_last(first):
-        keep_channels_last(out, tensors, n, at)
+        if are_last(tensors, n):
+            keep_channels_last(out, at)
     inner = ITEMSIZE[code]
     for d in range(at):
         rows *= sizes[d]

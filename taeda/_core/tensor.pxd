@@ -214,6 +214,7 @@ cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_int
 # Memory for a storage that has none yet, before another tensor shares it.
 cdef int need_memory(Storage storage) except -1
 cdef int recorders           # threads that put ops off
+cdef object COPY             # the pointwise op that copies, bound by taeda.ops
 
 # What an op that keeps plans calls for its body.
 ctypedef object (*planner_t)(Op, PyObject**)

@@ -303,7 +303,7 @@ def test_operands_of_every_form():
 def test_what_is_copied_is_computed_where_it_goes(kernels):
     a, b = draw(6, 40), draw(6, 40, seed=1)
     check(lambda a, b: taeda.cat([a * 2, b, a + b], 1), a, b)
-    assert kernels == [["mul"], ["add"]]
+    assert kernels == [["mul"], ["identity"], ["add"]]
     check(lambda a, b: taeda.stack([a * 2, b.exp() - 1], 2) + taeda.cat([-a, a * b]).t().reshape(6, 40, 2), a, b)
 
     def into_parts(a, b):
@@ -325,6 +325,37 @@ def test_what_is_copied_is_computed_where_it_goes(kernels):
         (x * c + taeda.cat((-second, first), -1) * s).sum().backward()
 
     check(rotary, draw(2, 3, 50, 64, requires_grad=True), draw(50, 64), draw(50, 64, seed=1))
+
+
+def test_what_is_joined_is_computed_part_by_part(kernels):
+    a, b, c = draw(6, 40), draw(6, 40, seed=1), draw(6, 80, seed=2)
+    check(lambda a, b, c: taeda.cat([a * 2, b], 1) * c + 1, a, b, c)
+    assert kernels == [["mul", "mul", "add"], ["mul", "add"]]
+    kernels.clear()
+    check(lambda a, b: taeda.cat([a, b]).relu().sum(), a, b)
+    assert kernels[:2] == [["relu"], ["relu"]]
+    check(lambda a, b, c: taeda.cat([a, b], 1) * taeda.cat([b.exp(), a], 1) - c, a, b, c)  # divided alike
+    check(lambda a, c: taeda.cat([a, a], 1) * taeda.cat([c[:, :20] * 2, c[:, 20:]], 1), a, c)  # and not
+    check(lambda a, b, c: (taeda.cat([a, b], 1) * c, taeda.cat([a, b], 1)[:, 30:50] * 2), a, b, c)
+    check(lambda a, b, c: taeda.softmax(taeda.cat([a, b], 1) * c, -1) * taeda.cat([b, a], 1), a, b, c)
+    check(lambda a, b: taeda.cat([taeda.softmax(a, -1), taeda.cat([a, b], 1) * 2], 1) + 1, a, b)
+    check(lambda a: taeda.cat([a, a.t().contiguous().view(6, 40)], 0) + taeda.ones(3, 12, 40), a)
+
+    def used_again(a, b, c):
+        joined = taeda.cat([a * 2, b], 1)
+        d = joined * c
+        a.add_(1)  # what is joined was not read yet
+        e = joined + 1
+        joined.mul_(3)
+        return d, e, joined, joined.view(3, 160) * 2
+
+    check(used_again, a, b, c)
+    check(lambda a, b: taeda.cat([a, b], 1).requires_grad_().square().sum().backward(), a, b)
+    x = draw(2, 4, 64, requires_grad=True)
+    check(lambda x: taeda.cat([t * t for t in x.split([16, 16, 32], -1)], -1).mul(x).sum().backward(), x)
+    check(lambda x: taeda.cat([x, x.double()], -1).sub(1), x.detach())
+    joined = taeda.compile(lambda a, b: taeda.cat([a, b]))(a, b)  # nothing waits after the call
+    assert fusion.is_computed(joined)
 
 
 def test_diamonds_and_long_chains():
