@@ -92,3 +92,38 @@ def test_exceptions():
                 raise AssertionError(kind)
         """
     )
+
+
+def test_backends_count_keep_and_hand_on_their_graphs():
+    out = run(
+        """
+        import logging
+        import torch
+        import torch._logging
+        from torch._dynamo import lookup_backend
+        from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs, same
+        from torch._inductor.compile_fx import compile_fx
+
+        def function(x):
+            return (x + 1).sin()
+
+        x = torch.ones(4)
+        for counter in (CompileCounter(), CompileCounterWithBackend("aot_eager"), EagerAndRecordGraphs()):
+            compiled = torch.compile(function, backend=counter)
+            assert torch.equal(compiled(x), function(x)) and torch.equal(compiled(x), function(x))
+            assert (counter.frame_count, counter.op_count, len(counter.graphs)) == (1, 2, 1)
+        assert same([x], [x + 1e-6]) and not same(x, x + 1)
+        for name in ("inductor", "eager"):
+            assert torch.equal(torch.compile(function, backend=lambda m, i: lookup_backend(name)(m, i))(x), function(x))
+        assert torch.equal(torch.compile(function, backend=lambda m, i: compile_fx(m, i))(x), function(x))
+        torch._logging.set_logs(dynamo=logging.INFO, graph_breaks=True)
+        assert logging.getLogger("torch.dynamo").level == logging.INFO
+        torch._logging.set_logs()
+        assert logging.getLogger("torch.dynamo").level == logging.NOTSET
+        try:
+            torch._logging.set_logs(dynamo="loud")
+        except ValueError as error:
+            print("refused", "dynamo" in str(error))
+        """
+    )
+    assert out == "refused True\n"

@@ -21,7 +21,7 @@ from taeda.compiler import (
     set_stance,
     substitute_in_graph,
 )  # fmt: skip
-from taeda.graph.backends import lookup_backend
+from taeda.graph import backends as _backends
 from taeda.graph.options import Patch
 from taeda.nn import Module
 
@@ -42,6 +42,20 @@ def reset() -> None:
 
     compiler.reset()
     utils.counters.clear()
+
+
+def lookup_backend(compiler_fn: Any) -> Callable:
+    """The function ``(graph_module, example_inputs) -> callable`` of the backend of that name; a function as it is.
+
+    Raises:
+        InvalidBackend: there is none.
+    """
+    found = _backends.lookup_backend(compiler_fn)
+    if not isinstance(found, str):
+        return found
+    if found in _backends.EAGER:
+        return lambda module, inputs: module.forward
+    return lambda module, inputs: compile(module.forward, backend=found)
 
 
 def optimize(
