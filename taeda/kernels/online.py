@@ -61,6 +61,8 @@ class Online:
             self.exponentials = f.scratch(KEPT + self.register)
             self.factors = f.scratch(KEPT // STRETCH + self.register)
         self.kept = kept
+        asked = {*schedule.behind([x]), *schedule.beside()} if fresh else ()
+        self.distances = {k: schedule.distances(k, (NEAR, FAR)) for k in asked}
 
     def totals(self, row: Row) -> tuple[Value, Value]:
         """The largest element and the sum of ``exp(x - largest)``."""
@@ -138,6 +140,13 @@ class Online:
             coming = rest
         return top, total, coming, ready
 
+    def _ask(self, row: Row, k: int, at: Value, n: int) -> None:
+        """Prefetch what lies beyond ``n`` registers of operand ``k`` from ``at``."""
+        f, place, item = self.f, row._address(k, None, at), self.schedule.operands[k].bytes
+        for distance, cache in zip(self.distances[k], (3, 2), strict=True):
+            for line in range(0, n * self.lanes * item, 64):
+                f.prefetch(f.offset(place, distance + line), cache)
+
     def _walk(
         self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None, apart: bool
     ) -> tuple[Value, Value] | None:
@@ -159,11 +168,11 @@ class Online:
             def step(acc: Sequence[Value], at: Value, n: int, whole: bool, factor=factor, top=top):
                 """``n`` registers from ``at``."""
                 every = range(0, n * lanes, lanes)
-                if coming and self.fresh and whole:
-                    place = coming._address(self.x, None, at)
-                    for distance, cache in ((NEAR, 3), (FAR, 2)):
-                        for line in range(0, n * lanes * self.schedule.operands[self.x].bytes, 64):
-                            f.prefetch(f.offset(place, distance + line), cache)
+                if self.fresh and whole:
+                    for k in self.schedule.behind([self.x]) if coming else ():
+                        self._ask(coming, k, at, n)
+                    for k in self.schedule.beside() if ready else ():
+                        self._ask(ready, k, at, n)
                 kept = [f.offset(self.exponentials, (at + i) * t.bytes) for i in every] if self.kept else []
                 ys, after = [], []
                 count, mask = self._inside(ready, at, whole)

@@ -61,14 +61,15 @@ class _SideBySide(_Fold):
 
     def _ask(self, outer: Value | None, inner: Value, lanes: int) -> None:
         """Prefetch what comes from memory, in the first pass that loads it."""
-        f, operands, rest = self.row.f, self.row.schedule.operands, set(self.fresh)
+        f, s, rest = self.row.f, self.row.schedule, set(self.fresh)
         for fold in self.folds:
-            for i in [i for i in fold.ins if i in rest]:
-                rest.discard(i)
+            new = [i for i in fold.ins if i in rest]
+            rest.difference_update(new)
+            for i in s.behind(new) + (s.beside() if fold.outs else []):
                 place = fold.row._address(i, outer, inner)
-                for start, cache in ((f.offset(place, NEAR), 3), (f.offset(place, self._far(i)), 2)):
-                    for line in range(0, lanes * operands[i].bytes, 64):
-                        f.prefetch(f.offset(start, line), cache)
+                for distance, cache in zip(s.distances(i, (NEAR, self._far(i))), (3, 2), strict=True):
+                    for line in range(0, lanes * s.operands[i].bytes, 64):
+                        f.prefetch(f.offset(f.offset(place, distance), line), cache)
 
     def _far(self, i: int) -> Value | int:
         """From one plane of a row to the next, where that is further."""

@@ -14,7 +14,7 @@ pairwise summation.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -299,7 +299,7 @@ class Row:
     def prefetch(self, operands: Sequence[int], index: Value, lanes: int) -> None:
         """Ask for what lies at the same place ``ahead`` rows on; in column mode of the next rows."""
         s, f = self.schedule, self.f
-        for i in operands if self.beyond or not s.columns else ():
+        for i in s.behind(operands) if self.beyond or not s.columns else ():
             if not s.columns:
                 at, cache = f.offset(self._address(i, None, index), s.following(i) * self.ahead), 3
             else:
@@ -755,6 +755,23 @@ class Schedule:
         self.numbers = numbers_of(self.f, epilogue.steps, 3 + 4 * len(found) + epilogue.skip)
         self.epilogue = epilogue
         return tuple(found)
+
+    def behind(self, operands: Iterable[int]) -> list[int]:
+        """What is asked for ahead where these are read: themselves, or of what they are computed from that which goes on."""
+        leaves = [k for k in self.leaves if self.operands[k].layout == "c"]
+        return [k for i in operands for k in (leaves if self.operands[i].made else (i,))]
+
+    def beside(self) -> list[int]:
+        """What is asked for ahead where results are stored: what the epilogue reads that goes on."""
+        follows = self.follows if self.epilogue else ()
+        return [k for k in follows if k is not None and self.operands[k].layout == "c"]
+
+    def distances(self, i: int, found: Sequence[int]) -> Sequence[Value | int]:
+        """How many bytes ahead operand ``i`` is asked for: 0 where rows read it again and again, so that it is near."""
+        if i not in self.leaves and i not in self.beside():  # the kernel's own: each row once
+            return found
+        again = (self.following(i) == 0) | ((self.strides[i][2] == 0) & (self.neighbours < self.f.end))
+        return [self.f.select(again, 0, self.f.i64(n)) for n in found]
 
     def param(self, i: int, t: Type) -> Value:
         """Scalar parameter ``i``."""

@@ -21,7 +21,9 @@ def set_logs(*, modules: Mapping[str, int | bool] | None = None, **levels: int |
     """
     for name, level in {**levels, **(modules or {})}.items():
         if not isinstance(level, int):
-            raise ValueError(f"set_logs: expected a level of logging or a bool for {name!r}, got {type(level).__name__}")
+            raise ValueError(
+                f"set_logs: expected a level of logging or a bool for {name!r}, got {type(level).__name__}"
+            )
     for name in _COMPONENTS:
         level = levels.get(name, logging.NOTSET)
         logging.getLogger("torch" if name in ("all", "torch") else f"torch.{name}").setLevel(int(level))
