@@ -63,11 +63,32 @@ def check_nonnegative(**options: Any) -> None:
             raise ValueError(f"Invalid {name} value: {value}")
 
 
-def check_betas(betas: tuple) -> None:
-    """Raise unless both are in ``[0, 1)``."""
-    for i in range(2):
-        if not 0.0 <= betas[i] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+#: Options that may not be negative, with the names that messages have for them.
+_NONNEGATIVE = {
+    "eps": "epsilon", **{name: name for name in (
+        "initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay",
+    )},
+}  # fmt: skip
+
+
+def options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group, from ``locals()`` at the start of a constructor: all arguments but ``self`` and ``params``."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
+
+
+def checked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """:func:`options`, of which those that all optimisers have in common are checked by name.
+
+    Raises:
+        ValueError: a rate, a decay or the like is negative, or a beta is not in ``[0, 1)``.
+    """
+    found = options(arguments)
+    check_lr(found["lr"])
+    for i, beta in enumerate(found.get("betas", ())):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    check_nonnegative(**{_NONNEGATIVE[name]: value for name, value in found.items() if name in _NONNEGATIVE})
+    return found
 
 
 def _hooked(step: Callable) -> Callable:
