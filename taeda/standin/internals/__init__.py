@@ -30,16 +30,32 @@ NAMES: dict[str, dict[str, str]] = {
         "typing": "TYPE_CHECKING",
     },
     "_C": {".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device"},
-    "_dynamo.config": {".utils": "patch=config_patch"},
-    "_dynamo.eval_frame": {"standin.overlay._dynamo": "is_dynamo_supported"},
+    "_C._nn": {
+        "nn.functional": "avg_pool2d gelu linear one_hot scaled_dot_product_attention",
+        "nn.modules.module": "_parse_to",
+    },
+    "_classes": {"standin.overlay._ops": "classes"},
+    "_custom_ops": {"library": "custom_op impl impl_abstract=register_fake"},
+    "_dynamo._trace_wrapped_higher_order_op": {"contextlib": "TransformGetItemToIndex=nullcontext"},
+    "_dynamo.eval_frame": {"_compiled": "OptimizedModule", "standin.overlay._dynamo": "is_dynamo_supported"},
+    "_dynamo.exc": {
+        "export.dynamic_shapes": "UserError",
+        "graph.backends": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported",
+    },
     "_guards": {".root": "TracingContext active_fake_mode detect_fake_mode"},
+    "_higher_order_ops": {"func.control_flow": "associative_scan cond map scan while_loop"},
+    **{
+        f"_higher_order_ops.{name}": {"func.control_flow": name}
+        for name in "associative_scan cond map scan while_loop".split()
+    },
     "_inductor": {".utils": "cudagraph_mark_step_begin"},
-    "_inductor.config": {".utils": "patch=config_patch"},
     "_jit_internal": {"jit": "_copy_to_script_wrapper=unused"},
     "_subclasses.fake_tensor": {"contextlib": "unset_fake_temporarily=nullcontext"},
-    "_tensor": {".utils": "_rebuild_from_type_v2"},
+    "_tensor": {"_core": "Tensor", ".utils": "_rebuild_from_type_v2"},
     "_vmap_internals": {".autograd": "_vmap", "func": "vmap"},
     "accelerator.memory": {"accelerator": "empty_cache max_memory_allocated memory_allocated"},
+    "ao": {},
+    "ao.nn": {},
     "ao.nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
     "autograd": {
         ".autograd": (
@@ -61,6 +77,15 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.grad_mode": {".autograd": "enforce_grad_layout_policy set_multithreading_enabled"},
     "autograd.profiler_util": {
         "profiler.table": "_format_memory=format_memory _format_time=format_time _format_time_share=_share"
+    },
+    "distributed.constants": {"distributed": "default_pg_timeout"},
+    "jit._script": {"jit": "RecursiveScriptModule ScriptModule script"},
+    "jit._trace": {
+        "jit.tracing": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace",
+    },
+    "jit.annotations": {
+        "standin.overlay._jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3",
+        "typing": "Any Dict List Optional Tuple Union",
     },
     "nn.modules.module": {
         "nn.modules._hooks": (
@@ -125,6 +150,12 @@ NAMES: dict[str, dict[str, str]] = {
     "utils.tensorboard.summary": {"utils.tensorboard.writer": "hparams"},
 }
 
+_QUANTISATION = (
+    "there are no quantised tensors. Use bfloat16, or compute in float32",
+    "DeQuantStub FakeQuantize FakeQuantizeBase ObserverBase QConfig QuantStub convert fuse_modules get_default_qconfig "
+    "prepare prepare_qat quantize quantize_dynamic",
+)
+
 #: By PyTorch's module: why names cannot work, and the names. Those in lower case are functions.
 REFUSED: dict[str, tuple[str, str]] = {
     "": (
@@ -133,13 +164,19 @@ REFUSED: dict[str, tuple[str, str]] = {
         "quantize_per_tensor_dynamic",
     ),
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
+    "ao.quantization": _QUANTISATION,
     "cuda.memory": ("there is no GPU", "_dump_snapshot _record_memory_history _snapshot"),
     "cuda.profiler": ("there is no GPU; use taeda.profiler", "init profile start stop"),
+    "monitor": (
+        "there is no event log; write to tensorboard's SummaryWriter or to a logger",
+        "Aggregation Event Stat TensorboardEventHandler log_event register_event_handler unregister_event_handler",
+    ),
     "mps": (
         "there is no such device",
         "compile_shader driver_allocated_memory get_rng_state recommended_max_memory seed set_per_process_memory_fraction "
         "set_rng_state",
     ),
+    "quantization": _QUANTISATION,
     "xpu": (
         "there is no such device",
         "current_device current_stream device get_device_capability get_device_name get_device_properties get_rng_state "
