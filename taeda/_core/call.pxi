@@ -381,8 +381,7 @@ cdef object run(Op op, PyObject** bound, object out):
         record = any_wants_grad(op, bound)
     if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
         raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
-                           f"but one of "
-                           f"the arguments requires grad.")
+                           "but one of the arguments requires grad.")
     if op.inplace:
         if not isinstance(<object>bound[0], Tensor):
             raise_not_tensor(op, bound, 0)

@@ -649,8 +649,7 @@ cdef object make_array(Tensor t):
     need_numpy()
     if NUMPY[t.code] is None:
         raise TypeError(f"Got unsupported ScalarType {NOT_NUMPY[ALL_DTYPES[t.code].name]}: NumPy has no such type; "
-                        f"convert "
-                        f"with .to({ALL_DTYPES[WORK[t.code]]}) first")
+                        f"convert with .to({ALL_DTYPES[WORK[t.code]]}) first")
     shape = tuple([t.sizes[i] for i in range(t.nd)])
     offset = elements_of(t) - t.storage.data
     if t.count == 0:
@@ -683,8 +682,7 @@ def numpy_(self, *, force=False):
         if not force:
             kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
             raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use "
-                               f"tensor.resolve_{how}().numpy() "
-                               "instead.")
+                               f"tensor.resolve_{how}().numpy() instead.")
         self = cast(<Tensor>self, -1)
     return make_array(self)
 

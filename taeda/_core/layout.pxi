@@ -229,9 +229,8 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
                 continue
             if overlaps(t, target):
                 raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
-                                   f"written-to tensor refer to a single memory location. Please clone() the tensor "
-                                   f"before "
-                                   f"performing the operation.")
+                                   "written-to tensor refer to a single memory location. Please clone() the tensor "
+                                   "before performing the operation.")
     return 0
 
 

@@ -87,10 +87,8 @@ cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, co
             low += <double>(sizes[d] - 1) * strides[d]
     if low < 0 or (high + 1) * item > storage.capacity:
         raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides "
-                           f"{[strides[d] for d in range(n)]}, "
-                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} "
-                           f"are out "
-                           f"of bounds for storage of size {storage.capacity}")
+                           f"{[strides[d] for d in range(n)]}, storage offset {offset}, and itemsize {item} requiring "
+                           f"elements {low:.0f} to {high:.0f} are out of bounds for storage of size {storage.capacity}")
     return 0
 
 
