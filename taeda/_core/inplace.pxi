@@ -13,9 +13,11 @@ cdef int check_inplace(Tensor t, bint record) except -1:
         raise_unrecordable(t, False)
     if t.base is not None and (record or wants_grad(t)):
         if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                               "Write to it under no_grad(), or use the out-of-place form")
     if t.leaf_grad and t.grad_fn_ is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. Write to it "
+                           "under no_grad(), or use the out-of-place form")
     return 0
 
 

@@ -521,7 +521,7 @@ cdef Tensor basic_index(Tensor t, object index):
             return None
         used += 1
     if used > t.nd:
-        raise IndexError(f"too many indices for tensor of dimension {t.nd}")
+        raise IndexError(f"too many indices for tensor of dimension {t.nd} (got {used} for shape {list(t.shape)})")
     for k in range(m):
         item = <object>PyTuple_GET_ITEM(index, k)
         if item is None:

@@ -16,6 +16,7 @@ from taeda._core.optim import drop_grads
 
 from ..nn.modules import _hooks
 from ..nn.modules._hooks import RemovableHandle
+from ..nn.modules.module import Module
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
@@ -148,11 +149,17 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                 f"{type(params).__name__}"
             )
+        if isinstance(params, Module):
+            raise TypeError(
+                f"'{type(params).__name__}' object is not iterable: give its parameters, module.parameters()"
+            )
         self.state: defaultdict[Tensor, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list. A generator, such as model.parameters(), gives its items only once"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -315,7 +322,10 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    f"can't optimize a non-leaf Tensor: it is a result of {p.grad_fn.name()}. Give what it was computed "
+                    "from, or x.detach().requires_grad_()"
+                )
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")

@@ -31,6 +31,7 @@ from .rnn import *
 from .sparse import *
 from .transformer import *
 from .upsampling import *
+from .utils import complete_docstrings
 
 __all__ = [
     "LinearCrossEntropyOptions", "Module", *activation.__all__, *adaptive.__all__, *batchnorm.__all__,
@@ -38,3 +39,5 @@ __all__ = [
     *fold.__all__, *instancenorm.__all__, *linear.__all__, *loss.__all__, *normalization.__all__, *padding.__all__,
     *pixelshuffle.__all__, *pooling.__all__, *rnn.__all__, *sparse.__all__, *transformer.__all__, *upsampling.__all__,
 ]  # fmt: skip
+
+complete_docstrings(value for value in list(globals().values()) if isinstance(value, type))
