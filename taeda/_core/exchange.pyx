@@ -367,7 +367,8 @@ cdef int code_of(object d) except -2:
         return (<dtype>d).code
     if isinstance(d, type) and d in PYTHON_TYPES:
         return (<dtype>PYTHON_TYPES[d]).code
-    raise TypeError(f"dtype: expected a taeda.dtype, got {type(d).__name__}")
+    hint = f" {d!r}; give taeda.{d}" if isinstance(d, str) and (d in CODE_BY_NAME or d in NOT_NUMPY) else ""
+    raise TypeError(f"dtype: expected a taeda.dtype, got {type(d).__name__}{hint}")
 
 
 cdef Tensor cast(Tensor source, int code):

@@ -520,6 +520,8 @@ cdef Tensor basic_index(Tensor t, object index):
         if PyBool_Check(item) or not (PyLong_Check(item) or PySlice_Check(item)):
             return None
         used += 1
+    if used > t.nd == 0:
+        raise IndexError("invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number")
     if used > t.nd:
         raise IndexError(f"too many indices for tensor of dimension {t.nd} (got {used} for shape {list(t.shape)})")
     for k in range(m):
