@@ -62,3 +62,8 @@ def test_help_shows_signatures_and_docstrings():
         function = taeda.exp
 
     assert Holder().function is taeda.exp  # an op in a class is no method
+
+
+def test_methods_written_in_the_core_have_signatures():
+    for method in (taeda.Tensor.backward, taeda.Tensor.item, taeda.Tensor.size, taeda.Tensor.register_hook):
+        assert "self" in inspect.signature(method).parameters and method.__doc__
