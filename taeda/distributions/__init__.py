@@ -1,25 +1,29 @@
 """Probability distributions: sampling, densities, entropies, divergences, transforms and regions."""
 
-# ruff: noqa: F403, I001 - lists of names are paragraphs
+# ruff: noqa: I001 - lists of names are paragraphs
 
 import sys
 
-from . import (
-    constraints, discrete, distribution, kl, matrices, mixture_same_family, positive, real, simplex,
-    transformed_distribution, transforms, utils,
-)  # fmt: skip
+from . import constraints, discrete, distribution, kl, matrices, positive, real, simplex, transforms, utils
 from .constraint_registry import biject_to, transform_to
-from .discrete import *
-from .distribution import *
-from .kl import *
-from .matrices import *
-from .mixture_same_family import *
-from .positive import *
-from .real import *
-from .simplex import Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy, LogisticNormal, RelaxedBernoulli
-from .simplex import RelaxedOneHotCategorical
-from .transformed_distribution import *
-from .transforms import *
+from .discrete import (
+    Bernoulli, Binomial, Categorical, Geometric, Multinomial, NegativeBinomial, OneHotCategorical,
+    OneHotCategoricalStraightThrough, Poisson,
+)  # fmt: skip
+from .distribution import Distribution, ExponentialFamily, Independent
+from .kl import kl_divergence, register_kl
+from .matrices import LKJCholesky, LowRankMultivariateNormal, MultivariateNormal, Wishart
+from .mixture_same_family import MixtureSameFamily
+from .positive import (
+    Chi2, Exponential, FisherSnedecor, Gamma, HalfCauchy, HalfNormal, InverseGamma, LogNormal, Pareto, StudentT,
+    Weibull,
+)  # fmt: skip
+from .real import Cauchy, GeneralizedPareto, Gumbel, Laplace, Normal, Uniform, VonMises
+from .simplex import (
+    Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy, LogisticNormal, RelaxedBernoulli, RelaxedOneHotCategorical,
+)  # fmt: skip
+from .transformed_distribution import TransformedDistribution
+from .transforms import *  # noqa: F403
 
 #: PyTorch has a module for each distribution: those modules exist here too, and the classes say that they are theirs.
 _MODULES = {
@@ -57,8 +61,12 @@ for _module, _names in _MODULES.items():
         getattr(_module, _class).__module__ = f"{__name__}.{_name}"
 
 __all__ = [
-    "Beta", "ContinuousBernoulli", "Dirichlet", "Kumaraswamy", "LogisticNormal", "RelaxedBernoulli",
-    "RelaxedOneHotCategorical", "biject_to", "constraints", "transform_to", *discrete.__all__, *distribution.__all__,
-    *kl.__all__, *matrices.__all__, *mixture_same_family.__all__, *positive.__all__, *real.__all__,
-    *transformed_distribution.__all__, *transforms.__all__,
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
+    "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric",
+    "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace",
+    "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution",
+    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "kl_divergence", "register_kl",
+    "transform_to", *transforms.__all__,
 ]  # fmt: skip

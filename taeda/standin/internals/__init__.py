@@ -1,4 +1,4 @@
-"""Names of PyTorch's modules that taeda's modules of the same name do not have, in two tables.
+"""Names of PyTorch's modules that taeda's modules of the same name do not have, in tables.
 
 Most are private: packages import them although they are nobody's interface. A module that only has such names is made of the
 table. What cannot work here can be named and imported, and refuses when it is used.
@@ -18,9 +18,8 @@ NAMES: dict[str, dict[str, str]] = {
     "": {
         ".root": (
             "Tag _amp_update_scale_ _check_tensor_all _check_tensor_all_with _check_with "
-            "_has_compatible_shallow_copy_type _nnpack_available classproperty "
-            "compiled_with_cxx11_abi get_device_module get_file_path is_distributed is_vulkan_available "
-            "legacy_contiguous_format sym_fresh_size thread_safe_generator"
+            "_has_compatible_shallow_copy_type classproperty get_device_module get_file_path legacy_contiguous_format "
+            "sym_fresh_size"
         ),
         ".dtypes": (
             "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "
@@ -42,7 +41,7 @@ NAMES: dict[str, dict[str, str]] = {
         "export.dynamic_shapes": "UserError",
         "graph.backends": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported",
     },
-    "_guards": {".root": "TracingContext active_fake_mode detect_fake_mode"},
+    "_guards": {".root": "TracingContext"},
     "_higher_order_ops": {"func.control_flow": "associative_scan cond map scan while_loop"},
     **{
         f"_higher_order_ops.{name}": {"func.control_flow": name}
@@ -60,7 +59,7 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd": {
         ".autograd": (
             "_disable_profiler _is_checkpoint_valid _profiler_enabled enforce_grad_layout_policy is_multithreading_enabled "
-            "is_view_replay_enabled kineto_available set_multithreading_enabled"
+            "set_multithreading_enabled"
         ),
         "profiler": "DeviceType ProfilerActivity",
     },
@@ -101,10 +100,7 @@ NAMES: dict[str, dict[str, str]] = {
     "nn.modules.linear_cross_entropy_options": {"nn.modules": "LinearCrossEntropyOptions"},
     "nn.parallel._functions": {".nn": "Broadcast Gather ReduceAddCoalesced Scatter"},
     "nn.parallel.comm": {".nn": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"},
-    "backends.cuda": {
-        ".root": "SDPAParams can_use_cudnn_attention=_not_here can_use_efficient_attention=_not_here "
-        "can_use_flash_attention=_not_here is_ck_sdpa_available=_not_here"
-    },
+    "backends.cuda": {".root": "SDPAParams"},
     "cpu.amp.autocast_mode": {"cpu.amp": "autocast"},
     "cpu.amp.grad_scaler": {"cpu.amp": "GradScaler"},
     "cuda.amp.autocast_mode": {"cuda.amp": "autocast custom_bwd custom_fwd"},
@@ -120,10 +116,7 @@ NAMES: dict[str, dict[str, str]] = {
     "optim.lbfgs": {".optim": "_cubic_interpolate _strong_wolfe"},
     "optim.lr_scheduler": {"optim.schedule": "EPOCH_DEPRECATION_WARNING=_EPOCH"},
     "utils._foreach_utils": {
-        ".optim": (
-            "_device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices "
-            "_group_tensors_by_device_and_dtype _has_foreach_support"
-        )
+        ".optim": ("_device_has_foreach_support _group_tensors_by_device_and_dtype _has_foreach_support")
     },
     "optim.optimizer": {"typing": "ParamsT=Any StateDict=Any"},
     "profiler.profiler": {".utils": "_default_schedule_fn"},
@@ -141,13 +134,38 @@ NAMES: dict[str, dict[str, str]] = {
     "utils._device": {".utils": "DeviceContext set_device"},
     "utils._mode_utils": {"contextlib": "no_dispatch=nullcontext", ".autograd": "all_same_mode"},
     "utils._pytree": {".utils": "arg_tree_leaves is_structseq_instance treespec_leaf"},
-    "utils._triton": {".root": "has_triton=_not_here has_triton_package=_not_here"},
     "utils.benchmark.utils": {},
     "utils.benchmark.utils.common": {"utils.benchmark": "Measurement"},
     "utils.benchmark.utils.compare": {"utils.benchmark": "Compare"},
     "utils.benchmark.utils.timer": {"utils.benchmark": "Timer timer"},
     "utils.checkpoint": {".utils": "DefaultDeviceType"},
     "utils.tensorboard.summary": {"utils.tensorboard.writer": "hparams"},
+}
+
+#: By PyTorch's module: functions that always give the same answer, and the answer.
+ANSWERS: dict[str, str] = {
+    "": (
+        "_nnpack_available=False compiled_with_cxx11_abi=True is_distributed=False is_vulkan_available=False "
+        "thread_safe_generator=None"
+    ),
+    "_C": (
+        "_cuda_getDeviceCount=0 _cuda_isInBadFork=False _debug_set_autodiff_subgraph_inlining=False "
+        "_get_tracing_state=None _is_tracing=False _jit_override_can_fuse_on_cpu=False "
+        "_jit_override_can_fuse_on_gpu=False _jit_set_bailout_depth=False _jit_set_nvfuser_enabled=False "
+        "_jit_set_profiling_executor=False _jit_set_profiling_mode=False _jit_set_texpr_fuser_enabled=False "
+        "_log_api_usage_once=None _set_print_stack_traces_on_fatal_signal=False"
+    ),
+    "_guards": "active_fake_mode=None detect_fake_mode=None",
+    "autograd": "is_view_replay_enabled=False kineto_available=True",
+    "backends.cuda": (
+        "can_use_cudnn_attention=False can_use_efficient_attention=False can_use_flash_attention=False "
+        "is_ck_sdpa_available=False"
+    ),
+    "utils._foreach_utils": (
+        "_get_foreach_kernels_supported_devices=['cuda'] _get_fused_kernels_supported_devices=['cuda','cpu']"
+    ),
+    "utils._python_dispatch": "_get_current_dispatch_mode=None is_in_torch_dispatch_mode=False",
+    "utils._triton": "has_triton=False has_triton_package=False",
 }
 
 _QUANTISATION = (
@@ -188,12 +206,12 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 def has_module(name: str) -> bool:
     """Whether the tables say what is in ``torch.<name>``."""
-    return name in NAMES or name in REFUSED
+    return any(name in table for table in (NAMES, ANSWERS, REFUSED))
 
 
 def has_modules_in(name: str) -> bool:
     """Whether the tables have modules within ``torch.<name>``."""
-    return any(module.startswith(f"{name}.") for module in (*NAMES, *REFUSED))
+    return any(module.startswith(f"{name}.") for module in (*NAMES, *ANSWERS, *REFUSED))
 
 
 @cache
@@ -216,6 +234,18 @@ def _refused(module: str, name: str) -> Any:
     return make(f"torch.{module}.{name}".replace("..", "."), why)
 
 
+@cache
+def _answers(module: str) -> dict[str, Any]:
+    """The functions of a module that always give the same answer."""
+    found = {}
+    for entry in ANSWERS.get(module, "").split():
+        name, _, answer = entry.partition("=")
+        function = found[name] = eval(f"lambda *args, **kwargs: {answer}")
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"Always {answer}."
+    return found
+
+
 def find(module: str, name: str) -> Any:
     """What ``torch.<module>`` has under ``name``.
 
@@ -224,10 +254,10 @@ def find(module: str, name: str) -> Any:
     """
     at = _homes(module).get(name)
     if at is None:
-        refused = _refused(module, name)
-        if refused is None:
+        found = _answers(module).get(name) or _refused(module, name)
+        if found is None:
             raise AttributeError(name)
-        return refused
+        return found
     home, ours = at
     if home.startswith("."):
         return getattr(importlib.import_module(home, __name__), ours)
