@@ -136,7 +136,12 @@ cdef object whole_number(object x):
 
 
 cdef int raise_kind(str op, tuple params, int i, int takes, object x) except -1:
-    raise TypeError(f"{argument_label(op, params, i)} must be {TAKES_NAMES[takes]}, not {type(x).__name__}")
+    cdef str hint = ""
+    if takes == TAKES_TENSORS and isinstance(x, Tensor):
+        hint = f"; give the tensors in a list, as in {op}([a, b])"
+    elif takes == TAKES_TENSOR and (hasattr(x, "__array__") or isinstance(x, (list, tuple, float, int))):
+        hint = "; as_tensor(...) makes one of it"
+    raise TypeError(f"{argument_label(op, params, i)} must be {TAKES_NAMES[takes]}, not {type(x).__name__}{hint}")
 
 
 cdef int fill_takes(int8_t* into, tuple takes) except -1:

@@ -123,6 +123,11 @@ cdef class Op:
                 raise ValueError(f"{name}: a pointwise op has at most {MOST_KEYED} operands, outputs included")
             self.owner = new_owner(name)
 
+    def __get__(self, instance, owner):
+        """Itself: in a class body it binds to nothing. That it can be asked makes it a routine to ``inspect`` and
+        ``help``."""
+        return self
+
     def __repr__(self):
         return f"<op {self.name}>"
 
@@ -381,8 +386,7 @@ cdef object run(Op op, PyObject** bound, object out):
         record = any_wants_grad(op, bound)
     if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
         raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
-                           f"but one of "
-                           f"the arguments requires grad.")
+                           "but one of the arguments requires grad.")
     if op.inplace:
         if not isinstance(<object>bound[0], Tensor):
             raise_not_tensor(op, bound, 0)

@@ -30,6 +30,10 @@ cdef class Composite:
         if plain is not None and function.__wrapped__ is plain:  # most calls name no `out`: they go there at once
             self.function, self.with_out = plain, function
 
+    def __get__(self, instance, owner):
+        """Itself, as an op."""
+        return self
+
     def __repr__(self):
         return f"<function {self.name}>"
 

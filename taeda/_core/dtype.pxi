@@ -139,8 +139,7 @@ cdef dtype common_dtype(int code):
     """The dtype of a promotion; an error where there is none."""
     if code == NO_COMMON:
         raise RuntimeError("Promotion for Float8 Types is not supported: a float8 has no common dtype with another; "
-                           "convert "
-                           "both with .to(dtype)")
+                           "convert both with .to(dtype)")
     return <dtype>DTYPES[code]
 
 

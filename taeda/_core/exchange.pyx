@@ -367,7 +367,8 @@ cdef int code_of(object d) except -2:
         return (<dtype>d).code
     if isinstance(d, type) and d in PYTHON_TYPES:
         return (<dtype>PYTHON_TYPES[d]).code
-    raise TypeError(f"dtype: expected a taeda.dtype, got {type(d).__name__}")
+    hint = f" {d!r}; give taeda.{d}" if isinstance(d, str) and (d in CODE_BY_NAME or d in NOT_NUMPY) else ""
+    raise TypeError(f"dtype: expected a taeda.dtype, got {type(d).__name__}{hint}")
 
 
 cdef Tensor cast(Tensor source, int code):
@@ -649,8 +650,7 @@ cdef object make_array(Tensor t):
     need_numpy()
     if NUMPY[t.code] is None:
         raise TypeError(f"Got unsupported ScalarType {NOT_NUMPY[ALL_DTYPES[t.code].name]}: NumPy has no such type; "
-                        f"convert "
-                        f"with .to({ALL_DTYPES[WORK[t.code]]}) first")
+                        f"convert with .to({ALL_DTYPES[WORK[t.code]]}) first")
     shape = tuple([t.sizes[i] for i in range(t.nd)])
     offset = elements_of(t) - t.storage.data
     if t.count == 0:
@@ -683,8 +683,7 @@ def numpy_(self, *, force=False):
         if not force:
             kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
             raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use "
-                               f"tensor.resolve_{how}().numpy() "
-                               "instead.")
+                               f"tensor.resolve_{how}().numpy() instead.")
         self = cast(<Tensor>self, -1)
     return make_array(self)
 

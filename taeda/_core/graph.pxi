@@ -28,8 +28,7 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     cdef Saved s = <Saved>Saved.__new__(Saved)
     if t.inference:
         raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get "
-                           "a "
-                           "normal tensor and use it in autograd.")
+                           "a normal tensor and use it in autograd.")
     s.version = version
     s.is_output = is_output
     s.nr = t.nr
@@ -55,8 +54,7 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
         swap_no_grad(previous)
     if s.tensor.storage.version != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place, which would change the forward "
-                           "pass. "
-                           "Clone the input first.")
+                           "pass. Clone the input first.")
     if not s.is_output and s.made_by is None and s.tensor.leaf_grad:
         s.leaf = s.tensor
     s.tensor = None

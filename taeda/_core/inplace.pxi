@@ -5,8 +5,7 @@ cdef int check_inplace(Tensor t, bint record) except -1:
     """Raise where the graph forbids writing to ``t``; ``record``: the op is about to be recorded."""
     if t.inference and not INFERENCE[0]:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
-                           "clone "
-                           "to get a normal tensor before doing inplace update.")
+                           "clone to get a normal tensor before doing inplace update.")
     if NO_GRAD[0]:
         return 0
     if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
@@ -14,9 +13,11 @@ cdef int check_inplace(Tensor t, bint record) except -1:
         raise_unrecordable(t, False)
     if t.base is not None and (record or wants_grad(t)):
         if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                               "Write to it under no_grad(), or use the out-of-place form")
     if t.leaf_grad and t.grad_fn_ is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. Write to it "
+                           "under no_grad(), or use the out-of-place form")
     return 0
 
 
@@ -25,13 +26,11 @@ cdef int raise_unrecordable(Tensor t, bint base_written) except -1:
     cdef str what = "its base or another view of its base has been modified inplace" if base_written else \
         "is being modified inplace"
     if t.creation == IN_FUNCTION:
-        raise RuntimeError(f"a view that a custom Function returned (or an input that it returned as it is) and "
-                           f"{what}, which "
-                           f"would bypass the Function's backward. Clone the output of the Function.")
+        raise RuntimeError("a view that a custom Function returned (or an input that it returned as it is) and "
+                           f"{what}, which would bypass the Function's backward. Clone the output of the Function.")
     where = "no_grad mode" if t.creation == IN_NO_GRAD else "inference mode"
     raise RuntimeError(f"A view was created in {where} and {what} with grad mode enabled, which cannot be recorded. "
-                       f"Make the "
-                       f"view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
+                       "Make the view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
 
 
 cdef inline int tie_view(Tensor t, Tensor source) noexcept:

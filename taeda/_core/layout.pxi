@@ -106,9 +106,9 @@ cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) exce
                     shapes = [make_size((<Tensor>inputs[k]).nd, (<Tensor>inputs[k]).sizes) for k in range(nin)
                               if isinstance(<object>inputs[k], Tensor)]
                     raise RuntimeError(
-                        f"{op.name}: The size of tensor a ({shape[at]}) must match the size of tensor b ({t.sizes[d]}) "
-                        f"at non-singleton dimension {at}; shapes {', '.join([str(list(s)) for s in shapes])} do not "
-                        f"broadcast")
+                        f"{op.name.lstrip('_')}: The size of tensor a ({shape[at]}) must match the size of tensor b "
+                        f"({t.sizes[d]}) at non-singleton dimension {at}; shapes "
+                        f"{', '.join([str(list(s)) for s in shapes])} do not broadcast")
                 shape[at] = t.sizes[d]
     return nd
 
@@ -229,9 +229,8 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
                 continue
             if overlaps(t, target):
                 raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
-                                   f"written-to tensor refer to a single memory location. Please clone() the tensor "
-                                   f"before "
-                                   f"performing the operation.")
+                                   "written-to tensor refer to a single memory location. Please clone() the tensor "
+                                   "before performing the operation.")
     return 0
 
 

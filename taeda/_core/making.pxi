@@ -87,10 +87,8 @@ cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, co
             low += <double>(sizes[d] - 1) * strides[d]
     if low < 0 or (high + 1) * item > storage.capacity:
         raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides "
-                           f"{[strides[d] for d in range(n)]}, "
-                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} "
-                           f"are out "
-                           f"of bounds for storage of size {storage.capacity}")
+                           f"{[strides[d] for d in range(n)]}, storage offset {offset}, and itemsize {item} requiring "
+                           f"elements {low:.0f} to {high:.0f} are out of bounds for storage of size {storage.capacity}")
     return 0
 
 
@@ -210,14 +208,14 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
 
 # ---- what Python calls -----------------------------------------------------------------------------------------------
 
-def empty(sizes, dtype d=None):
+def empty(sizes, dtype dtype=None):
     """An uninitialised contiguous tensor. Low level: no argument forms beyond a sequence of sizes and a dtype."""
     cdef int64_t shape[MAXDIM]
     cdef int n = parse_sizes(sizes, shape)
-    return empty_tensor(DEFAULT_FLOAT if d is None else d.code, n, shape)
+    return empty_tensor(DEFAULT_FLOAT if dtype is None else dtype.code, n, shape)
 
 
-def empty_strided(sizes, strides, dtype d=None):
+def empty_strided(sizes, strides, dtype dtype=None):
     """An uninitialised tensor with given strides (in elements, not negative)."""
     cdef int64_t shape[MAXDIM]
     cdef int64_t steps[MAXDIM]
@@ -235,17 +233,17 @@ def empty_strided(sizes, strides, dtype d=None):
             if steps[i] < 0:
                 raise RuntimeError(f"empty_strided: strides must not be negative, got {tuple(strides)}")
             extent += (shape[i] - 1) * steps[i]
-    cdef int code = DEFAULT_FLOAT if d is None else d.code
+    cdef int code = DEFAULT_FLOAT if dtype is None else dtype.code
     cdef Tensor block = empty_tensor(code, 1, &extent)
     return alias_tensor(block, n, shape, steps, 0)
 
 
-def empty_like(Tensor like, dtype d=None):
+def empty_like(Tensor like, dtype dtype=None):
     """An uninitialised tensor with the sizes of ``like`` and its dimensions in the same order in memory."""
-    cdef int code = like.code if d is None else d.code
+    cdef int code = like.code if dtype is None else dtype.code
     cdef PyObject* inputs[1]
     if like.holds == NOTHING and hasattr(like, "_empty_like"):
-        return like._empty_like(d)
+        return like._empty_like(dtype)
     if like.contiguous:
         return empty_tensor(code, like.nd, like.sizes)
     if is_dense(like):

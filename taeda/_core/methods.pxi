@@ -98,6 +98,8 @@ cdef int _prepare_op_type() except -1:
     t.tp_call = PyVectorcall_Call
     t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
     PyType_Modified(t)
+    # for help(), which does not ask __getattribute__
+    (<dict>t.tp_dict)["__doc__"] = property(lambda self: self.function.__doc__)
     t = <PyTypeObject*>Composite
     t.tp_vectorcall_offset = <char*>&composite.vectorcall - <char*><void*>composite
     t.tp_call = PyVectorcall_Call

@@ -255,13 +255,13 @@ cdef int discard(dict d, object name, str first, str second, str third) except -
 
 cdef int set_parameter(self, dict d, name, value) except -1:
     if PyDict_GetItemWithError(d, PARAMETERS) == NULL:
-        raise AttributeError("cannot assign parameters before Module.__init__() call")
+        raise AttributeError("cannot assign parameters before Module.__init__() call: begin with super().__init__()")
     if isinstance(value, parameter_class):
         discard(d, name, None, BUFFERS, MODULES)
     elif value is not None:
         raise TypeError(
             f"cannot assign '{type(value).__module__}.{type(value).__qualname__}' object to parameter '{name}' "
-            "(taeda.nn.Parameter or None expected)"
+            "(taeda.nn.Parameter or None expected; nn.Parameter(tensor) makes one)"
         )
     self.register_parameter(name, value)
     return 0
@@ -270,7 +270,7 @@ cdef int set_parameter(self, dict d, name, value) except -1:
 cdef int set_module(self, dict d, name, value) except -1:
     cdef PyObject* modules = PyDict_GetItemWithError(d, MODULES)
     if modules == NULL:
-        raise AttributeError("cannot assign module before Module.__init__() call")
+        raise AttributeError("cannot assign module before Module.__init__() call: begin with super().__init__()")
     if isinstance(value, ModuleBase):
         discard(d, name, PARAMETERS, BUFFERS, None)
         for hook in (<dict>registration_hooks[2]).values():
@@ -287,7 +287,7 @@ cdef int set_module(self, dict d, name, value) except -1:
 
 cdef int set_buffer(self, dict d, name, value) except -1:
     if PyDict_GetItemWithError(d, BUFFERS) == NULL:
-        raise AttributeError("cannot assign buffers before Module.__init__() call")
+        raise AttributeError("cannot assign buffers before Module.__init__() call: begin with super().__init__()")
     if value is not None and not isinstance(value, tensor_class):
         raise TypeError(
             f"cannot assign '{type(value).__module__}.{type(value).__qualname__}' object to buffer '{name}' "

@@ -303,8 +303,7 @@ def cat(tensors, dim=0):
         for d in range(t.nd):
             if d != at and t.sizes[d] != first.sizes[d]:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size "
-                                   f"{first.sizes[d]} "
-                                   f"but got size {t.sizes[d]} for tensor number {i} in the list "
+                                   f"{first.sizes[d]} but got size {t.sizes[d]} for tensor number {i} in the list "
                                    f"(shapes {list(first.shape)} and {list(t.shape)}).")
         along += t.sizes[at]
     memcpy(sizes, first.sizes, first.nd * sizeof(int64_t))
@@ -528,9 +527,8 @@ def pad_constant(Tensor input, pad, value=0):
     cdef int d, n = len(pad), i
     cdef Tensor out
     if n % 2 or n // 2 > input.nd:
-        raise RuntimeError(f"Length of pad should be even and no more than twice the number of dimensions of the "
-                           f"input: got "
-                           f"{list(pad)} for shape {list(input.shape)}")
+        raise RuntimeError("Length of pad should be even and no more than twice the number of dimensions of the input: "
+                           f"got {list(pad)} for shape {list(input.shape)}")
     for d in range(input.nd):
         sizes[d] = inner[d] = input.sizes[d]
     for i in range(n // 2):
@@ -539,8 +537,7 @@ def pad_constant(Tensor input, pad, value=0):
         sizes[d] += before + after
         if sizes[d] < 0:
             raise RuntimeError(f"The input size {input.sizes[d]}, plus negative padding {before} and {after}, resulted "
-                               f"in a "
-                               f"negative output size, which is invalid. Check dimension {d} of your input.")
+                               f"in a negative output size, which is invalid. Check dimension {d} of your input.")
         inner[d] += (before if before < 0 else 0) + (after if after < 0 else 0)
         inner[d] = inner[d] if inner[d] > 0 else 0
     out = empty_last(input.code, input.nd, sizes) if is_last(input) else empty_tensor(input.code, input.nd, sizes)

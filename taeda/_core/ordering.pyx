@@ -301,11 +301,9 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     for d in range(sequence.nd - 1 if good else 0):
         good = good and sequence.sizes[d] == values.sizes[d]
     if not good:
-        raise RuntimeError(f"searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                           f"boundaries "
-                           f"tensor and input value tensor must match, but we got boundaries tensor "
-                           f"{list(sequence.shape)} and "
-                           f"input value tensor {list(values.shape)}")
+        raise RuntimeError("searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                           "boundaries tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(sequence.shape)} and input value tensor {list(values.shape)}")
     check_ordered(values, "searchsorted")
     check_ordered(sequence, "searchsorted")
     if code != values.code:

@@ -554,8 +554,7 @@ cdef kernel_t find(int distribution, int code) except NULL:
         return fn
     if code >= <int>len(DTYPE_NAMES):
         raise NotImplementedError(f"\"{NAMES[distribution]}\" not implemented for complex dtypes; draw the parts and "
-                                  f"join them "
-                                  f"with taeda.complex")
+                                  "join them with taeda.complex")
     from ..kernels import random as source
 
     if twist_kernel == NULL:

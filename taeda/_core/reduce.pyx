@@ -264,8 +264,7 @@ cdef class Reducer:
         if dim is None or isinstance(dim, (tuple, list)) and not dim:
             raise (IndexError if self.op in ("argmax", "argmin") else RuntimeError)(
                 f"{self.name}(): expected a tensor with elements, got shape {tuple(x.shape)}: {self.name} of nothing "
-                f"has no "
-                f"value. Give the dimensions to reduce as 'dim' if those have elements")
+                "has no value. Give the dimensions to reduce as 'dim' if those have elements")
         raise IndexError(f"{self.name}(): expected the reduced dimensions (dim={dim}) to have elements, got shape "
                          f"{tuple(x.shape)}: {self.name} of nothing has no value")
 
@@ -279,8 +278,7 @@ cdef class Reducer:
     cdef int raise_dtype(self, Tensor x) except -1:
         kind = NotImplementedError if KIND[x.code] == 3 else RuntimeError
         raise kind(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
-                   f"expected one "
-                   f"of {self.allowed()}. Convert it first, as in x.to(float32)")
+                   f"expected one of {self.allowed()}. Convert it first, as in x.to(float32)")
 
     # ---- kernels -----------------------------------------------------------------------------------------------------
     cdef int key(self, int code, int out) noexcept:

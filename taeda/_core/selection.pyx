@@ -218,9 +218,8 @@ def embedding(Tensor weight, Tensor indices, padding_idx=-1, scale_grad_by_freq=
     if weight.nd != 2:
         raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices.code != I64 and indices.code != I32:
-        raise RuntimeError(f"embedding: Expected tensor for argument #1 'indices' to have one of the following scalar "
-                           f"types: "
-                           f"Long, Int; but got {indices.dtype} instead")
+        raise RuntimeError("embedding: Expected tensor for argument #1 'indices' to have one of the following scalar "
+                           f"types: Long, Int; but got {indices.dtype} instead; convert them with long()")
     try:
         return take_rows(weight, [as_index(indices)], 0, False)
     except IndexError:
@@ -261,7 +260,8 @@ cdef list without_masks(Tensor input, object indices):
         t = <Tensor?>item
         if not is_mask(t):
             if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8:
-                raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}")
+                raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
+                                 f"{t.dtype}; convert it with long()")
             found.append(t)
             continue
         at = len(found)
@@ -364,8 +364,7 @@ def index_put(Tensor input, indices, Tensor values, accumulate=False):
     cdef Tensor view, at
     if values.code != input.code:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the "
-                           f"destination "
-                           f"and {values.dtype} for the source.")
+                           f"destination and {values.dtype} for the source.")
     view = plan(input, indices, tensors, &first)
     if not tensors:
         copy_into(input, input + values if accumulate else values)
@@ -444,7 +443,8 @@ cdef Tensor as_index_tensor(object x):
         if t.count == 0 and KIND[t.code] == 2:
             return empty_tensor(I64, t.nd, t.sizes)
     if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8 and not is_mask(t):
-        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}")
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}; convert it "
+                         "with long()")
     return t
 
 
@@ -532,16 +532,15 @@ cdef Tensor split_index(Tensor t, object index, list places):
             used += 1
             continue
         else:
-            raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte tensors are valid "
-                             f"indices "
-                             f"(got {type(item).__name__})")
+            raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte tensors are valid "
+                             f"indices (got {type(item).__name__})")
         at = x.nd if is_mask(x) else 1
         for k in range(at):
             basic.append(ALL)
         places.append(x)
         used += at
     if used > t.nd:
-        raise IndexError(f"too many indices for tensor of dimension {t.nd}")
+        raise IndexError(f"too many indices for tensor of dimension {t.nd} (got {used} for shape {list(t.shape)})")
     if ellipsis >= 0:
         for k in range(t.nd - used):
             places.insert(ellipsis, None)

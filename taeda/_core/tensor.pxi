@@ -388,7 +388,8 @@ cdef class Tensor:
     def item(self):
         """The value of a one-element tensor as a Python number."""
         if self.count != 1:
-            raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
+            raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar; tolist() gives all "
+                               f"of them, reductions such as sum() one (shape {list(self.shape)})")
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
         if self.device_type:
@@ -402,7 +403,8 @@ cdef class Tensor:
         if self.count != 1:
             if self.count == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous; use any() or all(), and "
+                               "&, | and ~ in place of and, or and not")
         return bool(self.item())
 
     def __int__(self):

@@ -1,3 +1,4 @@
+# cython: embedsignature=True, embedsignature.format=clinic
 """Tensor, the graph and the call path. One compilation unit, in the order in which it is read:
 
 ``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``addresses.pxi`` who may reach their elements;

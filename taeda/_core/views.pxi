@@ -19,10 +19,9 @@ def view_permute(Tensor input, dims):
     cdef uint64_t seen = 0
     cdef int i, d
     if len(dims) != input.nd:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length "
-                           f"of the "
-                           f"desired ordering of dimensions i.e. input.dim() = {input.nd} is not equal to len(dims) = "
-                           f"{len(dims)}".replace("(sparse_coo)", ""))
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+                           f"the desired ordering of dimensions i.e. input.dim() = {input.nd} is not equal to "
+                           f"len(dims) = {len(dims)}".replace("(sparse_coo)", ""))
     for i in range(input.nd):
         d = wrap_dim(dims[i], input.nd, "permute")
         if (seen >> d) & 1:
@@ -41,9 +40,8 @@ cdef int refuse_expansion(Tensor t, int nd, const int64_t* sizes) except -1:
         at = d - (nd - t.nd)
         if at >= 0 and t.sizes[at] != 1 and t.sizes[at] != sizes[d]:
             raise RuntimeError(f"The expanded size of the tensor ({sizes[d]}) must match the existing size "
-                               f"({t.sizes[at]}) at "
-                               f"non-singleton dimension {d}.  Target sizes: {[sizes[i] for i in range(nd)]}.  "
-                               f"Tensor sizes: {list(t.shape)}")
+                               f"({t.sizes[at]}) at non-singleton dimension {d}.  Target sizes: "
+                               f"{[sizes[i] for i in range(nd)]}.  Tensor sizes: {list(t.shape)}")
     return 0
 
 
@@ -52,15 +50,13 @@ def view_expand(Tensor input, size, implicit=False):
     cdef int n = parse_sizes(size, sizes), d, at
     if n < input.nd:
         raise RuntimeError(f"expand({list(input.shape)}, size={list(size)}): the number of sizes provided ({n}) must "
-                           f"be "
-                           f"greater or equal to the number of dimensions in the tensor ({input.nd})")
+                           f"be greater or equal to the number of dimensions in the tensor ({input.nd})")
     for d in range(n):
         at = d - (n - input.nd)
         if sizes[d] == -1:
             if at < 0:
-                raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
-                                   f"non-existing "
-                                   f"dimension {d}")
+                raise RuntimeError("expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
+                                   f"non-existing dimension {d}")
             sizes[d] = input.sizes[at]
         elif sizes[d] < 0:
             raise RuntimeError(f"expand: sizes must not be negative, got {list(size)}")
@@ -185,8 +181,7 @@ def view_dtype(Tensor input, dtype d):
             raise RuntimeError(f"self.dim() cannot be 0 to view {DTYPES[input.code]} as {d} (different element sizes)")
         if input.strides[input.nd - 1] != 1:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {DTYPES[input.code]} as {d} (different element "
-                               f"sizes), "
-                               f"but got {input.strides[input.nd - 1]}")
+                               f"sizes), but got {input.strides[input.nd - 1]}")
         if new < old:
             for i in range(t.nd - 1):
                 t.strides[i] *= old // new
@@ -399,8 +394,7 @@ def view_split(Tensor input, split_sizes, dim):
         start += n
     if start != input.sizes[at]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.sizes[at]} (the size of "
-                           f"dimension "
-                           f"{at}), got {list(split_sizes)}")
+                           f"dimension {at}), got {list(split_sizes)}")
     return tuple(made)
 
 
@@ -446,9 +440,8 @@ def view_as_real_body(Tensor input):
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {DTYPES[input.code]}")
     if is_conjugate_view(input):
         raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors. To resolve the conjugate "
-                           "tensor so "
-                           "you can view it as real, use self.resolve_conj(); the resulting tensor will not alias the "
-                           "original.")
+                           "tensor so you can view it as real, use self.resolve_conj(); the resulting tensor will not "
+                           "alias the original.")
     for d in range(input.nd):
         sizes[d] = input.sizes[d]
         strides[d] = 2 * input.strides[d]
@@ -467,8 +460,7 @@ def view_as_complex_body(Tensor input):
                            f"scalar type: {DTYPES[input.code]}")
     if is_conjugate_view(input):
         raise RuntimeError("view_as_complex doesn't work on unresolved negated tensors; resolve_neg() gives a copy "
-                           "that it can "
-                           "view")
+                           "that it can view")
     if input.nd == 0 or input.sizes[input.nd - 1] != 2:
         raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
     if input.strides[input.nd - 1] != 1:
@@ -528,8 +520,10 @@ cdef Tensor basic_index(Tensor t, object index):
         if PyBool_Check(item) or not (PyLong_Check(item) or PySlice_Check(item)):
             return None
         used += 1
+    if used > t.nd == 0:
+        raise IndexError("invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number")
     if used > t.nd:
-        raise IndexError(f"too many indices for tensor of dimension {t.nd}")
+        raise IndexError(f"too many indices for tensor of dimension {t.nd} (got {used} for shape {list(t.shape)})")
     for k in range(m):
         item = <object>PyTuple_GET_ITEM(index, k)
         if item is None:

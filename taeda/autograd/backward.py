@@ -146,7 +146,11 @@ def _edge_gradient(g: Any, name: str) -> Tensor:
 def _check_outputs(outputs: tuple) -> None:
     for i, out in enumerate(outputs):
         if not _wants_grad(out):
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(
+                f"element {i} of tensors does not require grad and does not have a grad_fn: nothing that it was computed from "
+                "requires grad, or it was computed under no_grad or after detach(). Set requires_grad=True on what it should "
+                "be differentiated by"
+            )
 
 
 def backward(

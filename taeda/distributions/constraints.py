@@ -149,121 +149,62 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
-class _Boolean(Constraint):
-    is_discrete = True
+class _Bounded(Constraint):
+    """What lies between bounds that are given: its attributes, in the order of ``_bounds``."""
 
-    def check(self, value: Any) -> Any:
-        return (value == 0) | (value == 1)
+    _bounds: tuple[str, ...] = ()
 
-
-class _OneHot(Constraint):
-    is_discrete = True
-    event_dim = 1
-
-    def check(self, value: Any) -> Any:
-        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
-
-
-class _Real(Constraint):
-    def check(self, value: Any) -> Any:
-        return value == value  # not nan
-
-
-class _Above(Constraint):
-    def __init__(self, lower_bound: Any):
-        self.lower_bound = lower_bound
+    def __init__(self, *bounds: Any, **named: Any):
+        given = dict(zip(self._bounds, bounds, strict=False)) | named
+        if len(bounds) + len(named) != len(self._bounds) or given.keys() != set(self._bounds):
+            raise TypeError(
+                f"{type(self).__name__[1:]}: expected {' and '.join(self._bounds)}, got {len(bounds)} positional arguments "
+                f"and {', '.join(named) or 'none by name'}"
+            )
+        self.__dict__.update(given)
 
     def __repr__(self) -> str:
-        return self._describe("lower_bound")
+        return self._describe(*self._bounds)
 
 
-class _Below(Constraint):
-    def __init__(self, upper_bound: Any):
-        self.upper_bound = upper_bound
+def _region(name: str, check: Callable, *bounds: str, is_discrete: bool = False, event_dim: int = 0) -> Any:
+    """The class of a region: where ``check(value, *bounds)`` is true."""
 
-    def __repr__(self) -> str:
-        return self._describe("upper_bound")
+    def of_instance(self: Any, value: Any) -> Any:
+        return check(value, *(getattr(self, bound) for bound in bounds))
 
-
-class _Between(Constraint):
-    def __init__(self, lower_bound: Any, upper_bound: Any):
-        self.lower_bound = lower_bound
-        self.upper_bound = upper_bound
-
-    def __repr__(self) -> str:
-        return self._describe("lower_bound", "upper_bound")
-
-
-class _GreaterThan(_Above):
-    def check(self, value: Any) -> Any:
-        return self.lower_bound < value
-
-
-class _GreaterThanEq(_Above):
-    def check(self, value: Any) -> Any:
-        return self.lower_bound <= value
-
-
-class _LessThan(_Below):
-    def check(self, value: Any) -> Any:
-        return value < self.upper_bound
-
-
-class _Interval(_Between):
-    def check(self, value: Any) -> Any:
-        return (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _HalfOpenInterval(_Between):
-    def check(self, value: Any) -> Any:
-        return (self.lower_bound <= value) & (value < self.upper_bound)
+    parts = {"check": of_instance, "is_discrete": is_discrete, "event_dim": event_dim, "__module__": __name__}
+    return type(name, (_Bounded,), {**parts, "_bounds": bounds}) if bounds else type(name, (Constraint,), parts)
 
 
 def _whole(value: Any) -> Any:
     return value % 1 == 0
 
 
-class _IntegerInterval(_Between):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return _whole(value) & (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _IntegerLessThan(_Below):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return _whole(value) & (value <= self.upper_bound)
-
-
-class _IntegerGreaterThan(_Above):
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return _whole(value) & (value >= self.lower_bound)
+_LOW, _HIGH = "lower_bound", "upper_bound"
+_Boolean = _region("_Boolean", lambda x: (x == 0) | (x == 1), is_discrete=True)
+_Real = _region("_Real", lambda x: x == x)  # not nan
+_GreaterThan = _region("_GreaterThan", lambda x, low: low < x, _LOW)
+_GreaterThanEq = _region("_GreaterThanEq", lambda x, low: low <= x, _LOW)
+_LessThan = _region("_LessThan", lambda x, high: x < high, _HIGH)
+_Interval = _region("_Interval", lambda x, low, high: (low <= x) & (x <= high), _LOW, _HIGH)
+_HalfOpenInterval = _region("_HalfOpenInterval", lambda x, low, high: (low <= x) & (x < high), _LOW, _HIGH)
+_IntegerInterval = _region(
+    "_IntegerInterval", lambda x, low, high: _whole(x) & (low <= x) & (x <= high), _LOW, _HIGH, is_discrete=True
+)
+_IntegerLessThan = _region("_IntegerLessThan", lambda x, high: _whole(x) & (x <= high), _HIGH, is_discrete=True)
+_IntegerGreaterThan = _region("_IntegerGreaterThan", lambda x, low: _whole(x) & (x >= low), _LOW, is_discrete=True)
 
 
 # ---- vectors and matrices --------------------------------------------------------------------------------------------
 _TOLERANCE = 1e-6  # of sums and symmetry, as PyTorch has it
 
-
-class _Simplex(Constraint):
-    event_dim = 1
-
-    def check(self, value: Any) -> Any:
-        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < _TOLERANCE)
-
-
-class _Multinomial(Constraint):
-    is_discrete = True
-    event_dim = 1
-
-    def __init__(self, upper_bound: Any):
-        self.upper_bound = upper_bound
-
-    def check(self, value: Any) -> Any:
-        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+_OneHot = _region("_OneHot", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), is_discrete=True, event_dim=1)
+_Simplex = _region("_Simplex", lambda x: (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < _TOLERANCE), event_dim=1)
+_Multinomial = _region(
+    "_Multinomial", lambda x, high: (x >= 0).all(-1) & (x.sum(-1) <= high), _HIGH, is_discrete=True, event_dim=1
+)
+_Multinomial.__repr__ = Constraint.__repr__  # without its bound, as in PyTorch
 
 
 class _LowerTriangular(Constraint):

@@ -42,11 +42,8 @@ def bag_totals(f: Function, dtype: str, mean: bool) -> None:
 
     with f.loop(f.begin, f.end) as B:
         first, last = (f.load(f.offset(f.data(3), (B.index + i) * 8), I64) for i in (0, 1))
-        whole = width / (lanes * AT_ONCE) * (lanes * AT_ONCE)
-        with f.loop(0, whole, lanes * AT_ONCE) as C:
-            columns(B.index, first, last, C.index, AT_ONCE, None)
-        with f.loop(whole, width, lanes) as C:
-            columns(B.index, first, last, C.index, 1, f.first(width - C.index, lanes))
+        for column, count, mask in f.strips(0, width, lanes, AT_ONCE):
+            columns(B.index, first, last, column, count, mask)
 
 
 @kernel

@@ -37,11 +37,8 @@ class _Blocks:
 
     def each_vector(self, fn: Callable[[Value, Value | None], None]) -> None:
         """``fn(channel, mask)`` for all channels."""
-        f, whole = self.f, self.channels & -self.lanes
-        with f.loop(0, whole, self.lanes) as L:
-            fn(L.index, None)
-        with f.when(whole < self.channels):
-            fn(whole, f.first(self.channels - whole, self.lanes))
+        for channel, _, mask in self.f.strips(0, self.channels, self.lanes):
+            fn(channel, mask)
 
     def load(self, row: Value, channel: Value, mask: Value | None) -> Value:
         return to_type(
@@ -179,7 +176,6 @@ def _several_rows(
     size = channels * memory.bytes
     out, *sources = (f.data(i) for i in range(1 + inputs))
     shared = [f.data(1 + inputs + i) for i in range(coefficients)]
-    whole = channels & -lanes
 
     def some(first: Value, count: int) -> None:
         rows = [[f.offset(p, (first + r) * size) for p in (out, *sources)] for r in range(count)]
@@ -194,10 +190,8 @@ def _several_rows(
                 y = body(*(to_type(f.load(p, memory, lanes, mask), t) for p in at), *known)
                 f.store(f.offset(to, channel * memory.bytes), to_type(y, memory), mask, nontemporal=stream)
 
-        with f.loop(0, whole, lanes) as L:
-            strip(L.index, None)
-        with f.when(whole < channels):
-            strip(whole, f.first(channels - whole, lanes))
+        for channel, _, mask in f.strips(0, channels, lanes):
+            strip(channel, mask)
 
     with f.loop(f.begin, f.end - (TOGETHER - 1), TOGETHER) as L:
         some(L.index, TOGETHER)

@@ -352,15 +352,14 @@ def copy_lines(f: Function) -> None:
     """Copy cache lines past the cache; ``[begin, end)`` are lines, the target begins at one."""
     dst, src = f.data(0), f.data(1)
     wide = f.vector_bytes // 8
-    whole = f.begin + ((f.end - f.begin) & f.i64(-4))
-    for start, stop, lines in ((f.begin, whole, 4), (whole, f.end, 1)):
-        with f.loop(start * LINE, stop * LINE, lines * LINE) as L:
-            at = [f.offset(src, L.index + i) for i in range(0, lines * LINE, f.vector_bytes)]
-            for i in range(0, lines * LINE, LINE):
-                f.prefetch(f.offset(src, L.index + (AHEAD + i)))
-            parts = [f.load(p, U64, wide) for p in at]
-            for i, part in enumerate(parts):
-                f.store(f.offset(dst, L.index + i * f.vector_bytes), part, nontemporal=True)
+    for line, lines in f.groups(f.begin, f.end, 4):
+        begin = line * LINE
+        at = [f.offset(src, begin + i) for i in range(0, lines * LINE, f.vector_bytes)]
+        for i in range(0, lines * LINE, LINE):
+            f.prefetch(f.offset(src, begin + (AHEAD + i)))
+        parts = [f.load(p, U64, wide) for p in at]
+        for i, part in enumerate(parts):
+            f.store(f.offset(dst, begin + i * f.vector_bytes), part, nontemporal=True)
     f.fence()
 
 

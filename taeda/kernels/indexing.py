@@ -241,10 +241,8 @@ def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None], grou
         for k, place in enumerate(places):
             body(place, first + k)
 
-    with f.loop(0, r.nb - (group - 1), group) as L:
-        some(L.index, group)
-    with f.loop(r.nb & f.i64(-group), r.nb) as L:
-        some(L.index, 1)
+    for first, count in f.groups(0, r.nb, group):
+        some(first, count)
 
 
 def _place(
@@ -274,10 +272,8 @@ def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: 
         for k in range(n):
             copy_item(f, f.offset(to, index * item + k * item), at[k], item)
 
-    with f.loop(0, count - (group - 1), group) as L:
-        some(L.index, group)
-    with f.loop(count & f.i64(-group), count) as L:
-        some(L.index, 1)
+    for first, n in f.groups(0, count, group):
+        some(first, n)
 
 
 @kernel
@@ -430,10 +426,8 @@ def _scatter_row(
             else:
                 accumulate(f, what, action, to, f.load(here, TYPES[what]))
 
-    with f.loop(first, stop - (group - 1), group) as L:
-        some(L.index, group)
-    with f.loop(first + ((stop - first) & f.i64(-group)), stop) as L:
-        some(L.index, 1)
+    for index, count in f.groups(first, stop, group):
+        some(index, count)
 
 
 def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]) -> Value:
@@ -657,11 +651,8 @@ def search_sorted(f: Function, dtype: str, right: bool, out: str, rows: bool) ->
         for k, at in enumerate(S.carry[1:]):
             f.store(f.offset(f.data(0), places[k] * o.bytes), (at + goes_up(k, at)).to(o))
 
-    group = 8
-    with f.loop(f.begin, f.end - (group - 1), group) as L:
-        search(L.index, group)
-    with f.loop(f.begin + ((f.end - f.begin) & f.i64(-group)), f.end) as L:
-        search(L.index, 1)
+    for first, count in f.groups(f.begin, f.end, 8):
+        search(first, count)
 
 
 @kernel

@@ -694,6 +694,36 @@ class Function:
         self._open(done)
         L.carry = tuple(phis)
 
+    def groups(self, lo: Value | int, hi: Value | int, size: int) -> Iterator[tuple[Value, int]]:
+        """``for first, count in f.groups(lo, hi, size)``: ``size`` (a power of 2) indices at a time, then the rest one by one.
+
+        The body of the ``for`` is built for each of the two: with a ``count`` of ``size``, and of 1.
+        """
+        lo, hi = (self.i64(v) if isinstance(v, int) else v for v in (lo, hi))
+        whole = lo + ((hi - lo) & self.i64(-size))
+        for start, stop, count in ((lo, whole, size), (whole, hi, 1)) if size > 1 else ((lo, hi, 1),):
+            with self.loop(start, stop, count) as L:
+                yield L.index, count
+
+    def strips(
+        self, lo: Value | int, hi: Value | int, lanes: int, registers: int = 1
+    ) -> Iterator[tuple[Value, int, Value | None]]:
+        """``for first, count, mask in f.strips(lo, hi, lanes)``: ``registers`` (a power of 2) of ``lanes`` at a time, and
+        the rest one by one, under a mask; of whole ones ``mask`` is None.
+
+        The body of the ``for`` is built for each of the two.
+        """
+        lo, hi = (self.i64(v) if isinstance(v, int) else v for v in (lo, hi))
+        whole = lo + ((hi - lo) & self.i64(-lanes * registers))
+        with self.loop(lo, whole, lanes * registers) as L:
+            yield L.index, registers, None
+        if registers > 1:
+            with self.loop(whole, hi, lanes) as L:
+                yield L.index, 1, self.first(hi - L.index, lanes)
+        else:
+            with self.when(whole < hi):
+                yield whole, 1, self.first(hi - whole, lanes)
+
     @contextmanager
     def while_(self, carry: Sequence[Value]) -> Iterator[_Loop]:
         """A loop with its own condition: compute it, call ``L.test(condition)`` once, then write the body."""

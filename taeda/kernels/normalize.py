@@ -403,12 +403,8 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
             for i, v in zip(affine, R.carry, strict=True):
                 first.store(i, at, v, count, mask)
 
-        wide = 4 * schedule.lanes
-        whole = schedule.n0 & -wide
-        with f.loop(0, whole, wide) as L:
-            strip(L.index, wide, None)
-        with f.loop(whole, schedule.n0, schedule.lanes) as L:
-            strip(L.index, schedule.lanes, f.first(schedule.n0 - L.index, schedule.lanes))
+        for at, count, mask in f.strips(0, schedule.n0, schedule.lanes, 4):
+            strip(at, count * schedule.lanes, mask)
 
     def finish(row: Row, known: Sequence[Value], totals: State) -> list[Value]:
         means = [total / sums.n for total in totals]

@@ -66,11 +66,8 @@ def emit(f: Function, rule: Callable, flags: tuple, dtype: str, nstates: int, ns
         first, count = f.load(f.offset(entry, 8), I64), f.load(f.offset(entry, 16), I64)
         bases = [f.offset(f.load(f.offset(row, 8 * i), PTR), first * t.bytes) for i in range(2 + nstates)]
         scalars = [f.splat(f.load(f.offset(row, 8 * (2 + nstates + i)), F64).to(work), lanes) for i in range(nscalars)]
-        whole = count - count % lanes
-        with f.loop(f.i64(0), whole, lanes) as inner:
-            _update(f, rule, flags, t, bases, scalars, inner.index, lanes, None)
-        with f.when(whole < count):
-            _update(f, rule, flags, t, bases, scalars, whole, lanes, f.first(count - whole, lanes))
+        for at, _, mask in f.strips(0, count, lanes):
+            _update(f, rule, flags, t, bases, scalars, at, lanes, mask)
 
 
 def table(name: str, rule: Callable, nstates: Callable[[tuple], int], nscalars: int) -> kernel:
@@ -155,8 +152,5 @@ def each(f: Function, dtype: str, what: str) -> None:
             x, *y = (f.load(place, t, lanes, mask).to(work) for place in places)
             f.store(places[0], _EACH[what](f, x, y[0] if y else x, number).to(t), mask)
 
-        whole = count - count % lanes
-        with f.loop(f.i64(0), whole, lanes) as L:
-            step(L.index, None)
-        with f.when(whole < count):
-            step(whole, f.first(count - whole, lanes))
+        for at, _, mask in f.strips(0, count, lanes):
+            step(at, mask)

@@ -241,13 +241,7 @@ def pool_place(f: Function, dtype: str, apart: bool) -> None:
 
     with f.loop(f.begin, f.end) as P:
         out = f.offset(f.data(0), P.index * outputs * t.bytes)
-        whole = outputs & f.i64(-lanes)
-        with f.loop(0, whole, lanes) as Z:
-            f.store(f.offset(out, Z.index * t.bytes), f.const(t, 0, lanes))
-        with f.loop(whole, outputs) as Z:
-            f.store(f.offset(out, Z.index * t.bytes), f.const(t, 0))
-        start, stop = P.index * inputs, (P.index + 1) * inputs
-        with f.loop(start, stop - (group - 1), group) as L:
-            some(out, L.index, group)
-        with f.loop(start + (inputs & f.i64(-group)), stop) as L:
-            some(out, L.index, 1)
+        for first, count in f.groups(0, outputs, lanes):
+            f.store(f.offset(out, first * t.bytes), f.const(t, 0, count))
+        for first, count in f.groups(P.index * inputs, (P.index + 1) * inputs, group):
+            some(out, first, count)

@@ -5,8 +5,6 @@ Half precision is read as it lies and computed in float32. What a window has out
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .build import kernel
 from .gemm import smaller
 from .ir import I32, I64, Function, Value
@@ -17,15 +15,6 @@ from .pool import POOL_ARGS, _Axis, larger, lowest
 POOL_LAST_ARGS = (*POOL_ARGS, "c")
 
 AT_ONCE = 4  # registers of channels for which the taps of a window are looked up once
-
-
-def _each_run(f: Function, channels: Value, lanes: int, fn: Callable[[Value, int, Value | None], None]) -> None:
-    """``fn(first channel, registers, mask of the last one)`` over all channels."""
-    whole = channels / (lanes * AT_ONCE) * (lanes * AT_ONCE)
-    with f.loop(0, whole, lanes * AT_ONCE) as L:
-        fn(L.index, AT_ONCE, None)
-    with f.loop(whole, channels, lanes) as L:
-        fn(L.index, 1, f.first(channels - L.index, lanes))
 
 
 @kernel
@@ -82,7 +71,8 @@ def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
         d, h = _Axis(f, g, "d", rest % g["od"], plain), _Axis(f, g, "h", oh, plain)
         with f.loop(0, g["ow"]) as X:
             w, to = _Axis(f, g, "w", X.index, plain), (R.index * g["ow"] + X.index) * g["c"]
-            _each_run(f, g["c"], lanes, lambda c, n, mask: window(at, (d, h, w), c, n, mask, to))
+            for c, count, mask in f.strips(0, g["c"], lanes, AT_ONCE):
+                window(at, (d, h, w), c, count, mask, to)
 
 
 @kernel
@@ -134,4 +124,5 @@ def pool_back_last(f: Function, dtype: str, kind: str) -> None:
         with f.loop(0, g["iw"]) as X:
             near, pixel = (d, h, windows("w", X.index)), R.index * g["iw"] + X.index
             own = (z * g["ih"] + y) * g["iw"] + X.index
-            _each_run(f, g["c"], lanes, lambda c, n, mask: gather(near, c, n, mask, image, own, pixel * g["c"]))
+            for c, count, mask in f.strips(0, g["c"], lanes, AT_ONCE):
+                gather(near, c, count, mask, image, own, pixel * g["c"])

@@ -126,10 +126,8 @@ def _draw(f: Function, words: Value, source: Type, width: int) -> Value:
 def temper(f: Function) -> None:
     """``ptr = [out, words]``: words of the stream from those of the sequence."""
     out, words, lanes = f.data(0), f.data(1), f.lanes(U32)
-    whole = f.end - (f.end - f.begin) % lanes
-    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
-        with f.loop(start, stop, width) as L:
-            f.store(f.offset(out, L.index * 4), _draw(f, f.offset(words, L.index * 4), U32, width))
+    for i, width in f.groups(f.begin, f.end, lanes):
+        f.store(f.offset(out, i * 4), _draw(f, f.offset(words, i * 4), U32, width))
 
 
 class _Window:
@@ -217,11 +215,9 @@ def _each(f: Function, source: Type, t: Type, body) -> None:
     """``out[i] = body(words of i)`` over the range; ``source`` is U32 for one word an element and U64 for two."""
     out, words = f.data(0), f.data(1)
     lanes = f.lanes(U64 if U64 in (source, t) or t.bytes == 8 else source)
-    whole = f.end - (f.end - f.begin) % lanes
-    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
-        with f.loop(start, stop, width) as L:
-            loaded = _draw(f, f.offset(words, L.index * source.bytes), source, width)
-            f.store(f.offset(out, L.index * t.bytes), _stored(body(loaded), t))
+    for i, width in f.groups(f.begin, f.end, lanes):
+        loaded = _draw(f, f.offset(words, i * source.bytes), source, width)
+        f.store(f.offset(out, i * t.bytes), _stored(body(loaded), t))
 
 
 @kernel
@@ -312,12 +308,10 @@ def bernoulli(f: Function, dtype: str) -> None:
     if t in (TYPES["float16"], TYPES["bfloat16"]):
         one = one.to(F32)
     out, words, lanes = f.data(0), f.data(1), f.lanes(U64 if t.bytes == 8 else F32)
-    whole = f.end - (f.end - f.begin) % lanes
-    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
-        with f.loop(start, stop, width) as L:
-            chosen = _chosen(f, f.offset(words, L.index * 8), p, width)
-            x = f.select(chosen, f.splat(one, width), f.const(one.type, 0, width))
-            f.store(f.offset(out, L.index * t.bytes), _stored(x, t))
+    for i, width in f.groups(f.begin, f.end, lanes):
+        chosen = _chosen(f, f.offset(words, i * 8), p, width)
+        x = f.select(chosen, f.splat(one, width), f.const(one.type, 0, width))
+        f.store(f.offset(out, i * t.bytes), _stored(x, t))
 
 
 @kernel
@@ -331,14 +325,12 @@ def dropout(f: Function, dtype: str, stream: bool) -> None:
     p, value = f.scalar(0, F64), f.scalar(1, F64).to(t).to(work)
     out, words, mask, source = (f.data(i) for i in range(4))
     lanes = f.lanes(work)
-    whole = f.end - (f.end - f.begin) % lanes
-    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
-        with f.loop(start, stop, width) as L:
-            x = f.load(f.offset(source, L.index * t.bytes), t, width).to(work)
-            chosen = _chosen(f, f.offset(words, L.index * 8), p, width)
-            factor = f.select(chosen, f.splat(value, width), f.const(work, 0, width))
-            f.store(f.offset(out, L.index * t.bytes), (x * factor).to(t), nontemporal=stream and width > 1)
-            f.store(f.offset(mask, L.index), chosen)
+    for i, width in f.groups(f.begin, f.end, lanes):
+        x = f.load(f.offset(source, i * t.bytes), t, width).to(work)
+        chosen = _chosen(f, f.offset(words, i * 8), p, width)
+        factor = f.select(chosen, f.splat(value, width), f.const(work, 0, width))
+        f.store(f.offset(out, i * t.bytes), (x * factor).to(t), nontemporal=stream and width > 1)
+        f.store(f.offset(mask, i), chosen)
 
 
 @kernel
@@ -483,12 +475,8 @@ def normal(f: Function, dtype: str) -> None:
             picks = [*range(8 * i, 8 * i + 8), *range(lanes + 8 * i, lanes + 8 * i + 8)]
             f.store(f.offset(out, (at + 16 * i) * t.bytes), low.shuffle(picks, high))
 
-    whole = f.end - (f.end - f.begin) % blocks
-    with f.loop(f.begin, whole, blocks) as L:
-        step(L.index, blocks)
-    if blocks > 1:
-        with f.loop(whole, f.end) as L:
-            step(L.index, 1)
+    for index, count in f.groups(f.begin, f.end, blocks):
+        step(index, count)
 
 
 @kernel
@@ -519,11 +507,8 @@ def normal_pairs(f: Function, dtype: str, exponent: bool) -> None:
             mixed = [i // 2 + (i % 2) * count for i in range(2 * count)]
             f.store(at, x.to(t).shuffle(mixed, y.to(t)))
 
-    whole = f.end - (f.end - f.begin) % lanes
-    with f.loop(f.begin, whole, lanes) as L:
-        step(L.index, lanes)
-    with f.loop(whole, f.end) as L:
-        step(L.index, 1)
+    for index, count in f.groups(f.begin, f.end, lanes):
+        step(index, count)
 
 
 def distribution(name: str, dtype: str) -> int:

@@ -38,12 +38,8 @@ class _Rows:
 
     def each(self, first: Value, end: Value, body: Callable[[_Rows], None]) -> None:
         """Run ``body`` for every vector of the hidden units ``[first, end)``."""
-        f, whole = self.f, end - (end - first) % self.lanes
-        with f.loop(first, whole, self.lanes) as inner:
-            self.column, self.mask = inner.index, None
-            body(self)
-        with f.when(whole < end):
-            self.column, self.mask = whole, f.first(end - whole, self.lanes)
+        for column, _, mask in self.f.strips(first, end, self.lanes):
+            self.column, self.mask = column, mask
             body(self)
 
     def _at(self, name: str, gate: int) -> Value:

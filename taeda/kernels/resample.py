@@ -6,14 +6,13 @@ of any kind is this, averages over uneven windows are, and so are their gradient
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .build import kernel
 from .ir import F32, F64, I32, I64, TYPES, Function, Value
 from .pointwise import WORKING, part
 
 #: Bytes of the row of a plane that is put together before it is resampled along itself.
 STAGED = 16384
+AT_ONCE = 4  # registers for which the taps are looked up once
 
 
 def working(dtype: str) -> str:
@@ -65,11 +64,8 @@ def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
             for i, x in enumerate(T.carry):
                 f.store(f.offset(to, i * lanes * work.bytes), x)
 
-        whole = first + (stop - first) / (4 * lanes) * (4 * lanes)
-        with f.loop(first, whole, 4 * lanes) as L:
-            some(L.index, 4, None)
-        with f.loop(whole, stop, lanes) as L:
-            some(L.index, 1, f.first(stop - L.index, lanes))
+        for at, count, mask in f.strips(first, stop, lanes, AT_ONCE):
+            some(at, count, mask)
 
     def tap(line: Value, entry: Value) -> Value:
         start = f.load(f.offset(starts, entry * 8), I64)
@@ -106,7 +102,6 @@ def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
 
 
 # ---- channels last ------------------------------------------------------------------------------------------------------
-AT_ONCE = 4  # registers of a pixel for which the taps are looked up once
 
 
 @kernel
@@ -131,7 +126,7 @@ def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
         return tuple(f.fma(many, x, total) for x, total in zip(loads, sums, strict=True))
 
     def by_loops(image: Value, y: Value, x: Value) -> None:
-        for c, count, mask in _runs(f, channels, lanes):
+        for c, count, mask in f.strips(0, channels, lanes, AT_ONCE):
             with f.loop(0, taps_h, carry=[f.const(work, 0, lanes)] * count) as H:
                 row, across = table(index_h, weight_h, H.index * out_h + y)
                 with f.loop(0, taps_w, carry=H.carry) as W:
@@ -145,7 +140,7 @@ def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
         rows = [table(index_h, weight_h, y + out_h * i) for i in range(taps[0])]
         columns = [table(index_w, weight_w, x + out_w * i) for i in range(taps[1])]
         near = [(f.offset(image, (i * in_w + j) * pixel), a * b) for i, a in rows for j, b in columns]
-        for c, count, mask in _runs(f, channels, lanes):
+        for c, count, mask in f.strips(0, channels, lanes, AT_ONCE):
             sums: tuple = (f.const(work, 0, lanes),) * count
             for line, w in near:
                 sums = add(sums, line, c, w, mask)
@@ -161,15 +156,6 @@ def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
         image = f.offset(source, number * in_h * in_w * pixel)
         with f.loop(0, out_w) as X:
             (unrolled if taps[0] else by_loops)(image, y, X.index)
-
-
-def _runs(f: Function, channels: Value, lanes: int) -> Iterator[tuple[Value, int, Value | None]]:
-    """First channel, number of registers and mask of runs of channels; the caller writes the body of each loop."""
-    whole = channels / (lanes * AT_ONCE) * (lanes * AT_ONCE)
-    with f.loop(0, whole, lanes * AT_ONCE) as L:
-        yield L.index, AT_ONCE, None
-    with f.loop(whole, channels, lanes) as L:
-        yield L.index, 1, f.first(channels - L.index, lanes)
 
 
 # ---- any dimension ------------------------------------------------------------------------------------------------------
@@ -188,7 +174,7 @@ def outer(f: Function, dtype: str) -> None:
         a, o = row.index / outputs, row.index % outputs
         here = f.offset(src, a * inputs * inner * t.bytes)
         there = f.offset(out, row.index * inner * t.bytes)
-        for at, count, mask in _runs(f, inner, lanes):
+        for at, count, mask in f.strips(0, inner, lanes, AT_ONCE):
             with f.loop(0, taps, carry=[f.const(work, 0, lanes)] * count) as tap:
                 entry = tap.index * outputs + o
                 line = f.offset(here, (f.load(f.offset(index, entry * 8), I64) * inner + at) * t.bytes)

@@ -550,17 +550,14 @@ def run_starts(f: Function, dtype: str) -> None:
     first = f.select(f.begin == 0, f.i64(1), f.begin)
     with f.when((f.begin == 0) & (f.end > 0)):
         f.store(flags, f.const(U8, 1))
-    whole = first + ((f.end - first) & f.i64(-lanes))
 
     def differs(i: Value, n: int) -> Value:
         here = f.offset(x, i * t.bytes)
         return f.load(here, t, n) != f.load(f.offset(here, -t.bytes), t, n)
 
     with f.when(first < f.end):
-        with f.loop(first, whole, lanes) as L:
-            f.store(f.offset(flags, L.index), differs(L.index, lanes))
-        with f.loop(whole, f.end) as L:
-            f.store(f.offset(flags, L.index), differs(L.index, 1))
+        for i, n in f.groups(first, f.end, lanes):
+            f.store(f.offset(flags, i), differs(i, n))
 
 
 @kernel

@@ -29,9 +29,12 @@ def empty_in_format(shape, dtype, memory_format):
 
 
 def _checked(size: Any, name: str) -> Any:
-    for n in size:
-        if n < 0:
-            raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: {list(size)}")
+    try:
+        for n in size:
+            if n < 0:
+                raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: {list(size)}")
+    except TypeError:
+        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, got {size!r}") from None
     return size
 
 

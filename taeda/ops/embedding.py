@@ -21,7 +21,7 @@ def _check_indices(indices: Tensor, name: str) -> None:
     if indices.dtype.name not in ("int64", "int32"):
         raise RuntimeError(
             f"{name}: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{indices.dtype} instead"
+            f"{indices.dtype} instead; convert them with long()"
         )
 
 

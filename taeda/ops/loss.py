@@ -82,13 +82,15 @@ def _explain(name, input, target, weight):
                 f"{name}: expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}): "
                 f"input {tuple(input.shape)}, target {tuple(target.shape)}"
             )
+        hint = "; drop its last dimension, target.squeeze(-1)" if tuple(target.shape) == (*expected, 1) else ""
         raise RuntimeError(
             f"{name}: expected target size {list(expected)} for an input of size {list(input.shape)}, got "
-            f"{list(target.shape)}"
+            f"{list(target.shape)}{hint}"
         )
     if target.dtype is not int64:
         raise RuntimeError(
-            f"{name}: expected target dtype to be int64 or uint8 (class numbers), but got {target.dtype}"
+            f"{name}: expected target dtype to be int64 or uint8 (class numbers), but got {target.dtype}; convert "
+            "it with long()"
         )
     raise RuntimeError(
         f"{name}: weight should be defined either for all {input.shape[dim]} classes or no classes but got weight of "
@@ -496,8 +498,9 @@ _divergence.vjp(
 
 def _require_same_shape(name, input, target):
     if input.shape != target.shape:
+        hint = "; use target.view_as(input)" if input.numel() == target.numel() else ""
         raise ValueError(
-            f"{name}: target size ({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})"
+            f"{name}: target size ({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)}){hint}"
         )
 
 

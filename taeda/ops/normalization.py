@@ -483,7 +483,9 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
         return None
     _check_channels("batch_norm", shape, dtype, running_mean=mean, running_var=var, weight=weight, bias=bias)
     if training and shape[0] * math.prod(shape[2:]) == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {shape}: use a larger batch, or eval()"
+        )
     if not training and (mean is None or var is None):
         raise RuntimeError("batch_norm(): expected running_mean and running_var to be defined when training=False")
     rows, acc = _Channels(shape, dtype), _working(dtype)

@@ -616,7 +616,10 @@ def _replace(input, made):
         _core.set_data(input, made)
         return input
     if input.is_leaf:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation. Write to it under no_grad(), or use "
+            "the out-of-place form"
+        )
     return core.become(input, made)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, number
-from .optimizer import check_lr, check_nonnegative
+from .optimizer import checked
 
 __all__ = ["Adadelta"]
 
@@ -40,15 +40,9 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
         self, params: Any, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
         foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        check_nonnegative(epsilon=eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     _states = staticmethod(lambda flags: ("square_avg", "acc_delta"))
 

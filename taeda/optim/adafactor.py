@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import new_counter
-from .optimizer import Optimizer, to_scalar
+from .optimizer import Optimizer, options, to_scalar
 
 __all__ = ["Adafactor"]
 
@@ -32,6 +32,7 @@ class Adafactor(Optimizer):
         eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
         foreach: bool | None = None, maximize: bool = False,
     ) -> None:  # fmt: skip
+        defaults = options(locals())
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for wrong, text in (
@@ -44,10 +45,6 @@ class Adafactor(Optimizer):
         ):
             if wrong:
                 raise ValueError(text)
-        defaults = {
-            "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize,
-        }  # fmt: skip
         super().__init__(params, defaults)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

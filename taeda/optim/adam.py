@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, number
-from .optimizer import check_betas, check_lr, check_nonnegative, to_scalar
+from .optimizer import checked, to_scalar
 
 __all__ = ["Adam", "AdamW"]
 
@@ -50,12 +50,9 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
+        defaults = checked(locals())
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        check_lr(lr)
-        check_nonnegative(epsilon=eps)
-        check_betas(betas)
-        check_nonnegative(weight_decay=weight_decay)
         if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         for i, beta in enumerate(betas):
@@ -63,12 +60,7 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
                 raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
             if isinstance(beta, Tensor) and beta.numel() != 1:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
-        defaults = {
-            "lr": lr, "betas": tuple(map(to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, defaults | {"betas": tuple(map(to_scalar, betas))})
         self._check_fused(fused, foreach, differentiable)
 
     @staticmethod

@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, number
-from .optimizer import check_betas, check_lr, check_nonnegative
+from .optimizer import checked
 
 __all__ = ["Adamax"]
 
@@ -41,15 +41,7 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
         weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
         capturable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_nonnegative(epsilon=eps)
-        check_betas(betas)
-        check_nonnegative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     _states = staticmethod(lambda flags: ("exp_avg", "exp_inf"))
 

@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
-from .optimizer import check_lr, check_nonnegative, to_scalar
+from .optimizer import checked, to_scalar
 
 __all__ = ["ASGD"]
 
@@ -44,13 +44,7 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
         capturable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_nonnegative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     _states = staticmethod(lambda flags: ("ax",))
 

@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
-from .optimizer import check_betas, check_lr, check_nonnegative
+from .optimizer import checked
 
 __all__ = ["NAdam"]
 
@@ -50,16 +50,7 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
         foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_nonnegative(epsilon=eps)
-        check_betas(betas)
-        check_nonnegative(weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "differentiable": differentiable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     @staticmethod
     def _flags(group):

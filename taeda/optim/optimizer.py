@@ -16,6 +16,7 @@ from taeda._core.optim import drop_grads
 
 from ..nn.modules import _hooks
 from ..nn.modules._hooks import RemovableHandle
+from ..nn.modules.module import Module
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
@@ -63,11 +64,32 @@ def check_nonnegative(**options: Any) -> None:
             raise ValueError(f"Invalid {name} value: {value}")
 
 
-def check_betas(betas: tuple) -> None:
-    """Raise unless both are in ``[0, 1)``."""
-    for i in range(2):
-        if not 0.0 <= betas[i] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+#: Options that may not be negative, with the names that messages have for them.
+_NONNEGATIVE = {
+    "eps": "epsilon", **{name: name for name in (
+        "initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay",
+    )},
+}  # fmt: skip
+
+
+def options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group, from ``locals()`` at the start of a constructor: all arguments but ``self`` and ``params``."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
+
+
+def checked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """:func:`options`, of which those that all optimisers have in common are checked by name.
+
+    Raises:
+        ValueError: a rate, a decay or the like is negative, or a beta is not in ``[0, 1)``.
+    """
+    found = options(arguments)
+    check_lr(found["lr"])
+    for i, beta in enumerate(found.get("betas", ())):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    check_nonnegative(**{_NONNEGATIVE[name]: value for name, value in found.items() if name in _NONNEGATIVE})
+    return found
 
 
 def _hooked(step: Callable) -> Callable:
@@ -127,11 +149,17 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                 f"{type(params).__name__}"
             )
+        if isinstance(params, Module):
+            raise TypeError(
+                f"'{type(params).__name__}' object is not iterable: give its parameters, module.parameters()"
+            )
         self.state: defaultdict[Tensor, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list. A generator, such as model.parameters(), gives its items only once"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -294,7 +322,10 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    f"can't optimize a non-leaf Tensor: it is a result of {p.grad_fn.name()}. Give what it was computed "
+                    "from, or x.detach().requires_grad_()"
+                )
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")

@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, number
-from .optimizer import check_betas, check_lr, check_nonnegative
+from .optimizer import checked
 
 __all__ = ["RAdam"]
 
@@ -45,16 +45,7 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
         maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_nonnegative(epsilon=eps)
-        check_betas(betas)
-        check_nonnegative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     @staticmethod
     def _flags(group):

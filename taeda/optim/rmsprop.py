@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, descent, number
-from .optimizer import check_lr, check_nonnegative
+from .optimizer import check_nonnegative, checked
 
 __all__ = ["RMSprop"]
 
@@ -51,14 +51,8 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
         momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
         maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_nonnegative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        check_nonnegative(alpha=alpha)
+        super().__init__(params, checked(locals()))
 
     @staticmethod
     def _flags(group):

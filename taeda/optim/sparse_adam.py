@@ -9,6 +9,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
+from .optimizer import checked
 
 __all__ = ["SparseAdam"]
 
@@ -50,10 +51,7 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
             raise ValueError(f"Invalid learning rate: {lr}")
         if not eps > 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        for i, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        super().__init__(params, checked(locals()))
         places = [(i, j, p) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"])]
         if found := [[i, j] for i, j, p in places if p.is_sparse]:
             raise ValueError(f"Sparse params at indices {found}: SparseAdam requires dense parameter tensors")

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .._refuse import refused_class
-from .events import EventList, FunctionEvent, FunctionEventAvg, KernelAverages
+from .events import EventList, FunctionEvent, FunctionEventAvg
 from .profiler import profile as _profile
 from .recording import record_function
 
@@ -18,7 +18,7 @@ ExecutionTraceObserver = refused_class(
 )
 
 
-class profile:
+class profile(_profile):
     """Record what runs inside ``with profile() as prof:``; what :class:`taeda.profiler.profile` does, without steps.
 
     Args:
@@ -46,7 +46,7 @@ class profile:
         if not use_cpu:
             raise AssertionError("profile: only the CPU can be measured: leave use_cpu=True")
         self.entered = False
-        self._profile = _profile(
+        super().__init__(
             record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory, with_stack=with_stack,
             with_modules=with_modules, **options,
         )  # fmt: skip
@@ -56,17 +56,17 @@ class profile:
             if self.entered:
                 raise RuntimeError("Profiler context manager is not reentrant")
             self.entered = True
-            self._profile.start()
+            self.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self.enabled:
-            self._profile.stop()
+            self.stop()
 
     @property
     def function_events(self) -> EventList:
         """Every event."""
-        return self._profile.events()
+        return self.events()
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -78,29 +78,7 @@ class profile:
         return self.function_events.table(sort_by=sort_by, row_limit=row_limit, **options)
 
     def __str__(self) -> str:
-        return "<unfinished profile>" if self._profile._events is None else str(self.function_events)
-
-    def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
-    ) -> EventList:
-        """Sums over the events of one name."""
-        return self._profile.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
-
-    def kernel_averages(self) -> KernelAverages:
-        """Sums over the runs of each kernel."""
-        return self._profile.kernel_averages()
-
-    def total_average(self) -> FunctionEventAvg:
-        """One sum over everything."""
-        return self._profile.total_average()
-
-    def export_chrome_trace(self, path: str) -> None:
-        """Write everything for ``chrome://tracing`` or https://ui.perfetto.dev."""
-        self._profile.export_chrome_trace(path)
-
-    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks for flame graph programs."""
-        self._profile.export_stacks(path, metric)
+        return "<unfinished profile>" if self._events is None else str(self.function_events)
 
 
 class _Marks(contextlib.AbstractContextManager):

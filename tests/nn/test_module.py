@@ -4,6 +4,7 @@ import copy
 import gc
 import inspect
 import pickle
+import warnings
 import weakref
 
 import pytest
@@ -270,3 +271,66 @@ def test_a_layer_shows_the_attributes_that_it_names():
     for kind in vars(taeda.nn).values():  # a method of a base class would go before the names
         if isinstance(kind, type) and issubclass(kind, taeda.nn.Module) and kind._shown:
             assert kind.extra_repr is taeda.nn.Module.extra_repr
+
+
+def test_docstrings_list_the_arguments_that_a_layer_takes():
+    def listed(kind):
+        return {
+            name
+            for line in inspect.getdoc(kind).splitlines()
+            if line.startswith("    ") and ":" in line
+            for name in line.split(":")[0].strip().split(", ")
+        }
+
+    assert {"kernel_size", "stride", "return_indices"} <= listed(nn.MaxPool2d)
+    assert {"in_channels", "padding_mode", "dtype"} <= listed(nn.Conv2d)
+    assert "reduction" in listed(nn.MSELoss)
+    assert "weight" not in listed(nn.MSELoss) and "weight" in listed(nn.BCELoss)
+    assert "label_smoothing" not in listed(nn.NLLLoss)  # its list is that of cross entropy, less what it does not take
+    assert "arguments as" not in inspect.getdoc(nn.Conv2d)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "hint"),
+    [
+        (lambda: taeda.optim.SGD(nn.Linear(2, 2), lr=0.1), TypeError, "parameters()"),
+        (lambda: taeda.optim.SGD([], lr=0.1), ValueError, "only once"),
+        (lambda: taeda.optim.SGD([taeda.ones(2, requires_grad=True) * 2], lr=0.1), ValueError, "MulBackward0"),
+        (lambda: nn.Sequential([nn.Linear(2, 2)]), TypeError, "Sequential(*layers)"),
+        (lambda: nn.Linear(2, 2).load_state_dict("model.pt"), TypeError, "taeda.load(path)"),
+        (
+            lambda: nn.Linear(1, 1).load_state_dict({"module.weight": taeda.ones(1, 1), "module.bias": taeda.ones(1)}),
+            RuntimeError,
+            "'module.'",
+        ),
+        (lambda: nn.CrossEntropyLoss()(taeda.ones(4, 3), taeda.ones(4)), RuntimeError, "long()"),
+        (
+            lambda: nn.CrossEntropyLoss()(taeda.ones(4, 3), taeda.ones(4, 1, dtype=taeda.int64)),
+            RuntimeError,
+            "squeeze(-1)",
+        ),
+        (lambda: nn.BCEWithLogitsLoss()(taeda.ones(4, 1), taeda.ones(4)), ValueError, "view_as(input)"),
+        (lambda: nn.MSELoss()(taeda.ones(4), taeda.ones(3)), RuntimeError, "squared_error: The size"),
+        (lambda: nn.Embedding(3, 2)(taeda.ones(2)), RuntimeError, "long()"),
+        (lambda: nn.BatchNorm1d(3)(taeda.ones(1, 3)), ValueError, "eval()"),
+        (lambda: taeda.ones(2, requires_grad=True).add_(1), RuntimeError, "no_grad()"),
+        (lambda: taeda.ones(2).sum().backward(), RuntimeError, "requires_grad=True"),
+        (lambda: bool(taeda.ones(2) > 0), RuntimeError, "any() or all()"),
+        (lambda: taeda.ones(2).item(), RuntimeError, "tolist()"),
+        (lambda: taeda.ones(3)[0, 1], IndexError, "got 2 for shape [3]"),
+        (lambda: taeda.ones(3)[taeda.ones(1)], IndexError, "long()"),
+        (lambda: taeda.cat(taeda.ones(2), taeda.ones(2)), TypeError, "cat([a, b])"),
+        (lambda: taeda.exp([1.0]), TypeError, "must be Tensor, not list"),
+        (lambda: taeda.matmul([1.0], taeda.ones(1)), TypeError, "as_tensor(...)"),
+        (lambda: taeda.zeros(2.5), TypeError, "tuple of ints, got 2.5"),
+        (lambda: taeda.tensor(1)[0], IndexError, "item()"),
+        (lambda: taeda.tensor([1], dtype="float32"), TypeError, "give taeda.float32"),
+        (lambda: setattr(nn.Linear(2, 2), "weight", taeda.ones(2, 2)), TypeError, "nn.Parameter(tensor)"),
+    ],
+)
+def test_errors_say_how_to_mend_them(call, error, hint):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(error) as caught:
+            call()
+    assert hint in str(caught.value).split("\n  module:")[0]

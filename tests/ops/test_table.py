@@ -1,6 +1,7 @@
 """Every op of the table does what its stanza promises; nothing here names an op."""
 
 import inspect
+import pydoc
 
 import derived
 import pytest
@@ -50,3 +51,19 @@ def test_composites_have_signatures():
         if not isinstance(function, Op):
             inspect.signature(function)
             assert callable(function), name
+
+
+def test_help_shows_signatures_and_docstrings():
+    for shown, first in ((taeda.exp, "exp(input)"), (taeda.Tensor.exp, "exp(input)"), (taeda.zeros, "zeros(*args")):
+        text = pydoc.plain(pydoc.render_doc(shown))
+        assert first in text and shown.__doc__.splitlines()[0] in text
+
+    class Holder:
+        function = taeda.exp
+
+    assert Holder().function is taeda.exp  # an op in a class is no method
+
+
+def test_methods_written_in_the_core_have_signatures():
+    for method in (taeda.Tensor.backward, taeda.Tensor.item, taeda.Tensor.size, taeda.Tensor.register_hook):
+        assert "self" in inspect.signature(method).parameters and method.__doc__

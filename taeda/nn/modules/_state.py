@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import taeda
@@ -15,6 +16,17 @@ from ..parameter import Parameter, is_lazy
 from . import _hooks
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+
+
+def _prefix_hint(unexpected: list[str]) -> str:
+    """What to do about keys that were saved by a wrapper around the module."""
+    for prefix in ("module.", "_orig_mod."):  # DataParallel's, a compiled module's
+        if all(key.startswith(prefix) for key in unexpected):
+            return (
+                f"They were saved with a wrapper's prefix: strip it with nn.modules.utils."
+                f"consume_prefix_in_state_dict_if_present(state_dict, {prefix!r}). "
+            )
+    return ""
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -222,7 +234,8 @@ class StateMixin:
             RuntimeError: names (if ``strict``) or shapes do not agree; the text lists them all.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            hint = " Read the file first, as in taeda.load(path)." if isinstance(state_dict, str | PathLike) else ""
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.{hint}")
         missing: list[str] = []
         unexpected: list[str] = []
         errors: list[str] = []
@@ -234,7 +247,7 @@ class StateMixin:
         if strict:
             if unexpected:
                 names = ", ".join(f'"{k}"' for k in unexpected)
-                errors.insert(0, f"Unexpected key(s) in state_dict: {names}. ")
+                errors.insert(0, f"Unexpected key(s) in state_dict: {names}. {_prefix_hint(unexpected)}")
             if missing:
                 names = ", ".join(f'"{k}"' for k in missing)
                 errors.insert(0, f"Missing key(s) in state_dict: {names}. ")

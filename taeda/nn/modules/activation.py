@@ -41,7 +41,11 @@ class Threshold(Module):
 
 
 class _Inplace(Module):
-    """An activation whose only argument is whether it overwrites its input."""
+    """An activation without parameters.
+
+    Args:
+        inplace: overwrite the input.
+    """
 
     __constants__ = ("inplace",)
     _shows_inplace = True  # two do not, as in PyTorch
@@ -187,6 +191,13 @@ class Tanhshrink(Module):
 
 
 class _Alpha(Module):
+    """An activation that is exponential for negative numbers.
+
+    Args:
+        alpha: minus its limit.
+        inplace: overwrite the input.
+    """
+
     __constants__ = ("alpha", "inplace")
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -243,6 +254,12 @@ class GELU(Module):
 
 
 class _Shrink(Module):
+    """An activation that is 0 around 0.
+
+    Args:
+        lambd: how far.
+    """
+
     __constants__ = ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
@@ -327,6 +344,12 @@ class PReLU(Module):
 
 
 class _Softmax(Module):
+    """Softmax and its kin.
+
+    Args:
+        dim: the dimension whose elements add up to 1.
+    """
+
     __constants__ = ("dim",)
     _shown = ("dim",)
 

@@ -11,6 +11,13 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class _DropoutNd(Module):
+    """A layer that drops something in training.
+
+    Args:
+        p: the probability with which it does.
+        inplace: overwrite the input.
+    """
+
     __constants__ = ("p", "inplace")
     _shown = ("p", "inplace")
 

@@ -26,6 +26,13 @@ __all__ = [
 
 
 class _Loss(Module):
+    """A loss.
+
+    Args:
+        size_average, reduce: the older spelling of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
+    """
+
     __constants__: tuple[str, ...] = ("reduction",)
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean") -> None:
@@ -36,6 +43,12 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
+    """A loss with weights.
+
+    Args:
+        weight: of each class, or of each element where there are no classes.
+    """
+
     def __init__(self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
@@ -260,6 +273,12 @@ class GaussianNLLLoss(_Loss):
 
 
 class _MarginLoss(_Loss):
+    """A loss with a margin.
+
+    Args:
+        margin: a difference below it costs something.
+    """
+
     __constants__ = ("margin", "reduction")
 
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean") -> None:

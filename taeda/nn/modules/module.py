@@ -126,7 +126,7 @@ class Module(StateMixin, ModuleBase):
             persistent: whether it is part of ``state_dict``.
         """
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise AttributeError("cannot assign buffer before Module.__init__() call: begin with super().__init__()")
         _check_name(self, name, "buffer")
         if name not in self._buffers and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
@@ -146,7 +146,7 @@ class Module(StateMixin, ModuleBase):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter under ``name`` (None for one that is absent)."""
         if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
+            raise AttributeError("cannot assign parameter before Module.__init__() call: begin with super().__init__()")
         _check_name(self, name, "parameter")
         if name not in self._parameters and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
@@ -169,7 +169,9 @@ class Module(StateMixin, ModuleBase):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a child under ``name``."""
         if not isinstance(module, Module) and module is not None:
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            several = isinstance(module, (list, tuple))
+            hint = f"; give its items one by one, as in {type(self).__name__}(*layers)" if several else ""
+            raise TypeError(f"{type(module).__name__} is not a Module subclass{hint}")
         _check_name(self, name, "module")
         if name not in self._modules and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")

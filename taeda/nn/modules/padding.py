@@ -18,8 +18,10 @@ __all__ = [
 class _PadNd(Module):
     """Pads the last ``_dims`` dimensions of a batched or unbatched input.
 
-    ``padding`` is one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are
-    dimensions; a negative width crops.
+    Args:
+        padding: one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are dimensions;
+            a negative width crops.
+        value: what the padding is filled with.
     """
 
     __constants__: tuple[str, ...] = ("padding",)

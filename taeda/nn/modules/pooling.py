@@ -58,24 +58,30 @@ class _MaxPoolNd(_Pool):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Maximum over windows of ``(N, C, L)`` or ``(C, L)``; arguments: see :class:`_MaxPoolNd`."""
+    """Maximum over windows of ``(N, C, L)`` or ``(C, L)``."""
 
     _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``; arguments: see :class:`_MaxPoolNd`."""
+    """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
 
     _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments: see :class:`_MaxPoolNd`."""
+    """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
 
     _function = staticmethod(F.max_pool3d)
 
 
 class _MaxUnpoolNd(_Pool):
+    """Arguments of max unpooling.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling that it undoes.
+    """
+
     _shown = ("kernel_size", "stride", "padding")
 
     _dims = 0
@@ -150,7 +156,7 @@ class _AvgPoolNd(_Pool):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Mean over windows of ``(N, C, L)`` or ``(C, L)``; arguments: see :class:`_AvgPoolNd`."""
+    """Mean over windows of ``(N, C, L)`` or ``(C, L)``."""
 
     __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
@@ -166,13 +172,13 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``; arguments: see :class:`_AvgPoolNd`."""
+    """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
 
     _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolNd):
-    """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments: see :class:`_AvgPoolNd`."""
+    """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
 
     _function = staticmethod(F.avg_pool3d)
 
@@ -217,20 +223,29 @@ class _FractionalMaxPoolNd(_Pool):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum over windows at random, uneven steps; arguments: see :class:`_FractionalMaxPoolNd`."""
+    """Maximum over windows at random, uneven steps."""
 
     _dims = 2
     _function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum over windows at random, uneven steps; arguments: see :class:`_FractionalMaxPoolNd`."""
+    """Maximum over windows at random, uneven steps."""
 
     _dims = 3
     _function = staticmethod(F.fractional_max_pool3d)
 
 
 class _LPPoolNd(_Pool):
+    """Arguments of power pooling.
+
+    Args:
+        norm_type: the power.
+        kernel_size: size of the window.
+        stride: step between windows; ``kernel_size`` if None.
+        ceil_mode: round the output size up rather than down.
+    """
+
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
@@ -264,6 +279,13 @@ class LPPool3d(_LPPoolNd):
 
 
 class _AdaptiveMaxPoolNd(_Pool):
+    """Arguments of adaptive maximum pooling.
+
+    Args:
+        output_size: one size for all dimensions, or one each; None keeps that of the input.
+        return_indices: also return where the maxima were.
+    """
+
     __constants__ = ("output_size", "return_indices")
     _shown = ("output_size",)
 
@@ -277,6 +299,12 @@ class _AdaptiveMaxPoolNd(_Pool):
 
 
 class _AdaptiveAvgPoolNd(_Pool):
+    """Arguments of adaptive average pooling.
+
+    Args:
+        output_size: one size for all dimensions, or one each; None keeps that of the input.
+    """
+
     __constants__ = ("output_size",)
     _shown = ("output_size",)
 

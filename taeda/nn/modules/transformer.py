@@ -124,7 +124,8 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the encoder's output, and a two-layer network; arguments as the encoder layer."""
+    """Self-attention, attention to the encoder's output, and a two-layer network; arguments as
+    :class:`TransformerEncoderLayer`."""
 
     __constants__ = ("norm_first",)
 

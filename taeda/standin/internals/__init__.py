@@ -1,4 +1,4 @@
-"""Names of PyTorch's modules that taeda's modules of the same name do not have, in two tables.
+"""Names of PyTorch's modules that taeda's modules of the same name do not have, in tables.
 
 Most are private: packages import them although they are nobody's interface. A module that only has such names is made of the
 table. What cannot work here can be named and imported, and refuses when it is used.
@@ -18,9 +18,8 @@ NAMES: dict[str, dict[str, str]] = {
     "": {
         ".root": (
             "Tag _amp_update_scale_ _check_tensor_all _check_tensor_all_with _check_with "
-            "_has_compatible_shallow_copy_type _nnpack_available classproperty "
-            "compiled_with_cxx11_abi get_device_module get_file_path is_distributed is_vulkan_available "
-            "legacy_contiguous_format sym_fresh_size thread_safe_generator"
+            "_has_compatible_shallow_copy_type classproperty get_device_module get_file_path legacy_contiguous_format "
+            "sym_fresh_size"
         ),
         ".dtypes": (
             "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "
@@ -30,21 +29,37 @@ NAMES: dict[str, dict[str, str]] = {
         "typing": "TYPE_CHECKING",
     },
     "_C": {".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device"},
-    "_dynamo.config": {".utils": "patch=config_patch"},
-    "_dynamo.eval_frame": {"standin.overlay._dynamo": "is_dynamo_supported"},
-    "_guards": {".root": "TracingContext active_fake_mode detect_fake_mode"},
+    "_C._nn": {
+        "nn.functional": "avg_pool2d gelu linear one_hot scaled_dot_product_attention",
+        "nn.modules.module": "_parse_to",
+    },
+    "_classes": {"standin.overlay._ops": "classes"},
+    "_custom_ops": {"library": "custom_op impl impl_abstract=register_fake"},
+    "_dynamo._trace_wrapped_higher_order_op": {"contextlib": "TransformGetItemToIndex=nullcontext"},
+    "_dynamo.eval_frame": {"_compiled": "OptimizedModule", "standin.overlay._dynamo": "is_dynamo_supported"},
+    "_dynamo.exc": {
+        "export.dynamic_shapes": "UserError",
+        "graph.backends": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported",
+    },
+    "_guards": {".root": "TracingContext"},
+    "_higher_order_ops": {"func.control_flow": "associative_scan cond map scan while_loop"},
+    **{
+        f"_higher_order_ops.{name}": {"func.control_flow": name}
+        for name in "associative_scan cond map scan while_loop".split()
+    },
     "_inductor": {".utils": "cudagraph_mark_step_begin"},
-    "_inductor.config": {".utils": "patch=config_patch"},
     "_jit_internal": {"jit": "_copy_to_script_wrapper=unused"},
     "_subclasses.fake_tensor": {"contextlib": "unset_fake_temporarily=nullcontext"},
-    "_tensor": {".utils": "_rebuild_from_type_v2"},
+    "_tensor": {"_core": "Tensor", ".utils": "_rebuild_from_type_v2"},
     "_vmap_internals": {".autograd": "_vmap", "func": "vmap"},
     "accelerator.memory": {"accelerator": "empty_cache max_memory_allocated memory_allocated"},
+    "ao": {},
+    "ao.nn": {},
     "ao.nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
     "autograd": {
         ".autograd": (
             "_disable_profiler _is_checkpoint_valid _profiler_enabled enforce_grad_layout_policy is_multithreading_enabled "
-            "is_view_replay_enabled kineto_available set_multithreading_enabled"
+            "set_multithreading_enabled"
         ),
         "profiler": "DeviceType ProfilerActivity",
     },
@@ -62,6 +77,15 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.profiler_util": {
         "profiler.table": "_format_memory=format_memory _format_time=format_time _format_time_share=_share"
     },
+    "distributed.constants": {"distributed": "default_pg_timeout"},
+    "jit._script": {"jit": "RecursiveScriptModule ScriptModule script"},
+    "jit._trace": {
+        "jit.tracing": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace",
+    },
+    "jit.annotations": {
+        "standin.overlay._jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3",
+        "typing": "Any Dict List Optional Tuple Union",
+    },
     "nn.modules.module": {
         "nn.modules._hooks": (
             "_global_backward_hooks=backward_hooks _global_backward_pre_hooks=backward_pre_hooks "
@@ -76,10 +100,7 @@ NAMES: dict[str, dict[str, str]] = {
     "nn.modules.linear_cross_entropy_options": {"nn.modules": "LinearCrossEntropyOptions"},
     "nn.parallel._functions": {".nn": "Broadcast Gather ReduceAddCoalesced Scatter"},
     "nn.parallel.comm": {".nn": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"},
-    "backends.cuda": {
-        ".root": "SDPAParams can_use_cudnn_attention=_not_here can_use_efficient_attention=_not_here "
-        "can_use_flash_attention=_not_here is_ck_sdpa_available=_not_here"
-    },
+    "backends.cuda": {".root": "SDPAParams"},
     "cpu.amp.autocast_mode": {"cpu.amp": "autocast"},
     "cpu.amp.grad_scaler": {"cpu.amp": "GradScaler"},
     "cuda.amp.autocast_mode": {"cuda.amp": "autocast custom_bwd custom_fwd"},
@@ -95,10 +116,7 @@ NAMES: dict[str, dict[str, str]] = {
     "optim.lbfgs": {".optim": "_cubic_interpolate _strong_wolfe"},
     "optim.lr_scheduler": {"optim.schedule": "EPOCH_DEPRECATION_WARNING=_EPOCH"},
     "utils._foreach_utils": {
-        ".optim": (
-            "_device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices "
-            "_group_tensors_by_device_and_dtype _has_foreach_support"
-        )
+        ".optim": ("_device_has_foreach_support _group_tensors_by_device_and_dtype _has_foreach_support")
     },
     "optim.optimizer": {"typing": "ParamsT=Any StateDict=Any"},
     "profiler.profiler": {".utils": "_default_schedule_fn"},
@@ -116,7 +134,6 @@ NAMES: dict[str, dict[str, str]] = {
     "utils._device": {".utils": "DeviceContext set_device"},
     "utils._mode_utils": {"contextlib": "no_dispatch=nullcontext", ".autograd": "all_same_mode"},
     "utils._pytree": {".utils": "arg_tree_leaves is_structseq_instance treespec_leaf"},
-    "utils._triton": {".root": "has_triton=_not_here has_triton_package=_not_here"},
     "utils.benchmark.utils": {},
     "utils.benchmark.utils.common": {"utils.benchmark": "Measurement"},
     "utils.benchmark.utils.compare": {"utils.benchmark": "Compare"},
@@ -124,6 +141,38 @@ NAMES: dict[str, dict[str, str]] = {
     "utils.checkpoint": {".utils": "DefaultDeviceType"},
     "utils.tensorboard.summary": {"utils.tensorboard.writer": "hparams"},
 }
+
+#: By PyTorch's module: functions that always give the same answer, and the answer.
+ANSWERS: dict[str, str] = {
+    "": (
+        "_nnpack_available=False compiled_with_cxx11_abi=True is_distributed=False is_vulkan_available=False "
+        "thread_safe_generator=None"
+    ),
+    "_C": (
+        "_cuda_getDeviceCount=0 _cuda_isInBadFork=False _debug_set_autodiff_subgraph_inlining=False "
+        "_get_tracing_state=None _is_tracing=False _jit_override_can_fuse_on_cpu=False "
+        "_jit_override_can_fuse_on_gpu=False _jit_set_bailout_depth=False _jit_set_nvfuser_enabled=False "
+        "_jit_set_profiling_executor=False _jit_set_profiling_mode=False _jit_set_texpr_fuser_enabled=False "
+        "_log_api_usage_once=None _set_print_stack_traces_on_fatal_signal=False"
+    ),
+    "_guards": "active_fake_mode=None detect_fake_mode=None",
+    "autograd": "is_view_replay_enabled=False kineto_available=True",
+    "backends.cuda": (
+        "can_use_cudnn_attention=False can_use_efficient_attention=False can_use_flash_attention=False "
+        "is_ck_sdpa_available=False"
+    ),
+    "utils._foreach_utils": (
+        "_get_foreach_kernels_supported_devices=['cuda'] _get_fused_kernels_supported_devices=['cuda','cpu']"
+    ),
+    "utils._python_dispatch": "_get_current_dispatch_mode=None is_in_torch_dispatch_mode=False",
+    "utils._triton": "has_triton=False has_triton_package=False",
+}
+
+_QUANTISATION = (
+    "there are no quantised tensors. Use bfloat16, or compute in float32",
+    "DeQuantStub FakeQuantize FakeQuantizeBase ObserverBase QConfig QuantStub convert fuse_modules get_default_qconfig "
+    "prepare prepare_qat quantize quantize_dynamic",
+)
 
 #: By PyTorch's module: why names cannot work, and the names. Those in lower case are functions.
 REFUSED: dict[str, tuple[str, str]] = {
@@ -133,13 +182,19 @@ REFUSED: dict[str, tuple[str, str]] = {
         "quantize_per_tensor_dynamic",
     ),
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
+    "ao.quantization": _QUANTISATION,
     "cuda.memory": ("there is no GPU", "_dump_snapshot _record_memory_history _snapshot"),
     "cuda.profiler": ("there is no GPU; use taeda.profiler", "init profile start stop"),
+    "monitor": (
+        "there is no event log; write to tensorboard's SummaryWriter or to a logger",
+        "Aggregation Event Stat TensorboardEventHandler log_event register_event_handler unregister_event_handler",
+    ),
     "mps": (
         "there is no such device",
         "compile_shader driver_allocated_memory get_rng_state recommended_max_memory seed set_per_process_memory_fraction "
         "set_rng_state",
     ),
+    "quantization": _QUANTISATION,
     "xpu": (
         "there is no such device",
         "current_device current_stream device get_device_capability get_device_name get_device_properties get_rng_state "
@@ -151,12 +206,12 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 def has_module(name: str) -> bool:
     """Whether the tables say what is in ``torch.<name>``."""
-    return name in NAMES or name in REFUSED
+    return any(name in table for table in (NAMES, ANSWERS, REFUSED))
 
 
 def has_modules_in(name: str) -> bool:
     """Whether the tables have modules within ``torch.<name>``."""
-    return any(module.startswith(f"{name}.") for module in (*NAMES, *REFUSED))
+    return any(module.startswith(f"{name}.") for module in (*NAMES, *ANSWERS, *REFUSED))
 
 
 @cache
@@ -179,6 +234,18 @@ def _refused(module: str, name: str) -> Any:
     return make(f"torch.{module}.{name}".replace("..", "."), why)
 
 
+@cache
+def _answers(module: str) -> dict[str, Any]:
+    """The functions of a module that always give the same answer."""
+    found = {}
+    for entry in ANSWERS.get(module, "").split():
+        name, _, answer = entry.partition("=")
+        function = found[name] = eval(f"lambda *args, **kwargs: {answer}")
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"Always {answer}."
+    return found
+
+
 def find(module: str, name: str) -> Any:
     """What ``torch.<module>`` has under ``name``.
 
@@ -187,10 +254,10 @@ def find(module: str, name: str) -> Any:
     """
     at = _homes(module).get(name)
     if at is None:
-        refused = _refused(module, name)
-        if refused is None:
+        found = _answers(module).get(name) or _refused(module, name)
+        if found is None:
             raise AttributeError(name)
-        return refused
+        return found
     home, ours = at
     if home.startswith("."):
         return getattr(importlib.import_module(home, __name__), ours)

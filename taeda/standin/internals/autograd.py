@@ -57,16 +57,6 @@ def is_multithreading_enabled() -> bool:
     return set_multithreading_enabled.value
 
 
-def is_view_replay_enabled() -> bool:
-    """False."""
-    return False
-
-
-def kineto_available() -> bool:
-    """Whether the profiler works: True."""
-    return True
-
-
 def _profiler_enabled() -> bool:
     from taeda.profiler import recording
 

@@ -37,18 +37,8 @@ def _strong_wolfe(
     return found.loss, found.grad, found.t, count
 
 
-def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Kinds of devices, beside the CPU, whose ``_foreach_`` functions are kernels of their own."""
-    return ["cuda"]
-
-
-def _get_fused_kernels_supported_devices() -> list[str]:
-    """Kinds of devices with optimisers that are one kernel."""
-    return ["cuda", "cpu"]
-
-
 def _device_has_foreach_support(device: device) -> bool:
-    return device.type in ("cpu", *_get_foreach_kernels_supported_devices())
+    return device.type in ("cpu", "cuda")
 
 
 def _has_foreach_support(tensors: list[Tensor | None], device: device) -> bool:

@@ -74,30 +74,6 @@ def get_file_path(*path_components: str) -> str:
     return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(taeda.__file__))), *path_components)
 
 
-def is_distributed(input: Any) -> bool:
-    """Whether a tensor lies on several machines: False."""
-    return False
-
-
-def is_vulkan_available() -> bool:
-    """False."""
-    return False
-
-
-def _nnpack_available() -> bool:
-    """Whether NNPACK computes convolutions: False."""
-    return False
-
-
-def compiled_with_cxx11_abi() -> bool:
-    """True, as for PyTorch itself."""
-    return True
-
-
-def thread_safe_generator() -> None:
-    """None: workers that load data are processes, each with a generator of its own."""
-
-
 def sym_fresh_size(size: Any = None) -> Any:
     """The number itself: sizes are numbers."""
     return size
@@ -124,11 +100,6 @@ def _amp_update_scale_(
 def _has_compatible_shallow_copy_type(input: Any, from_: Any) -> bool:
     """Whether ``input.data`` may be set to ``from_``: both are dense, or both are sparse."""
     return input.layout == from_.layout
-
-
-def _not_here(*args: Any, **kwargs: Any) -> bool:
-    """Whether something can be used that needs a GPU: False."""
-    return False
 
 
 class SDPAParams:
@@ -163,11 +134,3 @@ class TracingContext:
     @staticmethod
     def try_get() -> None:
         """None."""
-
-
-def active_fake_mode() -> None:
-    """None: there are no fake tensors."""
-
-
-def detect_fake_mode(inputs: Any = None) -> None:
-    """None: there are no fake tensors."""

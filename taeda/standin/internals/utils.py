@@ -15,22 +15,6 @@ from typing import Any
 import taeda
 from taeda.utils import _pytree
 
-# ---- settings ----------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def config_patch(arg1: Any = None, arg2: Any = None, **kwargs: Any) -> Iterator[None]:
-    """A context, and a decorator, in which settings would be others: they have no effect.
-
-    Args:
-        arg1: the name of a setting, or a dict of settings.
-        arg2: the value of the setting that ``arg1`` names.
-        kwargs: settings.
-    """
-    if arg1 is not None and not isinstance(arg1, dict if arg2 is None else str):
-        raise AssertionError(f"patch: expected a dict, or a name and a value, got {arg1!r} and {arg2!r}")
-    yield
-
 
 def cudagraph_mark_step_begin() -> None:
     """Nothing: there is no GPU."""

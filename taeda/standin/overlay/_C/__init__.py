@@ -103,39 +103,10 @@ def _are_functorch_transforms_active() -> bool:
     return is_mode_active()
 
 
-def _is_tracing() -> bool:
-    return False
-
-
-def _get_tracing_state() -> Any:
-    return None
-
-
-def _log_api_usage_once(event: str) -> None:
-    pass
-
-
-def _jit_set_profiling_mode(enabled: bool) -> bool:
-    return False
-
-
-_jit_set_profiling_executor = _jit_set_bailout_depth = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
-_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_nvfuser_enabled = _jit_set_profiling_mode
-_set_print_stack_traces_on_fatal_signal = _debug_set_autodiff_subgraph_inlining = _jit_set_profiling_mode
-
-
 def _get_cpu_capability() -> str:
     from taeda.backends.cpu import get_cpu_capability
 
     return get_cpu_capability()
-
-
-def _cuda_getDeviceCount() -> int:
-    return 0
-
-
-def _cuda_isInBadFork() -> bool:
-    return False
 
 
 def __getattr__(name: str) -> Any:

@@ -25,11 +25,11 @@ from taeda.graph import backends as _backends
 from taeda.graph.options import Patch
 from taeda.nn import Module
 
-from . import config, exc, utils
+from . import config, utils
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disable_nested_graph_breaks",
-    "disallow_in_graph", "dont_skip_tracing", "exc", "explain", "forbid_in_graph", "graph_break", "is_compiling",
+    "disallow_in_graph", "dont_skip_tracing", "explain", "forbid_in_graph", "graph_break", "is_compiling",
     "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic",
     "nonstrict_trace", "optimize", "optimize_assert", "override_cudagraphs", "patch_dynamo_config", "register_backend",
     "reset", "run", "set_recursion_limit", "set_stance", "step_unsupported", "substitute_in_graph", "utils",

@@ -41,15 +41,6 @@ def is_traceable_wrapper_subclass(t: Any) -> bool:
     )
 
 
-def is_in_torch_dispatch_mode(*args: Any) -> bool:
-    """False."""
-    return False
-
-
-def _get_current_dispatch_mode() -> Any:
-    return None
-
-
 def _disable_current_modes() -> Any:
     from contextlib import nullcontext
 

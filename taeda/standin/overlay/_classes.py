@@ -1,5 +1,0 @@
-"""``torch._classes``."""
-
-from ._ops import classes
-
-__all__ = ["classes"]

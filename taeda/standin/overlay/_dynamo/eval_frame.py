@@ -1,5 +1,0 @@
-"""The class of compiled modules."""
-
-from taeda._compiled import OptimizedModule
-
-__all__ = ["OptimizedModule"]

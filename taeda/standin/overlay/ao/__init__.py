@@ -1,1 +1,0 @@
-"""``torch.ao``: quantisation and pruning of models; see the modules."""

@@ -1,1 +1,0 @@
-"""``torch.ao.nn``: quantised modules, of which there are none."""

@@ -1,1 +1,0 @@
-"""Parts of ``torch.autograd`` that taeda has elsewhere or not at all."""

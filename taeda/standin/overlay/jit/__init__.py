@@ -1,1 +1,0 @@
-"""Parts of ``torch.jit`` that taeda does not have."""
