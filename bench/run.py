@@ -8,6 +8,8 @@
     python bench/run.py --convolutions        # layers of well-known networks against the machine; --only, --threads
     python bench/run.py --costs               # peak memory and losses of the workloads, start, size; --only, --write
     python bench/run.py --compile             # whole steps compiled, against PyTorch's compiler and JAX's; --only, --threads, --write
+    python bench/run.py --target avx2         # both held to AVX2: what is near the limit; --only, --threads, --write
+    python bench/run.py --neighbour           # the same beside a busy process: streams, multiplies; --only, --write
     python bench/run.py --profile char-GPT    # a case by op and kernel, against its floor; --threads
     python bench/run.py --list
 
@@ -27,6 +29,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import limits
 from cases import CASES
 from timing import (
     FRAMEWORKS,
@@ -137,9 +140,16 @@ def main() -> None:
     parser.add_argument("--costs", action="store_true", help="peak memory, start, size")
     parser.add_argument("--compile", action="store_true", help="compiled steps")
     parser.add_argument("--profile", metavar="TEXT", help="profile the case with this in its name")
+    parser.add_argument(
+        "--target", choices=limits.TARGETS, help="hold both frameworks to these instructions, in any report"
+    )
+    parser.add_argument(
+        "--neighbour", nargs="*", choices=limits.NEIGHBOURS, help="what a busy process beside them does"
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these")
     args = parser.parse_args()
     args.command = " ".join(["python bench/run.py", *sys.argv[1:]])
+    os.environ.update(limits.TARGETS.get(args.target, {}))
     if args.ops or args.workloads:
         import sweep
 
@@ -161,6 +171,9 @@ def main() -> None:
         import costs
 
         (costs if args.costs else bykernel).run(args)
+        return
+    if args.target or args.neighbour is not None:
+        limits.run(args)
         return
     if args.list:
         print("import")

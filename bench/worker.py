@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: float = 0.02) -> float:
-    """The fastest of ``batches`` batches of calls, each of about ``batch_seconds``: what disturbs can only add time."""
+def seconds_of_batches(fn: Callable[[], Any], batches: int, batch_seconds: float) -> list[float]:
+    """Seconds per call in each of ``batches`` batches of calls of about ``batch_seconds``; the last of the trials first."""
     fn()
     number = 1
     while True:
@@ -25,14 +25,19 @@ def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: flo
             break
         number = max(2 * number, int(number * batch_seconds / max(took, 1e-9) * 0.7))
     number = max(1, round(number * batch_seconds / took))
-    best = took / number if number == 1 else float("inf")
+    found = [took / number] if number == 1 else []
     loop = range(number)
-    for _ in range(batches):
+    while len(found) < batches + (number == 1):
         start = time.perf_counter()
         for _ in loop:
             fn()
-        best = min(best, (time.perf_counter() - start) / number)
-    return best
+        found.append((time.perf_counter() - start) / number)
+    return found
+
+
+def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: float = 0.02) -> float:
+    """The fastest of ``batches`` batches of calls, each of about ``batch_seconds``: what disturbs can only add time."""
+    return min(seconds_of_batches(fn, batches, batch_seconds))
 
 
 @functools.cache
@@ -53,10 +58,11 @@ def main() -> None:
     name, threads = sys.argv[1], int(sys.argv[2])
     T = importlib.import_module(name)
     T.set_num_threads(threads)
+    import limits
     from cases import CASES
     from ops import op_cases
 
-    cases = {c.name: c for c in [*CASES, *op_cases(threads)]}
+    cases = {c.name: c for c in [*CASES, *limits.CASES, *op_cases(threads)]}
     ready: dict[str, Callable[[], Any]] = {}
     print(json.dumps({"version": T.__version__}), flush=True)
     for line in sys.stdin:
@@ -69,7 +75,15 @@ def main() -> None:
             gc.collect()
             gc.disable()
             fn = ready[request["name"]]
-            answer: dict[str, Any] = {"seconds": seconds_per_call(fn, batch_seconds=request["batch_seconds"])}
+            answer: dict[str, Any]
+            if request["windows"]:
+                answer = {
+                    "windows": seconds_of_batches(fn, request["windows"], request["batch_seconds"])[
+                        -request["windows"] :
+                    ]
+                }
+            else:
+                answer = {"seconds": seconds_per_call(fn, batch_seconds=request["batch_seconds"])}
             if request.get("floor"):
                 answer["floor"] = floor_of(T, fn)
         except Exception as error:
