@@ -103,9 +103,9 @@ def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
     return f.fma(a, b, c) if a.type.kind == "f" else a * b + c
 
 
-def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
-    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns``."""
-    h = f.helper(f"tile_{rows}x{vectors}", PTR, PTR, PTR, PTR, PTR, I64)
+def _tile(f: Function, t: Type, rows: int, vectors: int, full: bool = False) -> Helper:
+    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns`` unless it is ``full``."""
+    h = f.helper(f"tile_{rows}x{vectors}" + "_full" * full, PTR, PTR, PTR, PTR, PTR, I64)
     pointer, a, b, c, d, columns = h.params
     context = Context(h, pointer)
     lanes = h.lanes(t)
@@ -114,11 +114,10 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     by_rows = a_k == t.bytes
     near = a_tile + h.select(by_rows, h.i64(0), h.i64((rows - 1) * t.bytes))
     near_step = h.select(by_rows, a_m, h.i64(0))
-    masks = _masks(h, vectors, columns, lanes)
-    # Rows are addressed in groups of four from one pointer: 0, 1, 2 and 3 strides away, which x86 does in the operand.
-    a_m2, a_m3 = a_m * 2, a_m * 3
-    steps = (None, a_m, a_m2, a_m3)
-    groups = [h.offset(a, a_m * g) for g in range(0, rows, 4)]
+    masks = [None] * vectors if full else _masks(h, vectors, columns, lanes)
+    # Rows are addressed in groups of three from one pointer: 0, 1 and 2 strides away, which x86 does in the operand.
+    steps = (None, a_m, a_m * 2)
+    groups = [h.offset(a, a_m * g) for g in range(0, rows, 3)]
     zero = h.const(t, 0, lanes)
     ahead, ahead_step = context.get("ahead", PTR), context.get("step")
     whole = rows == tile_shape(h.vector_bytes).rows
@@ -126,7 +125,7 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
         _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
     with h.loop(0, context.get("k"), carry=[b, ahead, *groups, *[zero] * (rows * vectors)]) as L:
         at_b, ahead, *rest = L.carry
-        at_a, acc = rest[: len(groups)], rest[len(groups) :]
+        at_a, acc = [h.opaque(p) for p in rest[: len(groups)]], rest[len(groups) :]
         if whole:
             h.prefetch(ahead, 2)
         if whole and asks_for_a(h.vector_bytes):
@@ -134,8 +133,8 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
         loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
         columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
         for i in range(rows):
-            step = steps[i % 4]
-            x = h.splat(h.load(at_a[i // 4] if step is None else h.offset(at_a[i // 4], step), t), lanes)
+            step = steps[i % 3]
+            x = h.splat(h.load(at_a[i // 3] if step is None else h.offset(at_a[i // 3], step), t), lanes)
             for v in range(vectors):
                 acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
         L.carry = [h.offset(at_b, b_k), h.offset(ahead, ahead_step), *[h.offset(p, a_k) for p in at_a], *acc]
@@ -205,6 +204,7 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     """``rows(context, a, b, c, d, columns, m)``: all tiles of ``m`` rows against one panel."""
     most = tile_shape(f.vector_bytes).rows
     tiles = {n: _tile(f, t, n, vectors) for n in range(1, most + 1)}
+    full = _tile(f, t, most, vectors, True) if f.vector_bytes == 32 else None
     fast = _packed_tile(f, t, most, vectors) if vectors == tile_shape(f.vector_bytes).vectors else None
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
@@ -236,6 +236,8 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     if fast is not None:
         usable = (packed != 0) & (columns == vectors * h.lanes(t))
         start, carry = whole(fast, 0, h.select(usable, m - (most - 1), h.i64(0)), [a, c, d])
+    if full is not None:  # AVX2's masked stores take a dozen cycles each
+        start, carry = whole(full, start, h.select(columns == vectors * h.lanes(t), m - (most - 1), h.i64(0)), list(carry))
     index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
     left = m - index
     for n in range(1, most):

@@ -644,6 +644,13 @@ class Function:
         self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         self.lines.append(f"  call void @llvm.prefetch.p0({pointer.typed}, i32 {int(write)}, i32 {locality}, i32 1)")
 
+    def opaque(self, pointer: Value) -> Value:
+        """``pointer``, with where it comes from hidden: in a loop LLVM then keeps the addresses that are written.
+
+        It likes to turn ``p, p + s, p + 2 * s`` into a chain of sums, each waiting for the one before.
+        """
+        return self.emit(f'call ptr asm "", "=r,0"({pointer.typed})', PTR)
+
     def address(self, pointer: Value) -> Value:
         """``pointer`` as an int64."""
         return self.emit(f"ptrtoint {pointer.typed} to i64", I64)
