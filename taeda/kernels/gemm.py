@@ -204,8 +204,10 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     """``rows(context, a, b, c, d, columns, m)``: all tiles of ``m`` rows against one panel."""
     most = tile_shape(f.vector_bytes).rows
     tiles = {n: _tile(f, t, n, vectors) for n in range(1, most + 1)}
-    full = _tile(f, t, most, vectors, True) if f.vector_bytes == 32 else None
-    fast = _packed_tile(f, t, most, vectors) if vectors == tile_shape(f.vector_bytes).vectors else None
+    full = vectors == tile_shape(f.vector_bytes).vectors
+    fast = _packed_tile(f, t, most, vectors) if full else None
+    # AVX2's masked stores take a dozen cycles each: whole panels have tiles without.
+    bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if full and f.vector_bytes == 32 else None
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
     context = Context(h, pointer)
@@ -232,17 +234,24 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
 
+    def rest(tiles: dict[int, Helper], start: Value, carry) -> None:
+        index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
+        left = m - index
+        for n in range(1, most):
+            with h.when(left == n):
+                h.call(tiles[n], pointer, at_a, b, at_c, at_d, columns)
+
     start, carry = h.i64(0), (a, c, d)
     if fast is not None:
         usable = (packed != 0) & (columns == vectors * h.lanes(t))
         start, carry = whole(fast, 0, h.select(usable, m - (most - 1), h.i64(0)), [a, c, d])
-    if full is not None:  # AVX2's masked stores take a dozen cycles each
-        start, carry = whole(full, start, h.select(columns == vectors * h.lanes(t), m - (most - 1), h.i64(0)), list(carry))
-    index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
-    left = m - index
-    for n in range(1, most):
-        with h.when(left == n):
-            h.call(tiles[n], pointer, at_a, b, at_c, at_d, columns)
+    if bare is None:
+        rest(tiles, start, carry)
+        return h
+    with h.branch(columns == vectors * h.lanes(t)) as B:
+        rest(bare, start, carry)
+        B.otherwise()
+        rest(tiles, start, carry)
     return h
 
 
