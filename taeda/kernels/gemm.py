@@ -306,26 +306,31 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     lanes = h.lanes(t)
     width = vectors * lanes * t.bytes
 
-    def squares(start: Value, target: Value, whole: bool, left: Value) -> None:
-        with h.loop(0, k, lanes) as K:
-            short = h.first(k - K.index, lanes)
+    def square(start: Value, target: Value, index: Value, left: Value | None, whole: bool) -> None:
+        source = h.offset(start, index * t.bytes)
+        short = None if whole else h.first(k - index, lanes)
+        masks = [short] * lanes
+        if left is not None:
+            short = h.first(k - index, lanes)
             none = h.const(short.type, 0, lanes)
-            source = h.offset(start, K.index * t.bytes)
-            rows = []
-            for i in range(lanes):
-                mask = short if whole else h.select(left > i, short, none)
-                rows.append(h.load(h.offset(source, b_n * i), t, lanes, mask))
-            at = h.offset(target, K.index * width)
-            for i, column in enumerate(transpose(rows)):
-                h.store(h.offset(at, i * width), column)
+            masks = [h.select(left > i, short, none) for i in range(lanes)]
+        rows = [h.load(h.offset(source, b_n * i), t, lanes, mask) for i, mask in enumerate(masks)]
+        at = h.offset(target, index * width)
+        for i, column in enumerate(transpose(rows)):
+            h.store(h.offset(at, i * width), column)
 
     with h.loop(0, columns, lanes) as V:
         left = columns - V.index
         start, target = h.offset(b, V.index * b_n), h.offset(to, V.index * t.bytes)
         with h.branch(left >= lanes) as B:
-            squares(start, target, True, left)
+            # AVX2's masked loads, and the making of their masks, cost as much as the transposing.
+            with h.loop(0, k - (lanes - 1), lanes) as K:
+                square(start, target, K.index, None, True)
+            with h.loop(K.index, k, lanes) as K:
+                square(start, target, K.index, None, False)
             B.otherwise()
-            squares(start, target, False, left)
+            with h.loop(0, k, lanes) as K:
+                square(start, target, K.index, left, False)
     return h
 
 
@@ -379,18 +384,25 @@ def _pack_rows(f: Function, t: Type) -> Helper:
     pitch, rows = shape.pitch, shape.rows
     n = min(pitch, lanes)  # the side of a square; a vector holds lanes / n of them
     step = pitch * t.bytes
-    with h.loop(0, k, lanes) as K:
-        short = h.first(k - K.index, lanes)
-        none = h.const(short.type, 0, lanes)
-        source, target = h.offset(a, K.index * t.bytes), h.offset(to, K.index * step)
+
+    def squares(index: Value, whole: bool) -> None:
+        source, target = h.offset(a, index * t.bytes), h.offset(to, index * step)
+        if not whole:
+            short = h.first(k - index, lanes)
+            none = h.const(short.type, 0, lanes)
         for first in range(0, pitch, n):
-            there = range(first, min(first + n, rows))
-            square = [h.load(h.offset(source, a_m * i), t, lanes, h.select(m > i, short, none)) for i in there]
+            masks = [None if whole else h.select(m > i, short, none) for i in range(first, min(first + n, rows))]
+            square = [h.load(h.offset(source, a_m * (first + i)), t, lanes, mask) for i, mask in enumerate(masks)]
             square += [h.const(t, 0, lanes)] * (n - len(square))
             for j, column in enumerate(transpose(square)):
                 for block in range(lanes // n):
                     at = (block * n + j) * step + first * t.bytes
                     h.store(h.offset(target, at), column.slice(block * n, n))
+
+    with h.loop(0, h.select(m >= rows, k - (lanes - 1), h.i64(0)), lanes) as K:
+        squares(K.index, True)
+    with h.loop(K.index, k, lanes) as K:
+        squares(K.index, False)
     return h
 
 
