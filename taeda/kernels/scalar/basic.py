@@ -41,7 +41,7 @@ def poly(x: Value, coefficients: Sequence[float]) -> Value:
     AVX2's vectors are half as many operations each, of which the processor holds too few at once: there two rules side by
     side, of even and odd powers, halve the latency for one operation more.
     """
-    if x.fn.vector_bytes == 32 and len(coefficients) > 5:
+    if x.fn.vector_bytes == 32 and len(coefficients) > 7:
         first, *others = coefficients
         square = x * x
         return fma(fma(_horner(square, others[1::2]), x, _horner(square, others[::2])), x, first)

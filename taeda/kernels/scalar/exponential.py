@@ -264,8 +264,8 @@ def expm1_negative(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """``1 / (1 + exp(-x))``, within 3 ulp (float32 by table; PyTorch has 2.4) or 2 also where it is small."""
-    if by_sixteenths(x):
+    """``1 / (1 + exp(-x))``, within 3 ulp (float32; PyTorch has 2.4) or 2 also where it is small."""
+    if x.type is F32:
         return _over_one_and_exp(2.0**-64, x, 2.0**-64)  # below -88.7 too, where exp(-x) itself would be infinite
     z = scale(*_exp_parts(at_least(-abs(x), EXP_LOW[x.type])))
     return divide_sum(select(x < 0, z, like(x, 1.0)), z, 1.0)
@@ -273,7 +273,7 @@ def sigmoid(x: Value) -> Value:
 
 def gated(y: Value, x: Value) -> Value:
     """``y * sigmoid(x)``."""
-    return _over_one_and_exp(y, x, 1.0) if by_sixteenths(x) else y * sigmoid(x)
+    return _over_one_and_exp(y, x, 1.0) if x.type is F32 else y * sigmoid(x)
 
 
 def over_one_and_exp2(y: Value, w: Value) -> Value:
@@ -288,7 +288,12 @@ def over_one_and_exp2(y: Value, w: Value) -> Value:
 
 def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
     """``y / (one + one * exp(-x))``: the divider works beside the other units."""
-    return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
+    if by_sixteenths(x):
+        return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
+    n, k, r = _reduce(-at_least(at_most(x, 40.0), -104.0))  # above that it is y
+    p = poly(r, (1.0, 1.0, *table("EXP", x)))
+    e = p * ((k << MANTISSA[F32]) + ((127 - 64) << MANTISSA[F32])).bits(F32)  # less 64 octaves the exponent fits
+    return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
 
 
 def log1p_of_exponential(a: Value) -> Value:
