@@ -221,9 +221,9 @@ def bits_of(x: Value) -> Value:
     return x.bits(SIGNED[x.type])
 
 
-def power_of_two(n: Value, t: Type) -> Value:
-    """``2.0 ** n`` for an integer ``n`` in the range of the normal exponents; only its low bits count."""
-    return ((n << MANTISSA[t]) + (BIAS[t] << MANTISSA[t])).bits(t)
+def power_of_two(n: Value, t: Type, more: int = 0) -> Value:
+    """``2.0 ** (n + more)`` for an integer sum in the range of the normal exponents; only the low bits of ``n`` count."""
+    return ((n << MANTISSA[t]) + ((BIAS[t] + more) << MANTISSA[t])).bits(t)
 
 
 def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:

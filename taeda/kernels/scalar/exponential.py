@@ -173,7 +173,7 @@ def half_exp2_rough(h: Value) -> Value:
     """``2 ** (h - 1)`` in float32 for ``h`` in [-120, 0], to 1.5 ulp."""
     if not by_sixteenths(h):
         n, k = nearest(h)
-        return poly(h - n, (1.0, *tables.EXP2["float32"])) * power_of_two(k - 1, F32)
+        return poly(h - n, (1.0, *tables.EXP2["float32"])) * power_of_two(k, F32, -1)
     n, j = _sixteenths(h)
     return scale(_exp2_of_rest(pick([x / 2 for x in _OCTAVE], j), h - n), _floored(n))
 
@@ -237,7 +237,7 @@ def _exp_pair(x: Value) -> tuple[Value, Value, Value]:
 def _expm1_pair(x: Value, halvings: int) -> tuple[Value, Value]:
     """``(e ** x - 1) / 2 ** halvings`` as a sum of two, for ``x`` in the range of the normal powers of two."""
     _, k, r, low = _reduce_twice(x)
-    s = power_of_two(k - halvings, x.type)
+    s = power_of_two(k, x.type, -halvings)
     whole = s - 2.0**-halvings
     y = fma(s, r, whole)
     rest = fma(s, r, whole - y)
@@ -292,7 +292,7 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
         return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
     n, k, r = _reduce(-at_least(at_most(x, 40.0), -104.0))  # above that it is y
     p = poly(r, (1.0, 1.0, *table("EXP", x)))
-    e = p * ((k << MANTISSA[F32]) + ((127 - 64) << MANTISSA[F32])).bits(F32)  # less 64 octaves the exponent fits
+    e = p * power_of_two(k, F32, -64)  # less 64 octaves the exponent fits
     return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
 
 
