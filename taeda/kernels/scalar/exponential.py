@@ -210,6 +210,15 @@ def exp_difference(x: Value) -> Value:
     return scale(*_exp_by_sixteenths(at_least(x, EXP_LOW[F32]), rough=True))
 
 
+def exp_weight(x: Value) -> Value:
+    """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is subnormal."""
+    if x.fn.vector_bytes >= 64:
+        return exp_negative(x)
+    low = {F32: -87.0, F64: -708.0}[x.type]
+    _, k, r = _reduce(at_least(x, low))
+    return select(x < low, like(x, 0.0), poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type))
+
+
 def exp2(x: Value) -> Value:
     """``2 ** x``, within 1 ulp."""
     low, high = (-151.0, 129.0) if x.type is F32 else (-1076.0, 1025.0)
@@ -290,7 +299,7 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
     """``y / (one + one * exp(-x))``: the divider works beside the other units."""
     if by_sixteenths(x):
         return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
-    n, k, r = _reduce(-at_least(at_most(x, 40.0), -104.0))  # above that it is y
+    _, k, r = _reduce(-at_least(at_most(x, 40.0), -104.0))  # above that it is y
     p = poly(r, (1.0, 1.0, *table("EXP", x)))
     e = p * power_of_two(k, F32, -64)  # less 64 octaves the exponent fits
     return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
