@@ -159,7 +159,14 @@ def test_cgroup_files(monkeypatch):
 
 def test_cache_sizes(monkeypatch):
     """Data caches by level, as the system writes them; something where it does not."""
-    files = {"0/level": "1", "0/type": "Data", "0/size": "48K", "1/level": "1", "1/type": "Instruction", "1/size": "32K"}
+    files = {
+        "0/level": "1",
+        "0/type": "Data",
+        "0/size": "48K",
+        "1/level": "1",
+        "1/type": "Instruction",
+        "1/size": "32K",
+    }
     files |= {"2/level": "2", "2/type": "Unified", "2/size": "1280K"}
     monkeypatch.setattr(machine, "_read", lambda path: files.get(path.rpartition("index")[2]))
     read = machine.caches.__wrapped__
