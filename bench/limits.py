@@ -2,7 +2,8 @@
 
 Both frameworks are held to one instruction set (:data:`TARGETS`) and take turns by windows of 25 ms, alone or beside a
 neighbour: a process that streams through the caches, or one that multiplies matrices in them. Printed are the times that
-10, 50 and 90 per cent of the windows do not exceed, and the ratios taeda / torch of these.
+10, 50 and 90 per cent of the windows do not exceed, and the ratios taeda / torch of these. On one thread it is processor
+time: what a neighbour takes of the processor is left out, what it does to the caches is not.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ TARGETS = {
 }
 NEIGHBOURS = ("streams", "multiplies")
 WINDOW = 0.025
+#: Windows of one turn; one where a call takes longer than four.
+TOGETHER = 4
 QUANTILES = (0.1, 0.5, 0.9)
 HEADING = "## AVX2"
 
@@ -206,7 +209,7 @@ def _row(case: Case, times: dict[str, list[float]]) -> list[str]:
 
 
 def measure(cases: list[Case], rounds: int, place: tuple[int, int] | None) -> list[list[str]]:
-    """A row for each case: ``rounds`` windows of each framework, in turn by four; on our processor of ``place``."""
+    """A row for each case: each framework in turn, ``rounds`` times :data:`TOGETHER` windows; on our processor of ``place``."""
     from timing import FRAMEWORKS, Worker
 
     rows = []
@@ -218,11 +221,14 @@ def measure(cases: list[Case], rounds: int, place: tuple[int, int] | None) -> li
         for case in (c for c in cases if c.threads == threads):
             times: dict[str, list[float]] = {f: [] for f in FRAMEWORKS}
             error = ""
-            while not error and len(times["torch"]) < rounds:
+            for _ in range(rounds):
                 for framework, worker in workers.items():
-                    answer = worker.time(case, WINDOW, windows=4)
+                    slow = max(times[framework], default=0.0) > 0.1
+                    answer = worker.time(case, WINDOW, windows=1 if slow else TOGETHER)
                     error = error or answer.get("error", "")
                     times[framework] += answer.get("windows", [])
+                if error:
+                    break
             rows.append([case.name, error, *[""] * 7] if error else _row(case, times))
             print("  ".join(rows[-1]), flush=True)
         for worker in workers.values():
@@ -240,6 +246,7 @@ def _table(rows: list[list[str]]) -> str:
 def run(args: argparse.Namespace) -> None:
     """Print the tables; ``--write`` puts that of a quiet machine and those beside neighbours into RESULTS.md."""
     import sweep
+    from run import cpu
 
     cases = [c for c in CASES if c.threads in args.threads]
     cases = [c for c in cases if not args.only or any(text in c.name for text in args.only)]

@@ -60,7 +60,8 @@ def import_row(rounds: int) -> Row:
     return row
 
 
-def _cpu() -> str:
+def cpu() -> str:
+    """The name of the processor, as Linux says it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -72,7 +73,7 @@ def _cpu() -> str:
 
 def _remark() -> str:
     """What a reader must know of PyTorch on this processor."""
-    if "AMD" not in _cpu():
+    if "AMD" not in cpu():
         return ""
     return (
         " PyTorch's products and functions of MKL keep to AVX2 on AMD processors, at about half of their speed on Intel's: "
@@ -109,7 +110,7 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
     met = sum(line[5] == "yes" for line in main)
     parts = [
         "# taeda against PyTorch",
-        f"Measured {datetime.date.today().isoformat()} on {_cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
+        f"Measured {datetime.date.today().isoformat()} on {cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
         f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
         "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch: "
         f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. Of floor: the time that the machine "
