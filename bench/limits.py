@@ -250,9 +250,10 @@ def run(args: argparse.Namespace) -> None:
 
     cases = [c for c in CASES if c.threads in args.threads]
     cases = [c for c in cases if not args.only or any(text in c.name for text in args.only)]
-    rounds = 4 * args.rounds
+    rounds = args.rounds
     start = (
-        f"Measured {datetime.date.today().isoformat()} with `{args.command}`: {rounds} windows of 25 ms each, in turn."
+        f"Measured {datetime.date.today().isoformat()} with `{args.command}` on {cpu()}: {rounds} turns of each framework, "
+        f"{TOGETHER} windows of 25 ms in a turn, one where a call takes longer than 100 ms. On one thread processor time."
     )
     parts = [start]
     if args.neighbour is None:
