@@ -8,6 +8,8 @@
     python bench/run.py --convolutions        # layers of well-known networks against the machine; --only, --threads
     python bench/run.py --costs               # peak memory and losses of the workloads, start, size; --only, --write
     python bench/run.py --compile             # whole steps compiled, against PyTorch's compiler and JAX's; --only, --threads, --write
+    python bench/run.py --target avx2         # both held to AVX2: what is near the limit; --only, --threads, --write
+    python bench/run.py --neighbour           # the same beside a busy process: streams, multiplies; --only, --write
     python bench/run.py --profile char-GPT    # a case by op and kernel, against its floor; --threads
     python bench/run.py --list
 
@@ -27,6 +29,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import limits
 from cases import CASES
 from timing import (
     FRAMEWORKS,
@@ -57,7 +60,8 @@ def import_row(rounds: int) -> Row:
     return row
 
 
-def _cpu() -> str:
+def cpu() -> str:
+    """The name of the processor, as Linux says it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -69,7 +73,7 @@ def _cpu() -> str:
 
 def _remark() -> str:
     """What a reader must know of PyTorch on this processor."""
-    if "AMD" not in _cpu():
+    if "AMD" not in cpu():
         return ""
     return (
         " PyTorch's products and functions of MKL keep to AVX2 on AMD processors, at about half of their speed on Intel's: "
@@ -106,7 +110,7 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
     met = sum(line[5] == "yes" for line in main)
     parts = [
         "# taeda against PyTorch",
-        f"Measured {datetime.date.today().isoformat()} on {_cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
+        f"Measured {datetime.date.today().isoformat()} on {cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
         f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
         "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch: "
         f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. Of floor: the time that the machine "
@@ -137,9 +141,16 @@ def main() -> None:
     parser.add_argument("--costs", action="store_true", help="peak memory, start, size")
     parser.add_argument("--compile", action="store_true", help="compiled steps")
     parser.add_argument("--profile", metavar="TEXT", help="profile the case with this in its name")
+    parser.add_argument(
+        "--target", choices=limits.TARGETS, help="hold both frameworks to these instructions, in any report"
+    )
+    parser.add_argument(
+        "--neighbour", nargs="*", choices=limits.NEIGHBOURS, help="what a busy process beside them does"
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these")
     args = parser.parse_args()
     args.command = " ".join(["python bench/run.py", *sys.argv[1:]])
+    os.environ.update(limits.TARGETS.get(args.target, {}))
     if args.ops or args.workloads:
         import sweep
 
@@ -161,6 +172,9 @@ def main() -> None:
         import costs
 
         (costs if args.costs else bykernel).run(args)
+        return
+    if args.target or args.neighbour is not None:
+        limits.run(args)
         return
     if args.list:
         print("import")

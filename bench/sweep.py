@@ -61,7 +61,8 @@ def _parts(name: str) -> tuple[str, str, str]:
     return family, op, size
 
 
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    """A table."""
     lines = [head, ["-" * len(h) for h in head], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -81,7 +82,7 @@ def _means(ratios: dict[tuple[int, str, str, str], float], threads: list[int]) -
             cells.append(f"{geometric_mean(chosen):.2f}")
         rows.append([family, *cells])
     head = ["family", *(f"{size}, {t} thread{'s' if t > 1 else ''}" for t, size in columns), "together"]
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _slow(ratios: dict[tuple[int, str, str, str], float]) -> str:
@@ -90,7 +91,7 @@ def _slow(ratios: dict[tuple[int, str, str, str], float]) -> str:
     if not above:
         return f"No op is above {OP_BAR}."
     rows = [[f"{f}: {op}", size, str(t), f"{r:.2f}", SLOW.get((op, size), "")] for r, (t, f, op, size) in above]
-    return _markdown(["op", "size", "threads", "ratio", "why"], rows)
+    return markdown(["op", "size", "threads", "ratio", "why"], rows)
 
 
 def _each(ratios: dict[tuple[int, str, str, str], float], threads: list[int]) -> str:
@@ -101,7 +102,7 @@ def _each(ratios: dict[tuple[int, str, str, str], float], threads: list[int]) ->
             cells = [ratios.get((t, family, op, size), math.nan) for t, size in columns]
             if not all(map(math.isnan, cells)):
                 rows.append([family, op, *("" if math.isnan(c) else f"{c:.2f}" for c in cells)])
-    return _markdown(["family", "op", *(f"{size}, {t}" for t, size in columns)], rows)
+    return markdown(["family", "op", *(f"{size}, {t}" for t, size in columns)], rows)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -51,13 +51,15 @@ class Worker:
             return json.loads(line)
         return {"error": f"the process ended with code {self.process.wait()}"}
 
-    def time(self, case: Case, batch_seconds: float = 0.02, floor: bool = False) -> dict[str, Any]:
-        """``{"seconds": ...}`` or ``{"error": ...}``, from batches of about ``batch_seconds``; with the ``"floor"``."""
+    def time(self, case: Case, batch_seconds: float = 0.02, floor: bool = False, windows: int = 0) -> dict[str, Any]:
+        """``{"seconds": ...}`` or ``{"error": ...}``, from batches of about ``batch_seconds``; with the ``"floor"``.
+
+        ``windows``: the seconds per call of so many batches, under ``"windows"``, instead.
+        """
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(
-                json.dumps({"name": case.name, "batch_seconds": batch_seconds, "floor": floor}) + "\n"
-            )
+            request = {"name": case.name, "batch_seconds": batch_seconds, "floor": floor, "windows": windows}
+            self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             return {"error": f"the process ended with code {self.process.wait()}"}

@@ -12,27 +12,34 @@ from collections.abc import Callable
 from typing import Any
 
 
-def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: float = 0.02) -> float:
-    """The fastest of ``batches`` batches of calls, each of about ``batch_seconds``: what disturbs can only add time."""
+def seconds_of_batches(
+    fn: Callable[[], Any], batches: int, batch_seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """Seconds per call in each of ``batches`` batches of calls of about ``batch_seconds``; the last of the trials first."""
     fn()
     number = 1
     while True:
-        start = time.perf_counter()
+        start = clock()
         for _ in range(number):
             fn()
-        took = time.perf_counter() - start
+        took = clock() - start
         if took > batch_seconds / 2:
             break
         number = max(2 * number, int(number * batch_seconds / max(took, 1e-9) * 0.7))
     number = max(1, round(number * batch_seconds / took))
-    best = took / number if number == 1 else float("inf")
+    found = [took / number] if number == 1 else []
     loop = range(number)
-    for _ in range(batches):
-        start = time.perf_counter()
+    while len(found) < batches + (number == 1):
+        start = clock()
         for _ in loop:
             fn()
-        best = min(best, (time.perf_counter() - start) / number)
-    return best
+        found.append((clock() - start) / number)
+    return found
+
+
+def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: float = 0.02) -> float:
+    """The fastest of ``batches`` batches of calls, each of about ``batch_seconds``: what disturbs can only add time."""
+    return min(seconds_of_batches(fn, batches, batch_seconds))
 
 
 @functools.cache
@@ -53,10 +60,11 @@ def main() -> None:
     name, threads = sys.argv[1], int(sys.argv[2])
     T = importlib.import_module(name)
     T.set_num_threads(threads)
+    import limits
     from cases import CASES
     from ops import op_cases
 
-    cases = {c.name: c for c in [*CASES, *op_cases(threads)]}
+    cases = {c.name: c for c in [*CASES, *limits.CASES, *op_cases(threads)]}
     ready: dict[str, Callable[[], Any]] = {}
     print(json.dumps({"version": T.__version__}), flush=True)
     for line in sys.stdin:
@@ -69,7 +77,13 @@ def main() -> None:
             gc.collect()
             gc.disable()
             fn = ready[request["name"]]
-            answer: dict[str, Any] = {"seconds": seconds_per_call(fn, batch_seconds=request["batch_seconds"])}
+            answer: dict[str, Any]
+            if count := request["windows"]:
+                # On one thread what other processes take of the processor is left out, not what they do to its caches.
+                clock = time.thread_time if threads == 1 else time.perf_counter
+                answer = {"windows": seconds_of_batches(fn, count, request["batch_seconds"], clock)[-count:]}
+            else:
+                answer = {"seconds": seconds_per_call(fn, batch_seconds=request["batch_seconds"])}
             if request.get("floor"):
                 answer["floor"] = floor_of(T, fn)
         except Exception as error:

@@ -36,11 +36,13 @@ cdef enum:
     FEW_COLUMNS = 1024    # most columns of a task that reads a matrix by rows
     READ = 8              # multiplications in the time in which an item comes from memory
     SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
+    MORE_ROWS = 480       # the same of panels a line wide, where packing them is little work and A lies by rows
     NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
     NEAR_BYTES = 1 << 20  # of B that is used in place by more rows than those
-    AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied
+    AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied, at most
     WIDENED = 1 << 13     # complex numbers that are worth a piece of their own to widen
     AHEAD_PANELS = 8      # panels for which a task should pack its rows of A, at least
+    MANY_COLUMNS = 1024   # columns for which it should pack them by rows, with panels a line wide
 
 cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("gemm.pack_a")
 cdef uint64_t PACK_RIGHT = new_owner("gemm.pack_b"), WIDEN = new_owner("gemm.widen")
@@ -50,12 +52,12 @@ cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_c
 cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
-cdef int64_t _a_tiles            # most tiles of A that a task packs
+cdef int64_t _a_tiles[NDTYPES]   # most tiles of A that a task packs: in half of the second-level cache
+cdef int64_t _ahead              # bytes of B that are packed first: in half of the last cache
 cdef int64_t _transposed_items  # most items of C that a task transposes
 cdef int64_t _k_block
 cdef int64_t _few_long           # FEW_ROWS for rows of LONG numbers and more
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
-cdef bint _asks                  # whether the tiles ask for what the next one needs of A
 cdef bint _masks                 # whether the tiles may read a short last panel in place
 cdef tuple NAMES = DTYPE_NAMES
 
@@ -67,17 +69,22 @@ cdef inline int need_blocks(int code) except -1:
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _a_tiles, _transposed_items, _k_block, _chunk, _few_long, _asks, _masks
+    global _pitch, _group, _ahead, _transposed_items, _k_block, _chunk, _few_long, _masks
     from ..kernels import dot, gemm, target
+    from . import machine
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS == len(dot.ROWS_ARGS)
     assert dot.MOST_ROWS == FEW_SHORT_ROWS and dot.MOST_COLUMNS == FEW_COLUMNS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
-    _group, _a_tiles, _transposed_items = gemm.PACK_GROUP, gemm.A_TILES, gemm.TRANSPOSED_ITEMS
-    _k_block = gemm.K_BLOCK
+    _group, _transposed_items, _k_block = gemm.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
+    # A neighbour on the same core, or on others, has the other half. How rows and columns are cut changes no sum.
+    sizes = machine.caches()
+    half = sizes.get(2, sizes[max(sizes)]) // 2
+    _a_tiles[code] = max(4, min(gemm.A_TILES, half // (_k_block * _pitch * ITEMSIZE[code])))
+    _ahead = min(AHEAD, sizes[max(sizes)] // 2)
     _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
-    _asks, _masks = gemm.asks_for_a(width), width > 16
+    _masks = width > 16
     _panel[code] = gemm.panel(NAMES[code], width)
     return 0
 
@@ -235,18 +242,18 @@ cdef int blocked(Product* p) except -1:
     """The blocked product: either operand in place or packed, by the task that uses it or, B only, before."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], i, j, flags = 0
     cdef bint b_by_rows = p.b.columns == item or p.n == 1
+    cdef bint narrow = panel * item == 64  # one line of each row of B: caches hold panels in place badly
     cdef Product q
-    # By columns A is slow to use in place by tiles that do not ask for it.
-    if not _asks and p.a.columns != item and p.a.rows == item and p.m >= 32 and p.n >= panel and p.k >= 16:
-        flags = PACK_A
     # B in place where its rows are near each other or few tiles read it.
     if b_by_rows and (_masks or p.n % panel == 0) and (
-            p.m <= 4 * ROWS or (p.m <= 96 and not flags) or
-            (p.b.rows <= NEAR and (p.m <= SOME_ROWS or p.k * p.b.rows <= NEAR_BYTES))):
-        return in_blocks(p, flags)
-    if p.m <= SOME_ROWS or p.k < 32 or (p.n < 4 * panel and p.n0 * p.n1 > 1):
-        return in_blocks(p, flags | PACK_B)
-    if p.n >= AHEAD_PANELS * panel and (p.k > _k_block or not _asks) and (p.a.rows == item or p.a.columns == item):
+            p.m <= 96 or not narrow and p.b.rows <= NEAR and (p.m <= SOME_ROWS or p.k * p.b.rows <= NEAR_BYTES)):
+        return in_blocks(p, 0)
+    if p.k < 32 or (p.n < 4 * panel and p.n0 * p.n1 > 1) or p.m <= (
+            MORE_ROWS if narrow and p.a.columns == item else SOME_ROWS):
+        return in_blocks(p, PACK_B)
+    if (p.a.rows == item or p.a.columns == item) and (
+            p.n >= MANY_COLUMNS or p.n >= AHEAD_PANELS * panel and p.a.columns != item if narrow else
+            p.n >= AHEAD_PANELS * panel and p.k > _k_block):
         flags = PACK_A
     for i in range(p.n0):
         for j in range(p.n1):
@@ -264,7 +271,7 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
     """Pack a part of B, multiply by it, and so on (one product)."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
     cdef int64_t depth = p.k if p.n <= panel else even_blocks(p.k, 8 * _k_block)
-    cdef int64_t width = min(max(AHEAD // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
+    cdef int64_t width = min(max(_ahead // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
     cdef int64_t size = width * depth * item, at, start
     cdef Product q
     cdef char* packed = <char*>take_scratch(size)
@@ -319,13 +326,13 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     if flags & TRANSPOSED:
         down = max(ceil_div(strips, _transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
     elif flags & PACKED:
-        down = ceil_div(strips, _a_tiles)
+        down = ceil_div(strips, _a_tiles[p.code])
         across = max(min(ceil_div(16, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
         if down * across < 8:
-            down = min(ceil_div(strips, _a_tiles // 2), ceil_div(8, across))
+            down = min(ceil_div(strips, _a_tiles[p.code] // 2), ceil_div(8, across))
     elif flags & PACK_A:
         # Every task packs its rows of A again for each of its runs of panels.
-        down = ceil_div(strips, _a_tiles)
+        down = ceil_div(strips, _a_tiles[p.code])
         across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), 1))
     elif wanted > 1 and not flags and p.m >= 8 * 192:
         # Many rows: a task does all columns, so that A comes from memory once.

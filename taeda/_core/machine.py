@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 
 _CGROUP = "/sys/fs/cgroup"
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def _read(path: str) -> str | None:
@@ -72,10 +73,20 @@ def default_threads() -> int:
     return cpus()
 
 
+@functools.cache
+def caches() -> dict[int, int]:
+    """Bytes of the data cache of each level, as the system says; 32 KiB, 512 KiB and 32 MiB where it does not."""
+    sizes = {}
+    for i in range(8):
+        level, kind, size = (_read(f"{_CACHES}/index{i}/{name}") or "" for name in ("level", "type", "size"))
+        if level.isdigit() and kind != "Instruction" and size.endswith("K") and size[:-1].isdigit():
+            sizes[int(level)] = int(size[:-1]) << 10
+    return sizes or {1: 1 << 15, 2: 1 << 19, 3: 1 << 25}
+
+
 def last_cache() -> int:
-    """Bytes of the last-level cache, 32 MiB where the system does not say."""
-    sizes = [_read(f"/sys/devices/system/cpu/cpu0/cache/index{i}/size") or "" for i in range(5)]
-    return max((int(s[:-1]) << 10 for s in sizes if s.endswith("K") and s[:-1].isdigit()), default=1 << 25)
+    """Bytes of the last-level cache."""
+    return max(caches().values())
 
 
 @functools.cache

@@ -9,6 +9,7 @@ products are those of :mod:`taeda.kernels.gemm`, on blocks in the thread's stack
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from . import scalar as s
 from .build import kernel
@@ -200,6 +201,15 @@ def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Va
     return f.select(mask, x, low)
 
 
+def _vectors(f: Function, t: Type, n: Value, body: Callable[[Value, Value | None], None]) -> None:
+    """``body(index, mask)`` for each register of ``n`` numbers; only the last has a mask, which AVX2's stores pay for."""
+    lanes = f.lanes(t)
+    with f.loop(0, n - (lanes - 1), lanes) as L:
+        body(L.index, None)
+    with f.loop(L.index, n, lanes) as L:
+        body(L.index, f.first(n - L.index, lanes))
+
+
 def _top(f: Function, a: Value, b: Value) -> Value:
     return f.select(b > a, b, a)
 
@@ -236,18 +246,21 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
     with h.loop(0, keys, lanes, carry=[zero]) as L:
         at = h.offset(scores, L.index * item)
         x = h.load(at, t, lanes)
-        e = h.select(x == -math.inf, zero, s.exp(x - base))
+        e = s.exp_weight(x - base)
         h.store(at, _kept(h, e, h.offset(marks, L.index) if dropped else None, factors))
         L.carry = [L.carry[0] + e]
     total = L.carry[0].reduce(lambda a, b: a + b)
     with h.branch(first != 0) as B:
         h.store(h.offset(sums, item), total)
         B.otherwise()
-        shrink = h.select(before == -math.inf, h.const(t, 0), s.exp(h.splat(before - base, lanes)).lane(0))
+        shrink = s.exp_weight(h.splat(before - base, lanes)).lane(0)
         h.store(h.offset(sums, item), h.load(h.offset(sums, item), t) * shrink + total)
-        with h.loop(0, ev, lanes) as L:
-            at, left = h.offset(out, L.index * item), h.first(ev - L.index, lanes)
+
+        def bring(i: Value, left: Value | None) -> None:
+            at = h.offset(out, i * item)
             h.store(at, h.load(at, t, lanes, left) * shrink, left)
+
+        _vectors(h, t, ev, bring)
     h.store(sums, top)
     return h
 
@@ -332,9 +345,12 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
             f.store(at, f.select(nothing, f.const(t, 0), top))
             f.store(f.offset(at, item), f.select(nothing, f.const(t, 0), 1.0 / total))
             row, by = f.offset(out, R.index * g["o_l"]), f.select(nothing, f.const(t, 1), total)
-            with f.loop(0, g["ev"], lanes) as L:
-                into, left = f.offset(row, L.index * item), f.first(g["ev"] - L.index, lanes)
+
+            def divide(i: Value, left: Value | None, row: Value = row, by: Value = by) -> None:
+                into = f.offset(row, i * item)
                 f.store(into, f.load(into, t, lanes, left) / by, left)
+
+            _vectors(f, t, g["ev"], divide)
 
 
 #: The strides of ``attention_backward`` after :data:`ATTENTION_ARGS`: of the gradients of output, queries, keys and values.
@@ -360,7 +376,7 @@ def _weights(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
         at, grad_at = h.offset(scores, i * item), h.offset(grads, i * item)
         left = h.first(visible - i, lanes)
         x = _score(h, t, kind, scale, at, h.offset(mask_row, i * mask_item), left)
-        weight = h.select(x == -math.inf, zero, s.exp(x - top) * inverse)
+        weight = s.exp_weight(x - top) * inverse
         mark = h.offset(marks, i) if dropped else None
         h.store(at, _kept(h, weight, mark, factors))
         grad = weight * (_kept(h, h.load(grad_at, t, lanes), mark, factors) - delta) * scale

@@ -165,6 +165,22 @@ class _Plane:
 
         return read
 
+    def ask(self, x: Value, row: Value, left: Value, following: Value) -> None:
+        """Ask for what the block below will read of a plane ``x``, or that at the top of the ``following`` one.
+
+        A plane is too short, and its rows are read too much in turn, for the processor to see what comes: forward with AVX2
+        this takes 0.4 to 0.5 of the time. With AVX-512, which reads whole lines, it takes 1.05 to 1.25.
+        """
+        f, g, new = self.f, self.g, self.height * self.every
+        if self.flat or not self.single or f.vector_bytes != 32:
+            return
+        below = row + g["reach"] * self.rows
+        there = below < g["i1"]
+        source = f.select(there, x, following)
+        line = f.offset(source, f.select(there, below, f.i64(0)) * g["x_1"] + left * g["s2"] * self.io.bytes)
+        for i in range(new):
+            f.prefetch(f.offset(line, g["reach"] * i * g["x_1"]))
+
     def each_tap(
         self, count: Value, carry: Sequence[Value], body: Callable[[Value, int, list[Value]], list[Value]]
     ) -> tuple[Value, ...]:
@@ -284,6 +300,8 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
 
             def block(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
                 to = f.offset(y, Z.index * g["y_0"] + top * g["y_1"] + left * ways * g["y_2"])
+                if ways == 1:
+                    p.ask(x, row, left, f.offset(x, g["x_c"]))
                 values = [total(way, x, w, level, Z.index, row, left, careful) for way in names]
                 write(to, values, rows, g["o2"] - left * ways, careful)
 
@@ -348,6 +366,7 @@ def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool,
                 y = f.offset(f.data(2), N.index * g["y_n"] + T.index * g["y_c"] + Z.index * g["y_0"])
 
                 def one(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
+                    p.ask(x, row, left, f.offset(x, g["x_n"]))
                     block(x, f.offset(y, top * g["y_1"] + left * io.bytes), Z.index, row, rows, left, careful)
 
                 with f.loop(0, g["apart"]) as P:

@@ -103,9 +103,9 @@ def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
     return f.fma(a, b, c) if a.type.kind == "f" else a * b + c
 
 
-def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
-    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns``."""
-    h = f.helper(f"tile_{rows}x{vectors}", PTR, PTR, PTR, PTR, PTR, I64)
+def _tile(f: Function, t: Type, rows: int, vectors: int, full: bool = False) -> Helper:
+    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns`` unless it is ``full``."""
+    h = f.helper(f"tile_{rows}x{vectors}" + "_full" * full, PTR, PTR, PTR, PTR, PTR, I64)
     pointer, a, b, c, d, columns = h.params
     context = Context(h, pointer)
     lanes = h.lanes(t)
@@ -114,11 +114,10 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     by_rows = a_k == t.bytes
     near = a_tile + h.select(by_rows, h.i64(0), h.i64((rows - 1) * t.bytes))
     near_step = h.select(by_rows, a_m, h.i64(0))
-    masks = _masks(h, vectors, columns, lanes)
-    # Rows are addressed in groups of four from one pointer: 0, 1, 2 and 3 strides away, which x86 does in the operand.
-    a_m2, a_m3 = a_m * 2, a_m * 3
-    steps = (None, a_m, a_m2, a_m3)
-    groups = [h.offset(a, a_m * g) for g in range(0, rows, 4)]
+    masks = [None] * vectors if full else _masks(h, vectors, columns, lanes)
+    # Rows are addressed in groups of three from one pointer: 0, 1 and 2 strides away, which x86 does in the operand.
+    steps = (None, a_m, a_m * 2)
+    groups = [h.offset(a, a_m * g) for g in range(0, rows, 3)]
     zero = h.const(t, 0, lanes)
     ahead, ahead_step = context.get("ahead", PTR), context.get("step")
     whole = rows == tile_shape(h.vector_bytes).rows
@@ -126,7 +125,7 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
         _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
     with h.loop(0, context.get("k"), carry=[b, ahead, *groups, *[zero] * (rows * vectors)]) as L:
         at_b, ahead, *rest = L.carry
-        at_a, acc = rest[: len(groups)], rest[len(groups) :]
+        at_a, acc = [h.opaque(p) for p in rest[: len(groups)]], rest[len(groups) :]
         if whole:
             h.prefetch(ahead, 2)
         if whole and asks_for_a(h.vector_bytes):
@@ -134,8 +133,8 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
         loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
         columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
         for i in range(rows):
-            step = steps[i % 4]
-            x = h.splat(h.load(at_a[i // 4] if step is None else h.offset(at_a[i // 4], step), t), lanes)
+            step = steps[i % 3]
+            x = h.splat(h.load(at_a[i // 3] if step is None else h.offset(at_a[i // 3], step), t), lanes)
             for v in range(vectors):
                 acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
         L.carry = [h.offset(at_b, b_k), h.offset(ahead, ahead_step), *[h.offset(p, a_k) for p in at_a], *acc]
@@ -205,7 +204,10 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     """``rows(context, a, b, c, d, columns, m)``: all tiles of ``m`` rows against one panel."""
     most = tile_shape(f.vector_bytes).rows
     tiles = {n: _tile(f, t, n, vectors) for n in range(1, most + 1)}
-    fast = _packed_tile(f, t, most, vectors) if vectors == tile_shape(f.vector_bytes).vectors else None
+    full = vectors == tile_shape(f.vector_bytes).vectors
+    fast = _packed_tile(f, t, most, vectors) if full else None
+    # AVX2's masked stores take a dozen cycles each: whole panels have tiles without.
+    bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if full and f.vector_bytes == 32 else None
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
     context = Context(h, pointer)
@@ -232,15 +234,24 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
 
+    def rest(tiles: dict[int, Helper], start: Value, carry) -> None:
+        index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
+        left = m - index
+        for n in range(1, most):
+            with h.when(left == n):
+                h.call(tiles[n], pointer, at_a, b, at_c, at_d, columns)
+
     start, carry = h.i64(0), (a, c, d)
     if fast is not None:
         usable = (packed != 0) & (columns == vectors * h.lanes(t))
         start, carry = whole(fast, 0, h.select(usable, m - (most - 1), h.i64(0)), [a, c, d])
-    index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
-    left = m - index
-    for n in range(1, most):
-        with h.when(left == n):
-            h.call(tiles[n], pointer, at_a, b, at_c, at_d, columns)
+    if bare is None:
+        rest(tiles, start, carry)
+        return h
+    with h.branch(columns == vectors * h.lanes(t)) as B:
+        rest(bare, start, carry)
+        B.otherwise()
+        rest(tiles, start, carry)
     return h
 
 
@@ -295,26 +306,31 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     lanes = h.lanes(t)
     width = vectors * lanes * t.bytes
 
-    def squares(start: Value, target: Value, whole: bool, left: Value) -> None:
-        with h.loop(0, k, lanes) as K:
-            short = h.first(k - K.index, lanes)
+    def square(start: Value, target: Value, index: Value, left: Value | None, whole: bool) -> None:
+        source = h.offset(start, index * t.bytes)
+        short = None if whole else h.first(k - index, lanes)
+        masks = [short] * lanes
+        if left is not None:
+            short = h.first(k - index, lanes)
             none = h.const(short.type, 0, lanes)
-            source = h.offset(start, K.index * t.bytes)
-            rows = []
-            for i in range(lanes):
-                mask = short if whole else h.select(left > i, short, none)
-                rows.append(h.load(h.offset(source, b_n * i), t, lanes, mask))
-            at = h.offset(target, K.index * width)
-            for i, column in enumerate(transpose(rows)):
-                h.store(h.offset(at, i * width), column)
+            masks = [h.select(left > i, short, none) for i in range(lanes)]
+        rows = [h.load(h.offset(source, b_n * i), t, lanes, mask) for i, mask in enumerate(masks)]
+        at = h.offset(target, index * width)
+        for i, column in enumerate(transpose(rows)):
+            h.store(h.offset(at, i * width), column)
 
     with h.loop(0, columns, lanes) as V:
         left = columns - V.index
         start, target = h.offset(b, V.index * b_n), h.offset(to, V.index * t.bytes)
         with h.branch(left >= lanes) as B:
-            squares(start, target, True, left)
+            # AVX2's masked loads, and the making of their masks, cost as much as the transposing.
+            with h.loop(0, k - (lanes - 1), lanes) as K:
+                square(start, target, K.index, None, True)
+            with h.loop(K.index, k, lanes) as K:
+                square(start, target, K.index, None, False)
             B.otherwise()
-            squares(start, target, False, left)
+            with h.loop(0, k, lanes) as K:
+                square(start, target, K.index, left, False)
     return h
 
 
@@ -368,18 +384,25 @@ def _pack_rows(f: Function, t: Type) -> Helper:
     pitch, rows = shape.pitch, shape.rows
     n = min(pitch, lanes)  # the side of a square; a vector holds lanes / n of them
     step = pitch * t.bytes
-    with h.loop(0, k, lanes) as K:
-        short = h.first(k - K.index, lanes)
-        none = h.const(short.type, 0, lanes)
-        source, target = h.offset(a, K.index * t.bytes), h.offset(to, K.index * step)
+
+    def squares(index: Value, whole: bool) -> None:
+        source, target = h.offset(a, index * t.bytes), h.offset(to, index * step)
+        if not whole:
+            short = h.first(k - index, lanes)
+            none = h.const(short.type, 0, lanes)
         for first in range(0, pitch, n):
-            there = range(first, min(first + n, rows))
-            square = [h.load(h.offset(source, a_m * i), t, lanes, h.select(m > i, short, none)) for i in there]
+            masks = [None if whole else h.select(m > i, short, none) for i in range(first, min(first + n, rows))]
+            square = [h.load(h.offset(source, a_m * (first + i)), t, lanes, mask) for i, mask in enumerate(masks)]
             square += [h.const(t, 0, lanes)] * (n - len(square))
             for j, column in enumerate(transpose(square)):
                 for block in range(lanes // n):
                     at = (block * n + j) * step + first * t.bytes
                     h.store(h.offset(target, at), column.slice(block * n, n))
+
+    with h.loop(0, h.select(m >= rows, k - (lanes - 1), h.i64(0)), lanes) as K:
+        squares(K.index, True)
+    with h.loop(K.index, k, lanes) as K:
+        squares(K.index, False)
     return h
 
 

@@ -155,3 +155,21 @@ def test_cgroup_files(monkeypatch):
     files["/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us"] = "50000"
     files["/sys/fs/cgroup/cpu/x/cpu.cfs_period_us"] = "100000"
     assert machine.cpu_quota() == 0.5
+
+
+def test_cache_sizes(monkeypatch):
+    """Data caches by level, as the system writes them; something where it does not."""
+    files = {
+        "0/level": "1",
+        "0/type": "Data",
+        "0/size": "48K",
+        "1/level": "1",
+        "1/type": "Instruction",
+        "1/size": "32K",
+    }
+    files |= {"2/level": "2", "2/type": "Unified", "2/size": "1280K"}
+    monkeypatch.setattr(machine, "_read", lambda path: files.get(path.rpartition("index")[2]))
+    read = machine.caches.__wrapped__
+    assert read() == {1: 48 << 10, 2: 1280 << 10}
+    files.clear()
+    assert sorted(read()) == [1, 2, 3]

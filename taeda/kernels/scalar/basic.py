@@ -36,7 +36,19 @@ def fma(a: Value, b: Real, c: Real) -> Value:
 
 
 def poly(x: Value, coefficients: Sequence[float]) -> Value:
-    """``c0 + c1 x + c2 x^2 + ...`` by Horner's rule: independent vectors hide the latency, so fewest operations win."""
+    """``c0 + c1 x + c2 x^2 + ...`` by Horner's rule: independent vectors hide the latency, so fewest operations win.
+
+    AVX2's vectors are half as many operations each, of which the processor holds too few at once: there two rules side by
+    side, of even and odd powers, halve the latency for one operation more.
+    """
+    if x.fn.vector_bytes == 32 and len(coefficients) > 7:
+        first, *others = coefficients
+        square = x * x
+        return fma(fma(_horner(square, others[1::2]), x, _horner(square, others[::2])), x, first)
+    return _horner(x, coefficients)
+
+
+def _horner(x: Value, coefficients: Sequence[float]) -> Value:
     result = like(x, coefficients[-1])
     for c in reversed(coefficients[:-1]):
         result = fma(result, x, c)
@@ -209,9 +221,9 @@ def bits_of(x: Value) -> Value:
     return x.bits(SIGNED[x.type])
 
 
-def power_of_two(n: Value, t: Type) -> Value:
-    """``2.0 ** n`` for an integer ``n`` in the range of the normal exponents; only its low bits count."""
-    return ((n << MANTISSA[t]) + (BIAS[t] << MANTISSA[t])).bits(t)
+def power_of_two(n: Value, t: Type, more: int = 0) -> Value:
+    """``2.0 ** (n + more)`` for an integer sum in the range of the normal exponents; only the low bits of ``n`` count."""
+    return ((n << MANTISSA[t]) + ((BIAS[t] + more) << MANTISSA[t])).bits(t)
 
 
 def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:

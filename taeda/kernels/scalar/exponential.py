@@ -173,7 +173,7 @@ def half_exp2_rough(h: Value) -> Value:
     """``2 ** (h - 1)`` in float32 for ``h`` in [-120, 0], to 1.5 ulp."""
     if not by_sixteenths(h):
         n, k = nearest(h)
-        return poly(h - n, (1.0, *tables.EXP2["float32"])) * power_of_two(k - 1, F32)
+        return poly(h - n, (1.0, *tables.EXP2["float32"])) * power_of_two(k, F32, -1)
     n, j = _sixteenths(h)
     return scale(_exp2_of_rest(pick([x / 2 for x in _OCTAVE], j), h - n), _floored(n))
 
@@ -210,6 +210,15 @@ def exp_difference(x: Value) -> Value:
     return scale(*_exp_by_sixteenths(at_least(x, EXP_LOW[F32]), rough=True))
 
 
+def exp_weight(x: Value) -> Value:
+    """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is subnormal."""
+    if x.fn.vector_bytes >= 64:
+        return exp_negative(x)
+    low = {F32: -87.0, F64: -708.0}[x.type]
+    _, k, r = _reduce(at_least(x, low))
+    return select(x < low, like(x, 0.0), poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type))
+
+
 def exp2(x: Value) -> Value:
     """``2 ** x``, within 1 ulp."""
     low, high = (-151.0, 129.0) if x.type is F32 else (-1076.0, 1025.0)
@@ -237,7 +246,7 @@ def _exp_pair(x: Value) -> tuple[Value, Value, Value]:
 def _expm1_pair(x: Value, halvings: int) -> tuple[Value, Value]:
     """``(e ** x - 1) / 2 ** halvings`` as a sum of two, for ``x`` in the range of the normal powers of two."""
     _, k, r, low = _reduce_twice(x)
-    s = power_of_two(k - halvings, x.type)
+    s = power_of_two(k, x.type, -halvings)
     whole = s - 2.0**-halvings
     y = fma(s, r, whole)
     rest = fma(s, r, whole - y)
@@ -264,8 +273,8 @@ def expm1_negative(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """``1 / (1 + exp(-x))``, within 3 ulp (float32 by table; PyTorch has 2.4) or 2 also where it is small."""
-    if by_sixteenths(x):
+    """``1 / (1 + exp(-x))``, within 3 ulp (float32; PyTorch has 2.4) or 2 also where it is small."""
+    if x.type is F32:
         return _over_one_and_exp(2.0**-64, x, 2.0**-64)  # below -88.7 too, where exp(-x) itself would be infinite
     z = scale(*_exp_parts(at_least(-abs(x), EXP_LOW[x.type])))
     return divide_sum(select(x < 0, z, like(x, 1.0)), z, 1.0)
@@ -273,7 +282,7 @@ def sigmoid(x: Value) -> Value:
 
 def gated(y: Value, x: Value) -> Value:
     """``y * sigmoid(x)``."""
-    return _over_one_and_exp(y, x, 1.0) if by_sixteenths(x) else y * sigmoid(x)
+    return _over_one_and_exp(y, x, 1.0) if x.type is F32 else y * sigmoid(x)
 
 
 def over_one_and_exp2(y: Value, w: Value) -> Value:
@@ -288,7 +297,12 @@ def over_one_and_exp2(y: Value, w: Value) -> Value:
 
 def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
     """``y / (one + one * exp(-x))``: the divider works beside the other units."""
-    return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
+    if by_sixteenths(x):
+        return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
+    _, k, r = _reduce(-at_least(at_most(x, 40.0), -104.0))  # above that it is y
+    p = poly(r, (1.0, 1.0, *table("EXP", x)))
+    e = p * power_of_two(k, F32, -64)  # less 64 octaves the exponent fits
+    return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
 
 
 def log1p_of_exponential(a: Value) -> Value:
