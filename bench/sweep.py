@@ -15,7 +15,15 @@ from timing import run_cases, table
 
 #: Highest geometric mean over everything, and highest ratio of a single op that needs no reason.
 MEAN_BAR, OP_BAR = 0.8, 2.0
-HEADINGS = ("## Workloads", "## Memory and start", "## Every op", "## Compiled steps", "## Collectives")
+HEADINGS = (
+    "## Workloads",
+    "## Memory and start",
+    "## Every op",
+    "## Compiled steps",
+    "## Collectives",
+    "## AVX2",
+    "## AVX2, beside a neighbour",
+)
 HERE = Path(__file__).resolve().parent
 
 

@@ -12,7 +12,7 @@ from taeda.kernels.conv_windows import conv_windows, pair_rows, windows_gradient
 from taeda.kernels.copy import transpose, transpose_large
 from taeda.kernels.depthwise import depthwise, depthwise_weight
 from taeda.kernels.depthwise_last import depthwise_last, depthwise_last_weight
-from taeda.kernels.gemm import matmul
+from taeda.kernels.gemm import matmul, panel_product
 from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
 from taeda.kernels.ir import Function
 from taeda.kernels.pointwise import pointwise
@@ -127,3 +127,13 @@ def test_ptx():
                 [ptxas, "-arch=sm_90", "-o", "/dev/null", "-"], input=text, text=True, capture_output=True
             )
             assert done.returncode == 0, f"{kernel}: {done.stderr}"
+
+
+def test_tile_of_avx2_stays_in_registers():
+    """The tile of whole panels: two registers by six rows, no masks, no sums of addresses between loads, no spills."""
+    text = compiler(X86_64_AVX2).assembly(panel_product.text("float32", target=X86_64_AVX2).text())
+    tile = text.split("\ntile_6x2_full:")[1].split("retq")[0]
+    loop = next(part for part in re.split(r"\n\.LBB\w+:", tile) if "vfmadd" in part)
+    assert loop.count("vfmadd231ps") == 12 and loop.count("vbroadcastss") == 6
+    assert "vmaskmov" not in tile and "(%rsp)" not in loop
+    assert len(re.findall(r"\taddq", loop)) == 4

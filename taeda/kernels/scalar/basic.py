@@ -39,9 +39,9 @@ def poly(x: Value, coefficients: Sequence[float]) -> Value:
     """``c0 + c1 x + c2 x^2 + ...`` by Horner's rule: independent vectors hide the latency, so fewest operations win.
 
     AVX2's vectors are half as many operations each, of which the processor holds too few at once: there two rules side by
-    side, of even and odd powers, halve the latency for one operation more.
+    side, of even and odd powers, halve the latency for one operation more. In float64 log would lose its 1.5 ulp.
     """
-    if x.fn.vector_bytes == 32 and len(coefficients) > 7:
+    if x.type is F32 and x.fn.vector_bytes == 32 and len(coefficients) > 7:
         first, *others = coefficients
         square = x * x
         return fma(fma(_horner(square, others[1::2]), x, _horner(square, others[::2])), x, first)
