@@ -123,11 +123,6 @@ cdef class Op:
                 raise ValueError(f"{name}: a pointwise op has at most {MOST_KEYED} operands, outputs included")
             self.owner = new_owner(name)
 
-    def __get__(self, instance, owner):
-        """Itself: in a class body it binds to nothing. That it can be asked makes it a routine to ``inspect`` and
-        ``help``."""
-        return self
-
     def __repr__(self):
         return f"<op {self.name}>"
 
