@@ -12,8 +12,7 @@ import copy
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from taeda import _core
@@ -357,15 +356,6 @@ class _Lowering(Capture):
             if name and low > self.ranges[name].lower:  # size 0 is not worth another program
                 self.ranges[name] = ValueRanges(low, self.ranges[name].upper)
         return made
-
-    @contextmanager
-    def on(self) -> Iterator[None]:
-        """The mode is on within it."""
-        _core.push_mode(self)
-        try:
-            yield
-        finally:
-            _core.set_mode_stack([m for m in _core.mode_stack() if m is not self])
 
 
 def _without_write(function: Any) -> Any:

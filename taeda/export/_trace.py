@@ -166,13 +166,9 @@ class _Attempt:
         capture.lift = self._lift
         inputs = self._inputs()
         args, kwargs = pytree.tree_unflatten(inputs, exporter.in_spec)
-        with self._swapped(known), capture.watching(exporter.mod):
-            _core.push_mode(capture)
-            try:
-                result = _call_model(exporter.mod, args, kwargs)
-                self._write_back(known)
-            finally:
-                _core.set_mode_stack([m for m in _core.mode_stack() if m is not capture])
+        with self._swapped(known), capture.watching(exporter.mod), capture.on():
+            result = _call_model(exporter.mod, args, kwargs)
+            self._write_back(known)
         result = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, result)
         leaves, self.out_spec = pytree.tree_flatten(result)
         if capture.grad_mode != _core.is_grad_enabled():

@@ -18,6 +18,13 @@ class OpOverload:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
 
+    @property
+    def mutates(self) -> bool:
+        """Whether it writes to its arguments."""
+        name = self.overloadpacket.__name__
+        own = getattr(self.overloadpacket.function, "_mutates", None)
+        return name.endswith("_") and not name.endswith("__") if own is None else bool(own)
+
     def name(self) -> str:
         """``aten::add.Tensor``; ``aten::mm`` where there is one signature."""
         name = f"{self.namespace}::{self.overloadpacket.__name__}"
