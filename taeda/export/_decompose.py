@@ -216,7 +216,13 @@ class _Lowering(Capture):
         self._set(x, made)
 
     def _lowered(self, function: Any, rule: Callable, args: tuple, kwargs: dict) -> Any:
-        """What the rule gives, if it leads to public ops; else NotImplemented, and nothing was recorded."""
+        """What the rule gives, if it leads to public ops; else NotImplemented, and nothing was recorded.
+
+        Raises:
+            Exception: what a rule of the caller's own raises.
+            RuntimeError: such a rule gives tensors of other sizes or dtypes than the op.
+        """
+        own = rule is not _rules().get(function)
         before = self._mark()
         stack = _core.mode_stack()
         _core.set_mode_stack([*stack, self] if self not in stack else stack)
@@ -229,13 +235,22 @@ class _Lowering(Capture):
             if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
                 made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
         except Exception:
+            if own:
+                raise
             made = NotImplemented
         finally:
             self.active.pop()
             _core.set_mode_stack(stack)
-        if made is not NotImplemented and not self.active and self._forms(made) != self._wanted(function, args, kwargs):
-            made = NotImplemented
-        if made is NotImplemented or not all(n.target in self.targets or _is_public(n) for n in self._since(before)):
+        if made is not NotImplemented and not self.active:
+            forms, wanted = self._forms(made), self._wanted(function, args, kwargs)
+            if own and forms != wanted:
+                raise RuntimeError(
+                    f"run_decompositions: the decomposition given for {function.__name__} gives sizes and dtypes "
+                    f"{forms[0]}, expected {wanted[0]}"
+                )
+            made = made if forms == wanted else NotImplemented
+        public = own or all(n.target in self.targets or _is_public(n) for n in self._since(before))
+        if made is NotImplemented or not public:
             self._back(before)
             return NotImplemented
         return made
