@@ -211,7 +211,7 @@ def test_what_is_no_model():
         export(lambda x: x, (square(),))
     with pytest.raises(UserError, match="tuple"):
         export(Function(abs), [square()])
-    with pytest.raises(UserError, match="Unsupported input type"):
+    with pytest.raises(ValueError, match="Unsupported input type"):
         export(Function(lambda x: x), (object(),))
     with pytest.raises(UserError, match="Unsupported output type"):
         export(Function(lambda x: object()), (square(),))
