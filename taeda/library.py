@@ -31,7 +31,8 @@ class CustomOpDef:
         self._mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
         self._function: Any = None
         self._fake: Callable | None = None
-        self._overload = OpOverload(OpOverloadPacket(*name.split("::"), self), "default")
+        namespace, _, label = name.partition("::")
+        self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
         self._fn: Callable = self._lacking if fn is None else fn
         if fn is not None:
             functools.update_wrapper(self, fn)
@@ -112,6 +113,25 @@ class CustomOpDef:
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Accepted: vmap runs the op example by example."""
         return func if func is not None else lambda function: function
+
+
+class _Namespace:
+    """The ops of a library by name; without a name, the libraries."""
+
+    def __init__(self, name: str = "") -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if not self._name and not name.startswith("__"):
+            return _Namespace(name)
+        own = _ops.get(f"{self._name}::{name}")
+        if own is None:
+            raise AttributeError(f"there is no op {self._name}::{name}; make it with taeda.library.custom_op")
+        return own._overload.overloadpacket
+
+
+#: ``ops.my_library.my_op.default``.
+ops = _Namespace()
 
 
 def custom_op(

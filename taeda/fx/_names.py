@@ -113,7 +113,8 @@ def qualified_name(function: Any) -> str:
         RuntimeError: there is no path to it.
     """
     if isinstance(function, OpOverload):
-        return f"{namespace()}.ops.{function}"
+        inner = "ops" if namespace() == "torch" or function.namespace == "aten" else "library.ops"
+        return f"{namespace()}.{inner}.{function}"
     name = getattr(function, "__name__", None)
     if name is not None and getattr(builtins, name, None) is function:
         return name

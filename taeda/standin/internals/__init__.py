@@ -35,6 +35,7 @@ NAMES: dict[str, dict[str, str]] = {
     "_guards": {".root": "TracingContext active_fake_mode detect_fake_mode"},
     "_inductor": {".utils": "cudagraph_mark_step_begin"},
     "_inductor.config": {".utils": "patch=config_patch"},
+    "export._draft_export": {"export": "draft_export"},
     "_jit_internal": {"jit": "_copy_to_script_wrapper=unused"},
     "_subclasses.fake_tensor": {"contextlib": "unset_fake_temporarily=nullcontext"},
     "_tensor": {".utils": "_rebuild_from_type_v2"},
