@@ -26,6 +26,7 @@ from taeda.utils import _pytree as pytree
 from ._capture import Capture, _everything
 from ._functions import table as known_functions
 from ._lowering import of_expression
+from ._scatters import put, scattered
 from ._steps import assert_scalar
 from ._unknown_sizes import numbers
 from ._unknowns import Again, Unknowns
@@ -141,7 +142,13 @@ class _Lowering(Capture):
         memory = self.memory(x)
         if x is not memory.base:
             make = self.views[id(x)][1]
-            if len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
+            fixed = all(
+                len({(*m.shape, *m.stride(), m.storage_offset()) for m in t.metas}) == 1 for t in (x, memory.base)
+            )
+            through = None if fixed else self._through(make, memory.base, value)
+            if through is not None:
+                value = through
+            elif fixed or len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
                 form = tuple(x.metas[0].shape), tuple(x.metas[0].stride()), x.metas[0].storage_offset()
                 value = self.call(OPS["as_strided_scatter"], (memory.base, value, *form), {})
             else:
@@ -151,6 +158,14 @@ class _Lowering(Capture):
         node = self._node_in(self.scope, value)
         memory.version += 1
         self.scope.nodes[id(memory.base)] = node
+
+    def _through(self, make: Any, base: Traced, value: Traced) -> Traced | None:
+        """What ``base`` is after its view that ``make`` makes got a value; None where no op says it."""
+        function, args, kwargs, source, before, part = make.args
+        start = base if before is None else before[1](base)
+        args, kwargs = map_aggregate((args, kwargs), lambda x: start if x is source else x)
+        made = scattered(self.call, function, args, kwargs, part, start, value)
+        return made if made is None or before is None else self._through(before[1], base, made)
 
     def _track(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Take note of results that are views of arguments."""
@@ -310,7 +325,7 @@ class _Lowering(Capture):
         if function is operator.setitem:
             view, value = self._basic_view(target, args[1]), args[2]
             if view is None:
-                return self._write_to(target, self._written_copy(function, args, kwargs))
+                return self._put(target, args, kwargs)
             target = view
         elif name == "copy_":
             value = args[1]
@@ -325,6 +340,18 @@ class _Lowering(Capture):
             else:
                 value = self.handle(other, (target, *args[1:]), kwargs)
         return self._write_to(target, value)
+
+    def _put(self, target: Traced, args: tuple, kwargs: dict) -> Any:
+        """A write to ``target`` at places that tensors say."""
+        before = self._mark()
+        try:
+            made = put(self.handle, target, args[1], args[2])
+        except Exception:
+            made = None
+        if made is None or [m.shape for m in made[1].metas] != [m.shape for m in made[0].metas]:
+            self._back(before)
+            return self._write_to(target, self._written_copy(operator.setitem, args, kwargs))
+        return self._write_to(*made)
 
     def _basic_view(self, target: Traced, index: Any) -> Any:
         """The view that a basic index gives; None where it gives none."""
