@@ -123,7 +123,8 @@ def stack(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
 
 
 @translates("functional.split")
-def split(g: Writer, tensor: Value, split_size_or_sections: Any, dim: int = 0) -> tuple:
+def split(g: Writer, tensor: Value, split_size_or_sections: Any = None, dim: int = 0, split_size: Any = None) -> tuple:
+    split_size_or_sections = split_size if split_size_or_sections is None else split_size_or_sections
     if isinstance(split_size_or_sections, (list, tuple)):
         return g.split(tensor, split_size_or_sections, dim)
     if isinstance(split_size_or_sections, Value):
