@@ -381,6 +381,7 @@ class Capture(Numbers):
             node.target is assert_scalar and node.args[1] == f"expected {shown}" for node in self.scope.graph.nodes
         ):
             condition = self.create(_FUNCTIONS[name][0], tuple(map(self.node_of, source[1:])), {})
+            condition.meta["val"] = SymBool(1.0)._become(shown, [True] * len(values))
             self.create(assert_scalar, (condition, f"expected {shown}"), {})
         return outcome
 

@@ -146,6 +146,7 @@ class Numbers:
             if fact.symbols() <= symbols and text not in self.knowledge.texts:
                 nodes = map_aggregate(fact.args, self._node_of_expr)
                 node = self.create(_FUNCTIONS[fact.head][0], tuple(nodes), {})
+                node.meta["val"] = SymBool(1.0)._become(fact, [True] * len(self.samples))
                 said = f"Runtime assertion failed for expression {fact} on node '{node.name}'"
                 self.create(assert_scalar, (node, said), {})
                 self.knowledge.learn(fact)
