@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -137,3 +138,16 @@ def repeated_by(g: Writer, input: Value | None, repeats: Value, dim: Any) -> Val
     total.is_size = True
     places = g.slice(g.CumSum(marks, g.constant(0)), [0], [total], [0])  # how many ends are at or before each place
     return places if input is None else g.Gather(x, places, axis=axis)
+
+
+@translates("repeat_interleave")
+def repeat_interleave(
+    g: Writer, input: Value, repeats: Any = None, dim: Any = None, *, output_size: Any = None
+) -> Value:
+    if repeats is None or isinstance(repeats, Value):
+        return repeated_by(g, *((None, input) if repeats is None else (input, repeats)), dim)
+    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
+    place = 0 if dim is None else dim % x.rank
+    wide = g.unsqueeze(x, [place + 1])
+    many = g.Tile(wide, g.ints([repeats if d == place + 1 else 1 for d in range(wide.rank)]))
+    return g.Reshape(many, [*([0] * place), -1, *map(int, x.shape[place + 1 :])])

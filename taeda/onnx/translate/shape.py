@@ -333,18 +333,3 @@ def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> 
     cut = g.Reshape(x, [first, *inner], allowzero=1)
     made = g.Reshape(g.Transpose(cut, perm=order), [first, *outer], allowzero=1)
     return g.reshape(made, g.result.shape, [0, *outer])
-
-
-@translates("repeat_interleave")
-def repeat_interleave(
-    g: Writer, input: Value, repeats: Any = None, dim: Any = None, *, output_size: Any = None
-) -> Value:
-    if repeats is None or isinstance(repeats, Value):
-        from .found import repeated_by
-
-        return repeated_by(g, *((None, input) if repeats is None else (input, repeats)), dim)
-    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
-    place = 0 if dim is None else dim % x.rank
-    wide = g.unsqueeze(x, [place + 1])
-    many = g.Tile(wide, g.ints([repeats if d == place + 1 else 1 for d in range(wide.rank)]))
-    return g.Reshape(many, [*([0] * place), -1, *map(int, x.shape[place + 1 :])])
