@@ -70,6 +70,7 @@ class Capture(Numbers):
         self, samples: list[dict[str, int]], unknowns: Unknowns | None = None, bounds: dict | None = None
     ) -> None:
         self.samples = samples
+        self.again = False
         self.unknowns = Unknowns() if unknowns is None else unknowns
         self.knowledge = Knowledge(bounds or {})
         self.masks: dict[tuple[int, int] | None, str] = {}  # how many elements they select

@@ -506,8 +506,14 @@ class _Attempt:
         try:
             with mode.on():
                 result = self.run.run(*inputs, enable_io_processing=False)
+        except Exception:
+            if mode.again:
+                raise Again from None
+            raise
         finally:
             _core.set_grad_enabled(before)
+        if mode.again:
+            raise Again
         self._end(result)
 
     last_state: Node | None = None
@@ -567,8 +573,7 @@ def decomposed(ep: Any, table: Any, targets: Collection = ()) -> Any:
             for i in range(1, len(samples)):
                 order = [samples[i], *(s for j, s in enumerate(samples) if j != i)]
                 others.append(_Attempt(ep, rules, order, kept, targets, unknowns))
-        except Again as again:
-            unknowns.learn(again)
+        except Again:
             continue
         except Conflict as conflict:
             if _narrowed(unknowns, conflict, samples):

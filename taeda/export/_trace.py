@@ -138,9 +138,8 @@ def leaf_places(args: tuple, kwargs: dict) -> list[str]:
 class _Attempt:
     """The model recorded at some sizes of its inputs."""
 
-    def __init__(self, exporter: _Exporter, base: int = 0) -> None:
+    def __init__(self, exporter: _Exporter, samples: list[dict[str, Any]], base: int = 0) -> None:
         self.exporter = exporter
-        samples = exporter.samples()
         samples = [samples[base], *(s for i, s in enumerate(samples) if i != base)] if base else samples
         bounds = {r.name: (r.low, r.high) for r in exporter.roots.values()}
         self.capture = Capture(samples, exporter.unknowns, bounds)
@@ -151,7 +150,13 @@ class _Attempt:
         self.out_spec: Any = None
         self.outputs: list[Any] = []
         self.calls: dict[str, ModuleCallSignature] = {}  # of modules whose signature is kept, by path
-        self._record()
+        try:
+            self._record()
+        except Exception:
+            if not self.capture.again:
+                raise
+        if self.capture.again:
+            raise Again
 
     def _record(self) -> None:
         exporter, capture = self.exporter, self.capture
@@ -369,15 +374,19 @@ class _Exporter:
         while True:
             try:
                 return self._tried()
-            except Again as again:
-                self.unknowns.learn(again)
+            except Again:
+                continue
 
     def _tried(self) -> tuple[Conflict | None, Any]:
         try:
-            attempt = _Attempt(self)
+            samples = self.samples()
+            attempt = _Attempt(self, samples)
+            if left := set(self.unknowns.symbols) - set(attempt.capture.found):
+                self.unknowns.forget(left)  # met on a way that the program does not take
+                raise Again
             self._constrain(attempt.capture)
             for base in range(1, len(attempt.capture.samples)):
-                other = _Attempt(self, base)
+                other = _Attempt(self, samples, base)
                 if difference := _difference(attempt, other):
                     return Conflict(base, attempt.capture.progress, difference), None
             return None, attempt
