@@ -9,7 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ._core import mode_stack
 from ._refuse import refuse
+from .ops.aten import OpOverload, OpOverloadPacket
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autograd", "register_fake", "triton_op",
@@ -26,8 +28,11 @@ class CustomOpDef:
         if name.count("::") != 1:
             raise ValueError(f"custom_op: expected a name like 'library::op', got {name!r}")
         self._qualname = name
-        self._mutates = mutates_args
+        self._mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
         self._function: Any = None
+        self._fake: Callable | None = None
+        namespace, _, label = name.partition("::")
+        self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
         self._fn: Callable = self._lacking if fn is None else fn
         if fn is not None:
             functools.update_wrapper(self, fn)
@@ -40,6 +45,10 @@ class CustomOpDef:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fake is not None:
+            for mode in mode_stack():
+                if hasattr(mode, "custom_op"):
+                    return mode.custom_op(self, args, kwargs)
         if self._function is None:
             return self._fn(*args, **kwargs)
         import inspect
@@ -49,8 +58,24 @@ class CustomOpDef:
         return self._function.apply(*bound.args, *bound.kwargs.values())
 
     def register_fake(self, fn: Callable, /) -> Callable:
-        """Accepted: sizes are known by running the op."""
+        """What gives results of the same sizes and dtypes, without values: programs are recorded with it.
+
+        Without it, a recorded program has the ops that the implementation calls.
+        """
+        self._fake = fn
         return fn
+
+    def _sizes(self, *args: Any, **kwargs: Any) -> Any:
+        """Results without values; what is written to counts as written."""
+        assert self._fake is not None
+        if self._mutates and self._mutates != ("unknown",):
+            import inspect
+
+            given = inspect.signature(self._fake).bind(*args, **kwargs).arguments
+            for name in self._mutates:
+                if given.get(name) is not None:
+                    given[name].zero_()
+        return self._fake(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
         """Another implementation: kept where it is for the CPU."""
@@ -90,6 +115,25 @@ class CustomOpDef:
         return func if func is not None else lambda function: function
 
 
+class _Namespace:
+    """The ops of a library by name; without a name, the libraries."""
+
+    def __init__(self, name: str = "") -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if not self._name and not name.startswith("__"):
+            return _Namespace(name)
+        own = _ops.get(f"{self._name}::{name}")
+        if own is None:
+            raise AttributeError(f"there is no op {self._name}::{name}; make it with taeda.library.custom_op")
+        return own._overload.overloadpacket
+
+
+#: ``ops.my_library.my_op.default``.
+ops = _Namespace()
+
+
 def custom_op(
     name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), device_types: Any = None,
     schema: str | None = None, tags: Any = None,
@@ -113,8 +157,16 @@ def _find(op: Any) -> Any:
 def register_fake(
     op: Any, func: Callable | None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
 ) -> Any:
-    """Accepted: sizes are known by running the op."""
-    return func if func is not None else lambda function: function
+    """What gives results of an op without values, from tensors without values; also a decorator.
+
+    For an op that was not made here it is accepted and not used.
+    """
+    found = _find(f"{lib.ns}::{op}" if isinstance(op, str) and lib is not None and "::" not in op else op)
+
+    def decorate(function: Callable) -> Callable:
+        return function if found is None else found.register_fake(function)
+
+    return decorate if func is None else decorate(func)
 
 
 impl_abstract = register_fake
@@ -172,8 +224,8 @@ class Library:
         name = str(getattr(op_name, "__name__", op_name)).rpartition("::")[2].partition(".")[0]
         _implement(f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
 
-    def _register_fake(self, *args: Any, **kwargs: Any) -> None:
-        pass
+    def _register_fake(self, op_name: str, fn: Callable, _stacklevel: int = 1, **options: Any) -> None:
+        register_fake(op_name, fn, lib=self)
 
 
 def _define(name: str) -> None:

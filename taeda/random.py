@@ -17,6 +17,7 @@ __all__ = [
 
 
 _FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on
+_NO_OVERRIDES = 8  # overrides are off altogether
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -26,7 +27,7 @@ def _ordered(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+        if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
             return _core.HELPERS["overrides"](call, args, kwargs)
         return function(*args, **kwargs)
 

@@ -97,6 +97,11 @@ class _Autocast:
         return found
 
 
+def converts(modes: list) -> bool:
+    """Whether autocast is one of these modes, so that calls are converted by it."""
+    return any(isinstance(mode, _Autocast) for mode in modes)
+
+
 class autocast:
     """Context manager and decorator: within it, ops run in the precision that suits them.
 

@@ -13,6 +13,7 @@ from ..ops.parts import OfParts
 from .graph import GradientEdge
 
 _FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
+_NO_OVERRIDES = 8  # overrides are off altogether
 
 
 def _as_tuple(x: Any) -> tuple:
@@ -171,7 +172,7 @@ def backward(
         grad_variables: the older name of ``grad_tensors``.
         inputs: accumulate into these tensors only.
     """
-    if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+    if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
         args = tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs
         return HELPERS["overrides"](backward, args, {})
     if grad_variables is not None:
@@ -222,7 +223,7 @@ def grad(
     Returns:
         A gradient for each input, as a tuple; for a dict of inputs, as a dict with the same keys.
     """
-    if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+    if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
         args = (
             outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
             materialize_grads,

@@ -367,7 +367,7 @@ def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict
             raise bad(f"there is no graph {inner!r:.80}")
         node = graph.create_node("get_attr", inner, (), {}, label)
     else:
-        function = _functions.table().get(call) if isinstance(call, str) else None
+        function = _functions.function_of(call)
         if function is None:
             raise bad(f"{call!r:.80} is no function that programs may call")
         values = tuple(decode(a, nodes) for a in items(args))

@@ -15,10 +15,12 @@ from typing import Any
 
 from taeda import _core
 from taeda._core import Tensor
+from taeda.amp.autocast_mode import converts
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
 from taeda.nn.modules import _hooks
+from taeda.ops.aten import OpOverload
 from taeda.ops.meta import planning, without_values
 from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
@@ -68,6 +70,7 @@ class Capture(Numbers):
         self, samples: list[dict[str, int]], unknowns: Unknowns | None = None, bounds: dict | None = None
     ) -> None:
         self.samples = samples
+        self.again = False
         self.unknowns = Unknowns() if unknowns is None else unknowns
         self.knowledge = Knowledge(bounds or {})
         self.masks: dict[tuple[int, int] | None, str] = {}  # how many elements they select
@@ -158,9 +161,15 @@ class Capture(Numbers):
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called for every op and composite."""
+        if converts(_core.mode_stack()):
+            return _core.pass_through(self, function, args, kwargs)  # its conversions are steps, too
         if function.__name__ == "as_subclass" or any(callable(x) and not isinstance(x, (type, Tensor)) for x in args):
             return _core.pass_through(self, function, args, kwargs)
         return self.call(function, args, kwargs)
+
+    def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of an op of the user's own: one step, whose sizes its ``register_fake`` gives."""
+        return self.handle(op._overload, args, kwargs)
 
     def item(self, x: Tensor) -> Any:
         """The value of a tensor that is not of the program, such as a constant; of one that is, an unknown number."""
@@ -168,6 +177,16 @@ class Capture(Numbers):
             return self.number(x)
         with self.aside():
             return x.item()
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """The mode is on within it, and autocast that was on before is off."""
+        before = _core.mode_stack()
+        _core.set_mode_stack([*(m for m in before if not converts([m])), self])
+        try:
+            yield
+        finally:
+            _core.set_mode_stack(before)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -194,13 +213,15 @@ class Capture(Numbers):
                 refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
             found: dict[str, str] = {}
             run = function if rule is None else functools.partial(self._of_unknown_size, *rule, found)
+            if isinstance(function, OpOverload):
+                run = function.overloadpacket.function._sizes
             counted = self._counted(given) if rule is None else range(len(self.samples))
             results = [self._run(function, run, given, i, rule is not None) for i in counted]
         self.progress += 1
-        writes = function is operator.setitem
+        writes = function is operator.setitem or (isinstance(function, OpOverload) and function.mutates)
         if not writes and not any(isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])):
             return self._plain(function, results)
-        if not writes and not _is_tree(results[0]):
+        if results[0] is not None and not _is_tree(results[0]):
             raise RuntimeError(f"export: {function.__name__} gives {type(results[0]).__name__}\n{self.where()}")
         made = self._record(function, given, results)
         if found:
@@ -247,7 +268,7 @@ class Capture(Numbers):
         self._follow_grad_mode()
         args, kwargs = given[0], own_names(function, given[1])
         node = self.create(function, map_aggregate(args, self.node_of), map_aggregate(kwargs, self.node_of))
-        if function is operator.setitem:
+        if function is operator.setitem or results[0] is None:
             return None
         owners = {id(x.metas[0]): x for x in _everything(given) if isinstance(x, Traced)}
         device = _device_of(given)
@@ -361,6 +382,7 @@ class Capture(Numbers):
             node.target is assert_scalar and node.args[1] == f"expected {shown}" for node in self.scope.graph.nodes
         ):
             condition = self.create(_FUNCTIONS[name][0], tuple(map(self.node_of, source[1:])), {})
+            condition.meta["val"] = SymBool(1.0)._become(shown, [True] * len(values))
             self.create(assert_scalar, (condition, f"expected {shown}"), {})
         return outcome
 

@@ -12,8 +12,7 @@ import copy
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from taeda import _core
@@ -27,6 +26,7 @@ from taeda.utils import _pytree as pytree
 from ._capture import Capture, _everything
 from ._functions import table as known_functions
 from ._lowering import of_expression
+from ._scatters import put, scattered
 from ._steps import assert_scalar
 from ._unknown_sizes import numbers
 from ._unknowns import Again, Unknowns
@@ -142,7 +142,13 @@ class _Lowering(Capture):
         memory = self.memory(x)
         if x is not memory.base:
             make = self.views[id(x)][1]
-            if len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
+            fixed = all(
+                len({(*m.shape, *m.stride(), m.storage_offset()) for m in t.metas}) == 1 for t in (x, memory.base)
+            )
+            through = None if fixed else self._through(make, memory.base, value)
+            if through is not None:
+                value = through
+            elif fixed or len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
                 form = tuple(x.metas[0].shape), tuple(x.metas[0].stride()), x.metas[0].storage_offset()
                 value = self.call(OPS["as_strided_scatter"], (memory.base, value, *form), {})
             else:
@@ -152,6 +158,14 @@ class _Lowering(Capture):
         node = self._node_in(self.scope, value)
         memory.version += 1
         self.scope.nodes[id(memory.base)] = node
+
+    def _through(self, make: Any, base: Traced, value: Traced) -> Traced | None:
+        """What ``base`` is after its view that ``make`` makes got a value; None where no op says it."""
+        function, args, kwargs, source, before, part = make.args
+        start = base if before is None else before[1](base)
+        args, kwargs = map_aggregate((args, kwargs), lambda x: start if x is source else x)
+        made = scattered(self.call, function, args, kwargs, part, start, value)
+        return made if made is None or before is None else self._through(before[1], base, made)
 
     def _track(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Take note of results that are views of arguments."""
@@ -217,7 +231,13 @@ class _Lowering(Capture):
         self._set(x, made)
 
     def _lowered(self, function: Any, rule: Callable, args: tuple, kwargs: dict) -> Any:
-        """What the rule gives, if it leads to public ops; else NotImplemented, and nothing was recorded."""
+        """What the rule gives, if it leads to public ops; else NotImplemented, and nothing was recorded.
+
+        Raises:
+            Exception: what a rule of the caller's own raises.
+            RuntimeError: such a rule gives tensors of other sizes or dtypes than the op.
+        """
+        own = rule is not _rules().get(function)
         before = self._mark()
         stack = _core.mode_stack()
         _core.set_mode_stack([*stack, self] if self not in stack else stack)
@@ -230,13 +250,22 @@ class _Lowering(Capture):
             if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
                 made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
         except Exception:
+            if own:
+                raise
             made = NotImplemented
         finally:
             self.active.pop()
             _core.set_mode_stack(stack)
-        if made is not NotImplemented and not self.active and self._forms(made) != self._wanted(function, args, kwargs):
-            made = NotImplemented
-        if made is NotImplemented or not all(n.target in self.targets or _is_public(n) for n in self._since(before)):
+        if made is not NotImplemented and not self.active:
+            forms, wanted = self._forms(made), self._wanted(function, args, kwargs)
+            if own and forms != wanted:
+                raise RuntimeError(
+                    f"run_decompositions: the decomposition given for {function.__name__} gives sizes and dtypes "
+                    f"{forms[0]}, expected {wanted[0]}"
+                )
+            made = made if forms == wanted else NotImplemented
+        public = own or all(n.target in self.targets or _is_public(n) for n in self._since(before))
+        if made is NotImplemented or not public:
             self._back(before)
             return NotImplemented
         return made
@@ -296,7 +325,7 @@ class _Lowering(Capture):
         if function is operator.setitem:
             view, value = self._basic_view(target, args[1]), args[2]
             if view is None:
-                return self._write_to(target, self._written_copy(function, args, kwargs))
+                return self._put(target, args, kwargs)
             target = view
         elif name == "copy_":
             value = args[1]
@@ -311,6 +340,18 @@ class _Lowering(Capture):
             else:
                 value = self.handle(other, (target, *args[1:]), kwargs)
         return self._write_to(target, value)
+
+    def _put(self, target: Traced, args: tuple, kwargs: dict) -> Any:
+        """A write to ``target`` at places that tensors say."""
+        before = self._mark()
+        try:
+            made = put(self.handle, target, args[1], args[2])
+        except Exception:
+            made = None
+        if made is None or [m.shape for m in made[1].metas] != [m.shape for m in made[0].metas]:
+            self._back(before)
+            return self._write_to(target, self._written_copy(operator.setitem, args, kwargs))
+        return self._write_to(*made)
 
     def _basic_view(self, target: Traced, index: Any) -> Any:
         """The view that a basic index gives; None where it gives none."""
@@ -357,15 +398,6 @@ class _Lowering(Capture):
             if name and low > self.ranges[name].lower:  # size 0 is not worth another program
                 self.ranges[name] = ValueRanges(low, self.ranges[name].upper)
         return made
-
-    @contextmanager
-    def on(self) -> Iterator[None]:
-        """The mode is on within it."""
-        _core.push_mode(self)
-        try:
-            yield
-        finally:
-            _core.set_mode_stack([m for m in _core.mode_stack() if m is not self])
 
 
 def _without_write(function: Any) -> Any:
@@ -474,8 +506,14 @@ class _Attempt:
         try:
             with mode.on():
                 result = self.run.run(*inputs, enable_io_processing=False)
+        except Exception:
+            if mode.again:
+                raise Again from None
+            raise
         finally:
             _core.set_grad_enabled(before)
+        if mode.again:
+            raise Again
         self._end(result)
 
     last_state: Node | None = None
@@ -535,8 +573,7 @@ def decomposed(ep: Any, table: Any, targets: Collection = ()) -> Any:
             for i in range(1, len(samples)):
                 order = [samples[i], *(s for j, s in enumerate(samples) if j != i)]
                 others.append(_Attempt(ep, rules, order, kept, targets, unknowns))
-        except Again as again:
-            unknowns.learn(again)
+        except Again:
             continue
         except Conflict as conflict:
             if _narrowed(unknowns, conflict, samples):

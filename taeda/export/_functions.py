@@ -5,6 +5,7 @@
 ``Tensor.add_``       an op that is a method alone
 ``op._attention``     an op that the bodies of others are written in
 ``operator.getitem``  a function of Python's ``operator`` and ``math`` for sizes and tuples
+``custom.lib::op``     an op of the user's own (``taeda.library``), which must be there when the file is loaded
 ``step.sym_size``     a function of ``_steps.py`` and ``_control_flow.py``
 ====================  ===================================================================================
 """
@@ -18,10 +19,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from taeda import library
 from taeda._core import Composite, Method, Op, Tensor
 from taeda._core.tensor import ALIASES, FIRST
 from taeda.fx import _names
+from taeda.library import CustomOpDef
 from taeda.nn import lower
+from taeda.ops.aten import OpOverload
 from taeda.ops.table import OPS, trait
 
 from . import _control_flow, _steps
@@ -71,10 +75,28 @@ def name_of(function: Any) -> str:
     Raises:
         ValueError: it has none.
     """
+    if isinstance(function, OpOverload) and isinstance(function.overloadpacket.function, CustomOpDef):
+        return f"custom.{function.overloadpacket.function._qualname}"
     try:
         return _by_function()[function]
     except (KeyError, TypeError):
         raise ValueError(f"export: {getattr(function, '__name__', function)!r} cannot be written to a file") from None
+
+
+def function_of(name: Any) -> Any:
+    """The function of a name in a file; None where there is none.
+
+    Raises:
+        ValueError: it is an op of the user's own that is not there.
+    """
+    if not isinstance(name, str):
+        return None
+    if not name.startswith("custom."):
+        return table().get(name)
+    own = library._ops.get(name.removeprefix("custom."))
+    if own is None:
+        raise ValueError(f"export.load: the op {name[7:]!r:.80} is not there; import what defines it before loading")
+    return own._overload
 
 
 @functools.cache

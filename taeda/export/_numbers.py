@@ -11,7 +11,7 @@ from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, Sym
 from taeda.fx.node import map_aggregate
 
 from ._steps import assert_scalar, item, sym_size
-from ._unknowns import Again, Knowledge, Unknown, Unknowns
+from ._unknowns import Knowledge, Unknown, Unknowns
 from ._values import Traced, undecided
 
 
@@ -27,6 +27,7 @@ class Numbers:
     """The part of the mode that records programs which knows numbers that only a run finds."""
 
     samples: list[dict[str, Any]]
+    again: bool  # numbers or conditions were met that the samples do not know
     unknowns: Unknowns
     knowledge: Knowledge
     found: dict[str, Unknown]  # numbers that were met, and sizes that follow from them
@@ -57,8 +58,7 @@ class Numbers:
     def fresh(self, kind: str, low: float, high: float) -> str:
         """The name of the next unknown number.
 
-        Raises:
-            Again: it is met for the first time.
+        One that is met for the first time has one value at all samples: the program is recorded again afterwards.
         """
         if kind == "float":
             name = f"zuf{sum(s.kind == 'float' for s in self.found.values())}"
@@ -66,7 +66,11 @@ class Numbers:
             name = f"u{self._names}"
             self._names += 1
         if name not in self.unknowns.symbols or self.unknowns.symbols[name].kind != kind:
-            raise Again(Unknown(name, kind, low, high, self.where()))
+            made = self.unknowns.symbols[name] = Unknown(name, kind, low, high, self.where())
+            value = next(made.values(low, high), 2)
+            for sample in self.samples:
+                sample[name] = value
+            self.again = True
         self.found[name] = self.unknowns.symbols[name]
         self.knowledge.bounds[name] = low, high
         return name
@@ -121,16 +125,14 @@ class Numbers:
         return known
 
     def require(self, condition: SymBool, message: str | None = None) -> None:
-        """``condition`` holds from here on; the program checks it.
-
-        Raises:
-            Again: it does not at the samples.
-        """
+        """``condition`` holds from here on; the program checks it. It is recorded again if that does not hold at the
+        samples."""
         fact = condition.expr
         if not all(condition.samples) and fact.symbols() <= {*self.samples[0], *self.unknowns.symbols}:
             if repr(fact) in self.unknowns.facts or self.knowledge.knows(fact) is False:
                 raise RuntimeError(f"export: '{fact}' excludes what was checked before\n{self.where()}")
-            raise Again(fact=fact)
+            self.unknowns.add(fact)
+            self.again = True
         self._assert(condition, message)
         self.knowledge.learn(fact)
 
@@ -146,6 +148,7 @@ class Numbers:
             if fact.symbols() <= symbols and text not in self.knowledge.texts:
                 nodes = map_aggregate(fact.args, self._node_of_expr)
                 node = self.create(_FUNCTIONS[fact.head][0], tuple(nodes), {})
+                node.meta["val"] = SymBool(1.0)._become(fact, [True] * len(self.samples))
                 said = f"Runtime assertion failed for expression {fact} on node '{node.name}'"
                 self.create(assert_scalar, (node, said), {})
                 self.knowledge.learn(fact)

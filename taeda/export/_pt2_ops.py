@@ -95,6 +95,12 @@ elu self alpha
 linear input weight bias
 index_put self indices values accumulate
 scaled_dot_product_attention query key value attn_mask dropout_p is_causal *scale *enable_gqa
+linalg_vector_norm self:x ord dim[] keepdim *dtype
+kthvalue self k dim keepdim
+mode self dim keepdim
+cummax self dim
+cummin self dim
+logcumsumexp self dim
 lstm.input input hx params has_biases num_layers dropout train bidirectional batch_first
 rnn_tanh.input input hx params has_biases num_layers dropout train bidirectional batch_first
 rnn_relu.input input hx params has_biases num_layers dropout train bidirectional batch_first
@@ -260,6 +266,13 @@ def _extreme(node: Node, g: dict) -> Any:
     if _tensor(other):
         return f"{name}.other", {"self": g["input"], "other": other}
     return f"{name}.dim", {"self": g["input"], "dim": other, "keepdim": g.get("keepdim", False)}
+
+
+def _median(node: Node, g: dict) -> Any:
+    name = node.target.__name__
+    if "dim" not in g:
+        return f"{name}.default", {"self": g["input"]}
+    return f"{name}.dim", {"self": g["input"], "dim": g["dim"], "keepdim": g.get("keepdim", False)}
 
 
 def _clamp(node: Node, g: dict) -> Any:
@@ -476,7 +489,7 @@ _SPECIAL: dict[str, Callable] = {
     "scatter": _scatter, "squeeze": _squeeze, "fill": _fill, "round": _round, "sort": _sort, "view": _view,
     "empty": _empty, "edge_pad": _edge_pad, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
     "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"), "index": _index, "einsum": _einsum, "split": _split,
-    "histogram": _histogram,
+    "histogram": _histogram, "median": _median, "nanmedian": _median,
     "unique": _unique, "repeat_interleave": _repeat_interleave,
     "batch_norm": _batch_norm,
     "assert_scalar": _assert_scalar, "batch_norm_functional": _norm_functional,

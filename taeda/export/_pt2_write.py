@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import operator
+from collections import OrderedDict
 from typing import Any
 
-from taeda import _core
+from taeda import _core, nn
 from taeda._core import Tensor
 from taeda.fx import GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, SymFloat, SymInt, _Symbolic
 from taeda.nn import Parameter
+from taeda.ops.table import OPS
 
 from . import _control_flow, _steps
 from ._decompose import default_decompositions
-from ._pt2 import _DTYPES
+from ._encoding import CLASSES
+from ._pt2_layers import CODES, Layers, constant
 from ._pt2_ops import call_of, refuse
 from .exported_program import ExportedProgram
 from .graph_signature import (
@@ -30,7 +33,6 @@ from .graph_signature import (
 
 __all__ = ["records_of"]
 
-_CODES = {name: code for code, name in _DTYPES.items()}
 _TREES = {
     "add": "Add", "mul": "Mul", "floordiv": "FloorDiv", "mod": "Mod", "max": "Max", "min": "Min", "eq": "Equality",
     "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan", "ge": "GreaterThan",
@@ -54,7 +56,7 @@ def records_of(ep: ExportedProgram) -> dict[str, bytes]:
     return _Writer(ep.run_decompositions(rules)).records()
 
 
-class _Writer:
+class _Writer(Layers):
     """Writes one program."""
 
     def __init__(self, ep: ExportedProgram) -> None:
@@ -116,11 +118,11 @@ class _Writer:
         return config, data
 
     def _meta(self, x: Tensor, grad: bool = False) -> dict:
-        if x.dtype.name not in _CODES:
+        if x.dtype.name not in CODES:
             raise ValueError(f"export.save: {x.dtype} has no form in files of PyTorch")
         sizes = [self._size(n) for n in x.shape]
         return {
-            "dtype": _CODES[x.dtype.name], "sizes": sizes, "requires_grad": grad,
+            "dtype": CODES[x.dtype.name], "sizes": sizes, "requires_grad": grad,
             "device": {"type": "cpu", "index": None}, "strides": [self._size(n) for n in _strides(x)],
             "storage_offset": {"as_int": 0}, "layout": 7,
         }  # fmt: skip
@@ -162,7 +164,7 @@ class _Writer:
     def _input(self, spec: Any) -> dict:
         if spec.kind == InputKind.USER_INPUT:
             if isinstance(spec.arg, ConstantArgument):
-                return {"constant_input": {"name": spec.arg.name, "value": _constant(spec.arg.value)}}
+                return {"constant_input": {"name": spec.arg.name, "value": constant(spec.arg.value)}}
             return {"user_input": {"arg": _named(spec.arg)}}
         arg = {"arg": {"name": spec.arg.name}}
         if spec.kind == InputKind.PARAMETER:
@@ -175,7 +177,7 @@ class _Writer:
         if isinstance(spec.arg, SymBoolArgument):
             raise ValueError("export.save: PyTorch's reader takes no condition as a result. Save without format='pt2'")
         if spec.kind == OutputKind.USER_OUTPUT:
-            arg = _constant(spec.arg.value) if isinstance(spec.arg, ConstantArgument) else _named(spec.arg)
+            arg = constant(spec.arg.value) if isinstance(spec.arg, ConstantArgument) else _named(spec.arg)
             return {"user_output": {"arg": arg}}
         kinds = {
             OutputKind.BUFFER_MUTATION: ("buffer_mutation", "buffer_name"),
@@ -198,7 +200,7 @@ class _Writer:
                     self.tensors[node.name] = self._meta(value)
                     inputs.append({"as_tensor": {"name": node.name}})
                 else:
-                    inputs.append(_constant(value))
+                    inputs.append(constant(value))
             elif node.op == "call_function":
                 if node.target is _steps.set_grad_enabled:
                     no_grad = node.args[0] is False
@@ -207,7 +209,7 @@ class _Writer:
                     continue  # written with the step
                 self._step(node, no_grad)
         outputs = [
-            self._argument(v) if isinstance(v, Node) else _constant(v) for v in module.graph.output_node().args[0]
+            self._argument(v) if isinstance(v, Node) else constant(v) for v in module.graph.output_node().args[0]
         ]
         return {
             "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors,
@@ -228,7 +230,7 @@ class _Writer:
         given = [self._argument(pred), self._inner(true), self._inner(false), self._argument(operands)]
         inputs = [{"name": "", "arg": x, "kind": 1} for x in given]
         self._raw("torch.ops.higher_order.cond", [], node.name)
-        self.nodes[-1].update(inputs=inputs, outputs=self._results(node, False), is_hop_single_tensor_return=False)
+        self.nodes[-1].update(inputs=inputs, outputs=self._results(node), is_hop_single_tensor_return=False)
 
     def _step(self, node: Node, no_grad: bool) -> None:
         if node.target is operator.getitem:
@@ -237,23 +239,31 @@ class _Writer:
             self._put(node)
         elif node.target is _control_flow.cond and not no_grad:
             self._cond(node)
+        elif node.target is OPS["_recurrent_layer"]:
+            self._recurrent(node)
+        elif node.target is nn.functional.embedding_bag:
+            self._bags(node)
         elif node.target in _OPERATORS:
             names = "abcdef"
             given = [(names[i], a, False) for i, a in enumerate(node.args)]
             self._add(node, _OPERATORS[node.target], given, [self._result(node, node.name, node.meta["val"])])
         else:
             target, given = call_of(node)
-            self._add(node, f"torch.ops.aten.{target}", given, self._results(node, no_grad))
-        if no_grad and isinstance(node.meta.get("val"), Tensor):
-            self._detach(node)
+            self._add(node, f"torch.ops.aten.{target}", given, self._results(node))
+        if no_grad and node.target not in _OPERATORS:
+            self._detach()
 
-    def _detach(self, node: Node) -> None:
-        """The result of a step that is not recorded for differentiation is detached from what it comes of."""
-        inner = f"{node.name}_recorded"
-        self.nodes[-1]["outputs"] = [{"as_tensor": {"name": inner}}]
-        self.nodes[-1]["name"] = inner
-        self.tensors[inner] = self.tensors[node.name]
-        self._raw("torch.ops.aten.detach.default", [("self", {"as_tensor": {"name": inner}})], node.name)
+    def _detach(self) -> None:
+        """The results of a step that is not recorded for differentiation are detached from what they come of."""
+        made = self.nodes[-1]
+        results = [
+            t for o in made["outputs"] for t in (o.get("as_tensors") or [o["as_tensor"]] if _of_tensors(o) else [])
+        ]
+        for t in results:
+            name, inner = t["name"], f"{t['name']}_recorded"
+            t["name"], self.tensors[inner] = inner, self.tensors[name]
+            made["name"] = inner if made["name"] == name else made["name"]
+            self._raw("torch.ops.aten.detach.default", [("self", {"as_tensor": {"name": inner}})], name)
 
     def _raw(self, target: str, inputs: list[tuple[str, dict]], name: str) -> None:
         given = [{"name": k, "arg": v, "kind": 1} for k, v in inputs]
@@ -272,7 +282,7 @@ class _Writer:
             "is_hop_single_tensor_return": None, "name": node.name,
         })  # fmt: skip
 
-    def _results(self, node: Node, no_grad: bool) -> list[dict]:
+    def _results(self, node: Node) -> list[dict]:
         value = node.meta.get("val")
         if node.target is _steps.assert_scalar:
             return []
@@ -280,8 +290,6 @@ class _Writer:
             return self._unique(node, value)
         if not isinstance(value, (tuple, list)):
             return [self._result(node, node.name, value)]
-        if no_grad:
-            raise refuse(node, "a step of several results within no_grad")
         parts = {n.args[1]: n.name for n in node.users if n.target is operator.getitem}
         if set(n.target for n in node.users) - {operator.getitem}:
             raise refuse(node, "all results are used as one")
@@ -312,7 +320,7 @@ class _Writer:
                     return {f"as_sym_{kind}": {"as_name": x.name}}
             return {"as_tensor": {"name": x.name}}
         if not isinstance(x, (tuple, list)):
-            return _constant(x)
+            return constant(x)
         x = list(x)
         parts = [self._argument(v) for v in x]
         kinds = {next(iter(p)) for p in parts}
@@ -354,7 +362,7 @@ class _Writer:
             dtype = x.meta["val"].dtype
             given = {"as_tensor": {"name": f"{node.name}_value"}}
             self._raw("torch.ops.aten.scalar_tensor.default", [("s", self._argument(value))], f"{node.name}_value")
-            self.nodes[-1]["inputs"].append({"name": "dtype", "arg": _constant(dtype), "kind": 2})
+            self.nodes[-1]["inputs"].append({"name": "dtype", "arg": constant(dtype), "kind": 2})
             self.tensors[f"{node.name}_value"] = {**self._meta(x.meta["val"]), "sizes": [], "strides": []}
         self.tensors[node.name] = self._meta(x.meta["val"])
         put = [("self", self._argument(x)), ("indices", self._argument(parts)), ("values", given)]
@@ -425,6 +433,10 @@ class _Writer:
         return value.dim() if isinstance(value, Tensor) and value.dtype in (_core.bool_, _core.uint8) else 1
 
 
+def _of_tensors(output: dict) -> bool:
+    return "as_tensor" in output or "as_tensors" in output
+
+
 def _found(name: str) -> bool:
     """Whether a symbol stands for a number that a run finds."""
     return (name.startswith("u") and name[1:].isdigit()) or name.startswith("zuf")
@@ -452,28 +464,12 @@ def _named(arg: Any) -> dict:
     return {f"as_sym_{kinds[type(arg)]}": {"as_name": arg.name}}
 
 
-def _constant(x: Any) -> dict:
-    if x is None:
-        return {"as_none": True}
-    if isinstance(x, bool):
-        return {"as_bool": x}
-    if isinstance(x, int):
-        return {"as_int": int(x)}
-    if isinstance(x, float):
-        shown = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(x, "NaN" if x != x else float(x))
-        return {"as_float": shown}
-    if isinstance(x, str):
-        return {"as_string": x}
-    if isinstance(x, _core.dtype) and x.name in _CODES:
-        return {"as_scalar_type": _CODES[x.name]}
-    if isinstance(x, complex):
-        return {"as_complex": {"real": x.real, "imag": x.imag}}
-    if isinstance(x, _core.device) and x.type == "cpu":
-        return {"as_device": {"type": "cpu", "index": None}}
-    raise ValueError(f"export.save: {x!r:.80} has no form in files of PyTorch. Save without format='pt2'")
-
-
-_SPECS = {"tuple": "builtins.tuple", "list": "builtins.list", "dict": "builtins.dict"}
+_SPECS = {
+    "tuple": "builtins.tuple",
+    "list": "builtins.list",
+    "dict": "builtins.dict",
+    "OrderedDict": "collections.OrderedDict",
+}
 
 
 def _spec(spec: Any) -> str:
@@ -484,10 +480,14 @@ def _spec_tree(spec: Any) -> dict:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
     name = spec.type.__name__
-    if spec.type not in (tuple, list, dict):
-        raise ValueError(
-            f"export.save: {name} among arguments or results is not written for PyTorch; use tuple, list, dict"
-        )
-    context = json.dumps(list(spec.context) if spec.type is dict else None)
     children = [_spec_tree(s) for s in spec.children_specs]
+    known = next((k for k, cls in CLASSES.items() if cls is spec.type), None)
+    if known is not None:  # the names of fields, and of those that are None
+        return {"type": known, "context": json.dumps([list(spec.context), []]), "children_spec": children}
+    if spec.type not in (tuple, list, dict, OrderedDict):
+        raise ValueError(
+            f"export.save: {name} among arguments or results is not written for PyTorch; use tuple, list, dict, or a "
+            "dataclass that is registered"
+        )
+    context = json.dumps(list(spec.context) if issubclass(spec.type, dict) else None)
     return {"type": _SPECS[name], "context": context, "children_spec": children}

@@ -9,6 +9,7 @@ from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import has_side_effect
 from taeda.nn.lower import native_batch_norm
+from taeda.utils import _pytree as pytree
 
 __all__ = ["assert_scalar", "batch_norm_functional", "item", "set_grad_enabled", "sym_size", "with_grad_enabled"]
 
@@ -21,6 +22,11 @@ def sym_size(x: Tensor, dim: int) -> int:
 def item(x: Tensor) -> Any:
     """The element of ``x`` as a number."""
     return x.item()
+
+
+def leaf(tree: Any, index: int) -> Any:
+    """One of the tensors in what a module gives."""
+    return pytree.tree_leaves(tree)[index]
 
 
 @has_side_effect

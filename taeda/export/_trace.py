@@ -31,7 +31,7 @@ from ._checks import Checks, InputCheck
 from ._unknown_sizes import implied, numbers
 from ._unknowns import Again, Unknowns
 from ._values import _WAYS, Conflict, Traced, range_of, samples_of
-from .dynamic_shapes import Reader, Root, UserError, named_arguments
+from .dynamic_shapes import AdditionalInputs, Reader, Root, ShapesCollection, UserError, named_arguments
 from .exported_program import CallSpec, ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
@@ -69,12 +69,14 @@ def export(
             Dim("batch")}`` for a
             tensor; trees of that for a tree; None where all sizes are fixed. All sizes are fixed by default.
         strict: accepted. Programs are recorded in one way.
-        preserve_module_call_signature: paths of submodules; accepted.
+        preserve_module_call_signature: paths of submodules that ``unflatten`` gives the arguments and results of their
+            first call, so that another module can take their place.
     Raises:
-        TypeError: ``mod`` is no Module, or an argument is neither a tensor nor a number.
+        ValueError: ``mod`` is no Module.
         UserError: a RuntimeError. The program does not allow the sizes to change as ``dynamic_shapes`` says.
         GuardOnDataDependentSymNode: a RuntimeError. The program asks for the value of a tensor.
-        ValueError: the program sets an attribute of a module to a tensor.
+        ValueError: the program sets an attribute of a module to a tensor, or an argument is neither a tensor nor a
+            number.
     """
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
@@ -83,13 +85,17 @@ def export(
     args, given = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, (args, dict(kwargs or {})))
     for x in pytree.tree_leaves((args, given)):
         if not isinstance(x, (Tensor, *_NUMBERS)):
-            raise UserError(
-                f"Unsupported input type {type(x)}. Export takes tensors, numbers, strings, and trees of them"
+            raise ValueError(
+                f"Unsupported input type {type(x)}. Export takes tensors, numbers, strings, and trees of them; "
+                "register a dataclass with export.register_dataclass"
             )
     named = named_arguments(mod, args, given)
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, given)
     reader = Reader()
     sizes = reader.read(named, dynamic_shapes)
     exporter = _Exporter(mod, args, given, named, sizes, reader.roots)
+    exporter.preserved = tuple(preserve_module_call_signature)
     return exporter.run()
 
 
@@ -132,9 +138,8 @@ def leaf_places(args: tuple, kwargs: dict) -> list[str]:
 class _Attempt:
     """The model recorded at some sizes of its inputs."""
 
-    def __init__(self, exporter: _Exporter, base: int = 0) -> None:
+    def __init__(self, exporter: _Exporter, samples: list[dict[str, Any]], base: int = 0) -> None:
         self.exporter = exporter
-        samples = exporter.samples()
         samples = [samples[base], *(s for i, s in enumerate(samples) if i != base)] if base else samples
         bounds = {r.name: (r.low, r.high) for r in exporter.roots.values()}
         self.capture = Capture(samples, exporter.unknowns, bounds)
@@ -144,7 +149,14 @@ class _Attempt:
         self.last_state: Node | None = None
         self.out_spec: Any = None
         self.outputs: list[Any] = []
-        self._record()
+        self.calls: dict[str, ModuleCallSignature] = {}  # of modules whose signature is kept, by path
+        try:
+            self._record()
+        except Exception:
+            if not self.capture.again:
+                raise
+        if self.capture.again:
+            raise Again
 
     def _record(self) -> None:
         exporter, capture = self.exporter, self.capture
@@ -166,13 +178,9 @@ class _Attempt:
         capture.lift = self._lift
         inputs = self._inputs()
         args, kwargs = pytree.tree_unflatten(inputs, exporter.in_spec)
-        with self._swapped(known), capture.watching(exporter.mod):
-            _core.push_mode(capture)
-            try:
-                result = _call_model(exporter.mod, args, kwargs)
-                self._write_back(known)
-            finally:
-                _core.set_mode_stack([m for m in _core.mode_stack() if m is not capture])
+        with self._swapped(known), capture.watching(exporter.mod), self._watching_calls(), capture.on():
+            result = _call_model(exporter.mod, args, kwargs)
+            self._write_back(known)
         result = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, result)
         leaves, self.out_spec = pytree.tree_flatten(result)
         if capture.grad_mode != _core.is_grad_enabled():
@@ -181,6 +189,32 @@ class _Attempt:
             self.outputs.append(self._output(x))
         values = [o.value if isinstance(o, ConstantArgument) else self.nodes[o.name] for o in self.outputs]
         capture.root.graph.output(tuple(values))
+
+    @contextmanager
+    def _watching_calls(self) -> Iterator[None]:
+        """Keep the signature of the first call of each module that is to keep it."""
+
+        def argument(x: Any) -> Any:
+            return (
+                ConstantArgument("", x) if isinstance(x, _NUMBERS) and not isinstance(x, _Symbolic) else self._output(x)
+            )
+
+        def watch(path: str) -> Any:
+            def called(module: Any, args: tuple, kwargs: dict, result: Any) -> None:
+                given, taken = pytree.tree_flatten((args, kwargs))
+                made, results = pytree.tree_flatten(result)
+                if path not in self.calls:
+                    inputs, outputs = [argument(x) for x in given], [argument(x) for x in made]
+                    self.calls[path] = ModuleCallSignature(inputs, outputs, taken, results)
+
+            return self.exporter.mod.get_submodule(path).register_forward_hook(called, with_kwargs=True)
+
+        handles = [watch(path) for path in self.exporter.preserved]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
     def _output(self, x: Any) -> Any:
         if isinstance(x, (Tensor, _Symbolic)):
@@ -298,6 +332,7 @@ class _Exporter:
         self.avoid: set[int] = set()
         self.unknowns = Unknowns()
         self.persistent = set(mod.state_dict())
+        self.preserved: tuple[str, ...] = ()
         self.attributes = _attributes(mod)
 
     # ---- sizes ----
@@ -339,15 +374,19 @@ class _Exporter:
         while True:
             try:
                 return self._tried()
-            except Again as again:
-                self.unknowns.learn(again)
+            except Again:
+                continue
 
     def _tried(self) -> tuple[Conflict | None, Any]:
         try:
-            attempt = _Attempt(self)
+            samples = self.samples()
+            attempt = _Attempt(self, samples)
+            if left := set(self.unknowns.symbols) - set(attempt.capture.found):
+                self.unknowns.forget(left)  # met on a way that the program does not take
+                raise Again
             self._constrain(attempt.capture)
             for base in range(1, len(attempt.capture.samples)):
-                other = _Attempt(self, base)
+                other = _Attempt(self, samples, base)
                 if difference := _difference(attempt, other):
                     return Conflict(base, attempt.capture.progress, difference), None
             return None, attempt
@@ -564,10 +603,17 @@ class _Exporter:
         module = GraphModule(dict(capture.root.modules), graph, "GraphModule")
         return ExportedProgram(
             module, graph, signature, state, ranges,
-            [ModuleCallEntry("", ModuleCallSignature([], [], self.in_spec, attempt.out_spec))],
+            self._calls(attempt),
             (self.args, self.kwargs), constants,
             checks=checks, call_spec=CallSpec(self.in_spec, attempt.out_spec), argument_names=self._argument_names(),
         )  # fmt: skip
+
+    def _calls(self, attempt: _Attempt) -> list[ModuleCallEntry]:
+        """The call of the model, and of each module in it."""
+        inputs = [s.arg for s in attempt.specs if s.kind is InputKind.USER_INPUT]
+        whole = ModuleCallSignature(inputs, attempt.outputs, self.in_spec, attempt.out_spec)
+        inner = (ModuleCallEntry(path, attempt.calls.get(path)) for path, _ in self.mod.named_modules() if path)
+        return [ModuleCallEntry("", whole), *inner]
 
     def _shown_sizes(self) -> list[list[Any]]:
         found = []

@@ -44,11 +44,7 @@ class Unknown:
 
 
 class Again(BaseException):
-    """The program must be recorded anew: a number was met for the first time, or a condition on one."""
-
-    def __init__(self, symbol: Unknown | None = None, fact: Expr | None = None) -> None:
-        super().__init__()
-        self.symbol, self.fact = symbol, fact
+    """The program must be recorded anew: numbers were met for the first time, or conditions on them."""
 
 
 class Unknowns:
@@ -74,12 +70,14 @@ class Unknowns:
         made.fixed, made.assumed = dict(self.fixed), dict(self.assumed)
         return made
 
-    def learn(self, again: Again) -> None:
-        """Take in what an attempt to record the program met."""
-        if again.symbol is not None:
-            self.symbols[again.symbol.name] = again.symbol
-        if again.fact is not None:
-            self.add(again.fact)
+    def forget(self, names: set[str]) -> None:
+        """Leave out symbols, and conditions on them."""
+        for table in (self.symbols, self.fixed):
+            for name in names & set(table):
+                del table[name]
+        for facts in (self.facts, self.assumed):
+            for text in [text for text, fact in facts.items() if fact.symbols() & names]:
+                del facts[text]
 
     def add(self, fact: Expr) -> None:
         """``fact`` holds from now on."""
@@ -141,7 +139,7 @@ class Unknowns:
         """
         names = self.free()
         if not names:
-            return samples
+            return [dict(s) for s in samples]
         base = self._found(samples[0], {}, set())
         if base is None:
             says = ", ".join(self.facts)
@@ -166,12 +164,17 @@ class Unknowns:
         """``sample`` with values of the symbols for which the facts hold; those of ``wanted`` where that can be."""
         names = self.free()
         budget = itertools.count()
+        conditions = self._conditions()
+        if not all(_fits(c, sample) for needed, c in conditions if needed <= sample.keys()):
+            return None
 
         def place(i: int, chosen: dict) -> dict | None:
             if i == len(names):
                 return chosen
             symbol = self.symbols[names[i]]
             low, high = self._bounds(symbol)
+            known = {*chosen, symbol.name}
+            asked = [c for needed, c in conditions if symbol.name in needed and needed <= known]
             values = list(symbol.values(low, high))
             first = [wanted[symbol.name]] if symbol.name in wanted else []
             better = [v for v in values if v not in taken and v not in chosen.values()]
@@ -179,7 +182,7 @@ class Unknowns:
                 if (never or {}).get(symbol.name, None) == v or next(budget) > 4000:
                     continue
                 trial = {**chosen, symbol.name: v}
-                if self._fits(trial):
+                if all(_fits(c, trial) for c in asked):
                     found = place(i + 1, trial)
                     if found is not None:
                         return found
@@ -197,22 +200,12 @@ class Unknowns:
                     low, high = _narrowed(fact.head, linear[0][symbol.name], linear[1], low, high)
         return low, high
 
-    def _fits(self, sample: dict) -> bool:
-        for fact in self.facts.values():
-            fact = self._without_fixed(fact)
-            if isinstance(fact, Expr) and fact.symbols() <= set(sample):
-                try:
-                    if not fact.value(sample):
-                        return False
-                except ArithmeticError:
-                    return False
-        for name, other in self.fixed.items():
-            other = self._without_fixed(other)
-            symbol = self.symbols[name]
-            if isinstance(other, Expr) and other.symbols() <= set(sample):
-                if not symbol.low <= other.value(sample) <= symbol.high:
-                    return False
-        return True
+    def _conditions(self) -> list[tuple[set[str], tuple[Expr, Unknown | None]]]:
+        """What must hold, with the symbols that it is about: facts, and that fixed symbols are in their ranges."""
+        given = [(fact, None) for fact in self.facts.values()]
+        given += [(other, self.symbols[name]) for name, other in self.fixed.items()]  # type: ignore[misc]
+        made = ((self._without_fixed(expr), symbol) for expr, symbol in given)
+        return [(expr.symbols(), (expr, symbol)) for expr, symbol in made if isinstance(expr, Expr)]
 
     def narrow(self, name: str, value: Any) -> bool:
         """A step fails with this value, which is its own to say: do not try it. False where none is left."""
@@ -225,6 +218,16 @@ class Unknowns:
             symbol.avoid.add(value)
         low, high = self._bounds(symbol)
         return next(symbol.values(low, high), None) is not None
+
+
+def _fits(condition: tuple[Expr, Unknown | None], sample: dict) -> bool:
+    """Whether a condition holds for these values."""
+    expr, symbol = condition
+    try:
+        value = expr.value(sample)
+    except ArithmeticError:
+        return False
+    return bool(value) if symbol is None else symbol.low <= value <= symbol.high
 
 
 def _narrowed(head: str, factor: int, constant: int, low: float, high: float) -> tuple[float, float]:

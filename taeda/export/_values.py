@@ -262,7 +262,10 @@ def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
             yield Expr("mul", start // product, expr) if start != product else expr
         for c in range(2, 65) if len(depends) == 1 else ():
             b = start * c - base[depends[0]]
+            sizes = [sample[depends[0]] for sample in samples]
             for shift in range(b, b + c):
+                if any((n + shift) // c != v for n, v in zip(sizes, values, strict=True)):
+                    continue
                 symbol = Expr(depends[0])
                 shifted = Expr("add", symbol, shift) if shift > 0 else Expr("sub", symbol, -shift) if shift else symbol
                 yield Expr("floordiv", shifted, c)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,17 @@ from taeda._core import Tensor
 from taeda.fx.experimental.symbolic_shapes import Expr, int_oo
 from taeda.utils import _pytree as pytree
 
-__all__ = ["Dim", "ShapesCollection", "UserError", "dims"]
+__all__ = [
+    "AdditionalInputs", "Dim", "ShapesCollection", "UserError", "dims", "refine_dynamic_shapes_from_suggested_fixes",
+]  # fmt: skip
 
 
 class UserError(RuntimeError):
-    """A program cannot be exported as it was asked for."""
+    """A program cannot be exported as it was asked for. ``msg`` is the text."""
+
+    def __init__(self, msg: str = "", *more: Any) -> None:
+        super().__init__(msg, *more)
+        self.msg = msg
 
 
 class _DimHint:
@@ -30,7 +37,8 @@ class _DimHint:
         return _DimHint(self.kind, min, max)
 
     def __repr__(self) -> str:
-        return f"DimHint({self.kind})"
+        ends = (f"{name}={x}" for name, x in (("min", self.min), ("max", self.max)) if x is not None)
+        return f"DimHint({', '.join((self.kind, *ends))})"
 
 
 class Dim:
@@ -41,9 +49,8 @@ class Dim:
         name: an identifier. It stands for the size in the program's constraints.
         min, max: the range of the size.
     Raises:
-        ValueError: the range is empty.
-        TypeError: the name is no identifier, or a size that follows from ``dim`` is not ``a * dim + b`` with whole
-            numbers.
+        AssertionError: the range is empty, or the name is no identifier.
+        NotImplementedError: a size that follows from ``dim`` is not ``a * dim + b`` with whole numbers.
     """
 
     AUTO = _DimHint("AUTO")
@@ -52,10 +59,10 @@ class Dim:
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         if not isinstance(name, str) or not name.isidentifier():
-            raise TypeError(f"Dim name must be a valid identifier, got {name!r}")
+            raise AssertionError(f"Dim name must be a valid identifier, got {name!r}")
         low, high = 0 if min is None else min, int_oo if max is None else max
         if high <= low:
-            raise ValueError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
         self.name, self.__name__, self.min, self.max = name, name, low, high
         self.bounded = min is not None, max is not None
         self.root, self.factor, self.offset = self, 1, 0
@@ -93,7 +100,9 @@ class Dim:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"Dim('{self.name}', min={self.min}, max={'int_oo' if self.max == int_oo else self.max})"
+        if self.root is not self:
+            return self.name
+        return f"Dim('{self.name}', min={self.min}{'' if self.max == int_oo else f', max={self.max}'})"
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
@@ -132,6 +141,110 @@ class ShapesCollection:
             raise ValueError(f"{len(missing)} of the tensors in the collection are not among the inputs")
         named = named_arguments(m, args, kwargs or {})
         return pytree.tree_map(lambda x: self._shapes[id(x)][1] if id(x) in self._shapes else None, named)
+
+
+class AdditionalInputs:
+    """More example arguments: a size, or an int, that is not the same in all of them may change.
+
+    ``inputs.add(args, kwargs)``, then ``export(model, args, dynamic_shapes=inputs)``.
+    """
+
+    def __init__(self) -> None:
+        self._examples: list[tuple[tuple, dict | None]] = []
+
+    def add(self, args: tuple, kwargs: dict | None = None) -> None:
+        """Take in arguments of a call.
+
+        Raises:
+            AssertionError: ``args`` is no tuple, or ``kwargs`` no dict.
+        """
+        if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
+            raise AssertionError(f"Representative args must be a tuple and kwargs a dict or None, got {args}, {kwargs}")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> Any:
+        """What ``export`` takes, as ``args`` and ``kwargs`` nest.
+
+        Raises:
+            ValueError: arguments nest in another way, or numbers of dimensions and values that must be fixed differ.
+        """
+        first, spec = pytree.tree_flatten(named_arguments(m, args, kwargs or {}))
+        rows = [first]
+        for more in self._examples:
+            leaves, other = pytree.tree_flatten(named_arguments(m, more[0], more[1] or {}))
+            if other != spec:
+                raise ValueError(f"The arguments {other} do not nest as those of the example, {spec}")
+            rows.append(leaves)
+        return pytree.tree_unflatten([_varying(column) for column in zip(*rows, strict=True)], spec)
+
+    def verify(self, ep: Any) -> None:
+        """Call the program with all of the arguments.
+
+        Raises:
+            RuntimeError: it is not for one of them.
+        """
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **(kwargs or {}))
+
+
+def _varying(column: tuple) -> Any:
+    """Which sizes of an argument differ between examples."""
+    if not isinstance(column[0], Tensor):
+        if any(type(x) is not type(column[0]) or x != column[0] for x in column):
+            if not all(type(x) is int for x in column):
+                raise ValueError(f"expected numbers to be the same in all examples, got {list(column)}")
+            return Dim.DYNAMIC
+        return None
+    if len({x.dim() for x in column}) > 1:
+        raise ValueError(f"expected as many dimensions in all examples, got shapes {[tuple(x.shape) for x in column]}")
+    return tuple(Dim.DYNAMIC if len(set(sizes)) > 1 else None for sizes in zip(*(x.shape for x in column), strict=True))
+
+
+def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
+    """``dynamic_shapes`` with the fixes that the text of an error suggests.
+
+    Args:
+        msg: the text of the ``UserError``.
+        dynamic_shapes: what ``export`` was given: Dims in trees.
+    Raises:
+        ValueError: the text suggests nothing.
+    """
+    _, found, text = msg.partition("Suggested fixes:")
+    if not found:
+        raise ValueError("refine_dynamic_shapes_from_suggested_fixes: the text has no suggested fixes")
+    given = {d.root.name: d.root for d in pytree.tree_leaves(dynamic_shapes) if isinstance(d, Dim)}
+    fixes: dict[str, Any] = {}
+    for line in text.strip().splitlines():
+        match = re.fullmatch(r"\s*(\w+) = (.+?)\s*", line)
+        if match is None:
+            break
+        fixes[match[1]] = _fix(match[2], {**given, **fixes})
+
+    def fixed(d: Any) -> Any:
+        if not isinstance(d, Dim) or d.root.name not in fixes:
+            return d
+        made = fixes[d.root.name]
+        return made * d.factor + d.offset
+
+    return pytree.tree_map(fixed, dynamic_shapes)
+
+
+def _fix(text: str, known: dict[str, Dim]) -> Any:
+    """A size as errors suggest it: ``4``, ``b``, ``3*_a``, ``a + 1``, ``Dim('a', min=2, max=5)``."""
+    if text.isdecimal():
+        return int(text)
+    match = re.fullmatch(r"Dim\('(\w+)'(?:, min=(\d+))?(?:, max=(\w+))?\)", text)
+    if match is not None:
+        high = match[3] if match[3] and match[3].isdecimal() else None
+        return Dim(match[1], min=int(match[2]) if match[2] else None, max=int(high) if high else None)
+    match = re.fullmatch(r"(?:(\d+)\*)?(\w+)(?: ([+-]) (\d+))?", text)
+    if match is None:
+        raise ValueError(f"refine_dynamic_shapes_from_suggested_fixes: {text!r} is no size")
+    dim = known.get(match[2]) or Dim(match[2])
+    offset = int(match[4] or 0) * (-1 if match[3] == "-" else 1)
+    scaled = dim * int(match[1]) if match[1] else dim
+    return scaled + offset if offset else scaled
 
 
 @dataclass
@@ -199,6 +312,10 @@ class Reader:
             if spec is not None and not isinstance(spec, _DimHint):
                 raise UserError(
                     f"dynamic_shapes: {where} is no tensor, so that it has no sizes; expected None, got {spec!r}"
+                )
+            if isinstance(spec, _DimHint) and spec.kind == "DYNAMIC" and isinstance(value, int):
+                raise UserError(
+                    f"dynamic_shapes: {where} is a number, and numbers are fixed; make it a tensor, and take its item()"
                 )
             found.append([])
             return

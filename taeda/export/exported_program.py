@@ -289,8 +289,9 @@ class ExportedProgram:
 
     def __str__(self) -> str:
         code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
+        signature = str(self.graph_signature).replace("\n", "\n    ")
         return (
-            f"ExportedProgram:\n    {code}\nGraph signature: {self.graph_signature}\n"
+            f"ExportedProgram:\n    {code}\nGraph signature: {signature}\n"
             f"Range constraints: {{{', '.join(f'{k}: {v}' for k, v in self.range_constraints.items())}}}\n"
         )
 

@@ -119,6 +119,10 @@ class ExportGraphSignature:
     def _writes(self, kind: OutputKind) -> dict[str, str]:
         return {s.arg.name: str(s.target) for s in self.output_specs if s.kind == kind}
 
+    #: A program is recorded before differentiation, and has no tokens of effects.
+    backward_signature = None
+    assertion_dep_token = None
+
     @property
     def parameters(self) -> tuple[str, ...]:
         """The paths of parameters."""

@@ -10,11 +10,12 @@ from typing import Any
 from taeda._core import Tensor
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.node import map_arg
-from taeda.nn import Module
+from taeda.nn import Module, Parameter
 from taeda.utils import _pytree as pytree
 
-from .exported_program import ExportedProgram
-from .graph_signature import InputKind, OutputKind
+from ._steps import leaf
+from .exported_program import ExportedProgram, ModuleCallSignature, _fill
+from .graph_signature import ConstantArgument, InputKind, OutputKind
 
 __all__ = ["FlatArgsAdapter", "UnflattenedModule", "unflatten"]
 
@@ -28,6 +29,21 @@ class FlatArgsAdapter(abc.ABC):
         obj: Any = None
     ) -> list[Any]:  # fmt: skip
         """The leaves that ``target_spec`` wants, of the leaves ``input_args``, which nest as ``input_spec``."""
+
+
+class _Preserved(GraphModule):
+    """A module that is called as the model calls it."""
+
+    signature: ModuleCallSignature
+    names: tuple[list[str], list[str]]  # of what the graph takes and gives
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        taken, made = self.signature, self.names
+        leaves = dict(zip((a.name for a in taken.inputs), taken.in_spec.flatten_up_to((args, kwargs)), strict=True))
+        found = dict(leaves)
+        found.update(zip(made[1], super().__call__(*(leaves[n] for n in made[0])), strict=True))
+        results = [a.value if isinstance(a, ConstantArgument) else found.get(a.name) for a in taken.outputs]
+        return pytree.tree_unflatten(results, taken.out_spec)
 
 
 class UnflattenedModule(Module):
@@ -49,6 +65,8 @@ class UnflattenedModule(Module):
         steps = [n for n in ep.graph.nodes if n.op not in ("placeholder", "output")]
         output = ep.graph.output_node()
         self._stacks = {n: _stack(n) for n in steps}
+        self._named = {n.name: n for n in ep.graph.nodes}
+        self._signatures = {e.fqn: e.signature for e in ep.module_call_graph if e.fqn and e.signature is not None}
         needed = [n for n in output.all_input_nodes]
         state = {n: t for n, t in self._targets.items() if any(n is m for m in needed)}
         graph, values, root = self._build(steps, "", self._users, set(needed))
@@ -59,10 +77,14 @@ class UnflattenedModule(Module):
         graph.output(map_arg(output.args[0], lambda n: values[n]))
         made = GraphModule(root, graph, type(self).__name__)
         self.graph = made.graph
-        self._modules.update(made._modules)
-        self._parameters.update(made._parameters)
-        self._buffers.update(made._buffers)
+        for table in ("_modules", "_parameters", "_buffers"):  # shared, so that a module that is put here is run
+            self.__dict__[table] = made.__dict__[table]
         self.__dict__["_root"] = made
+        for path, x in ep.state_dict.items():
+            _fill(self, path, x, isinstance(x, Parameter))
+        for spec in specs:
+            if spec.kind == InputKind.CONSTANT_TENSOR or spec.persistent is False:
+                _fill(self, str(spec.target), ep.constants[str(spec.target)], False, persistent=False)
 
     def _build(
         self, steps: list[Node], path: str, inputs: list[Node], wanted: set[Node]
@@ -88,17 +110,43 @@ class UnflattenedModule(Module):
             given = [n for n in dict.fromkeys(m for node in nodes for m in node.all_input_nodes) if n not in inside]
             given = [n for n in given if n not in self._targets or not _under(self._targets[n], child)]
             results = [n for n in nodes if n in wanted or any(u in later for u in n.users)]
+            signature = self._signature(child, given, results)
             inner, known, inner_root = self._build(nodes, child, given, set(results))
             inner.output(tuple(known[n] for n in results))
             number = counts.get(child, 0)
             counts[child] = number + 1
             name = child[len(path) + 1 if path else 0 :] + (f"@{number}" if number else "")
+            if signature is not None:
+                made = root[name] = _Preserved(inner_root, inner, "InterpreterModule")
+                made.signature, made.names = signature, ([n.name for n in given], [n.name for n in results])
+                leaves = [
+                    a.value
+                    if isinstance(a, ConstantArgument)
+                    else self._value(self._named[a.name], path, graph, values, root)
+                    for a in signature.inputs
+                ]
+                called = graph.call_module(name, *pytree.tree_unflatten(leaves, signature.in_spec))
+                for i, argument in enumerate(signature.outputs):
+                    if argument.name:
+                        n = self._named[argument.name]
+                        values[n] = graph.create_node("call_function", leaf, (called, i), {}, n.name)
+                        values[n].meta = dict(n.meta)
+                continue
             root[name] = GraphModule(inner_root, inner, "InterpreterModule")
             called = graph.call_module(name, tuple(self._value(n, path, graph, values, root) for n in given))
             for i, n in enumerate(results):
                 values[n] = graph.create_node("call_function", operator.getitem, (called, i), {}, n.name)
                 values[n].meta = dict(n.meta)
         return graph, values, root
+
+    def _signature(self, child: str, given: list[Node], results: list[Node]) -> ModuleCallSignature | None:
+        """The signature that is kept of a module, if it is called once and all that goes in and out is in it."""
+        signature = self._signatures.pop(child, None)
+        if signature is None:
+            return None
+        inputs, outputs = ({a.name for a in xs if a.name} for xs in (signature.inputs, signature.outputs))
+        whole = {n.name for n in given} <= inputs and {n.name for n in results} <= outputs
+        return signature if whole and inputs | outputs <= set(self._named) else None
 
     def _child(self, node: Node, path: str) -> str | None:
         """The path of the module inside of the one at ``path`` that a step is in; None where it is its own."""

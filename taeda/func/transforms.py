@@ -68,7 +68,7 @@ class _Inputs:
 
     def gradients(self, outputs: list, cotangents: list, keep: bool, create: bool) -> list:
         """One per input, zeros where no output depends on it."""
-        if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+        if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
             return _core.HELPERS["overrides"](type(self).gradients, (self, outputs, cotangents, keep, create), {})
         pairs = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
         made: list = [None] * len(self.edges)
@@ -80,6 +80,7 @@ class _Inputs:
 
 
 _FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
+_NO_OVERRIDES = 8  # overrides are off altogether
 
 
 def _pass_on(grads: list) -> list:

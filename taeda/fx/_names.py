@@ -17,6 +17,7 @@ from typing import Any
 
 from taeda._asserts import _assert
 from taeda._core import Composite, Method, Op, Size, Tensor
+from taeda.ops.aten import OpOverload
 
 #: Where a public function may be found, in order; what PyTorch calls the compiled part of it.
 _SPACES = {"": "", "nn.functional": "", "linalg": "_C._linalg", "fft": "_C._fft", "special": "_C._special"}
@@ -111,6 +112,9 @@ def qualified_name(function: Any) -> str:
     Raises:
         RuntimeError: there is no path to it.
     """
+    if isinstance(function, OpOverload):
+        inner = "ops" if namespace() == "torch" or function.namespace == "aten" else "library.ops"
+        return f"{namespace()}.{inner}.{function}"
     name = getattr(function, "__name__", None)
     if name is not None and getattr(builtins, name, None) is function:
         return name
@@ -146,6 +150,8 @@ def _as_public(module: str) -> str:
 
 def name_of(function: Any) -> str:
     """The name that a node for a call of ``function`` is made of."""
+    if isinstance(function, OpOverload):
+        return function.overloadpacket.__name__
     known = space_of(function)
     if known is None:
         return getattr(function, "__name__", type(function).__name__)

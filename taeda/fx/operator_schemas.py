@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from taeda._core import Composite, Op
 from taeda.nn import Module
+from taeda.ops.aten import OpOverload
 
 __all__ = [
     "ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
@@ -34,6 +35,8 @@ def writes(target: Any, kwargs: dict[str, Any] | None = None) -> bool:
     kwargs = kwargs or {}
     if kwargs.get("out") is not None or kwargs.get("inplace"):
         return True
+    if isinstance(target, OpOverload):
+        return target.mutates
     return isinstance(target, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
 
 

@@ -146,7 +146,7 @@ class TracerBase:
             return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
         if isinstance(a, range):
             return range(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
-        if isinstance(a, (Node, *BASE_TYPES)) or a is None or a is ...:
+        if isinstance(a, (Node, *BASE_TYPES, *_names.OPS)) or a is None or a is ...:
             return a
         if type(a).__module__ == "enum" or hasattr(type(a), "__members__"):
             return a

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__ as producer_version
-from . import errors
+from . import errors, ops
 from .errors import OnnxExporterError
 from .modes import OperatorExportTypes, TrainingMode, is_in_onnx_export, select_model_mode_for_export
 from .program import ONNXProgram
@@ -123,9 +123,21 @@ def load(file: Any) -> Model:
     return loading.load(file)
 
 
-def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: object, opset_version: int) -> None:
-    """Accepted, without effect: give ``export`` a ``custom_translation_table``."""
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset_version: int) -> None:
+    """Let ``symbolic_fn(g, *args)`` write calls of an op where ``export`` has ``dynamo=False``.
+
+    Args:
+        symbolic_name: ``"aten::erfinv"``, or ``"library::op"`` of an op that ``taeda.library`` made.
+        symbolic_fn: gets a writer with ``g.op("domain::Name", x, alpha_f=2.0)``, and the arguments of the call.
+        opset_version: accepted; there is one translation for all opsets.
+    """
+    from .symbolic_helper import registered
+
+    registered[symbolic_name] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Accepted, without effect."""
+    """Undo :func:`register_custom_op_symbolic`."""
+    from .symbolic_helper import registered
+
+    registered.pop(symbolic_name, None)

@@ -19,7 +19,7 @@ from onnx import (
 )
 
 from .graph import Graph, Node, Scope, Weight
-from .ops import find
+from .operators import find
 from .table import TRAINING
 from .values import code_of, from_array
 

@@ -15,13 +15,17 @@ from taeda import Tensor, nn
 from taeda.export import Dim, ExportedProgram, default_decompositions
 from taeda.export import export as export_program
 from taeda.export._decompose import decomposed
+from taeda.export.dynamic_shapes import UserError
+from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from taeda.utils import _pytree as pytree
 
-from .errors import OnnxExporterError
+from . import ops
+from .errors import OnnxExporterError, TorchExportError
 from .functions import PLAIN, Functions, annotated, wanted_kinds
 from .modes import TrainingMode, exporting, select_model_mode_for_export
 from .optimize import uses, without_dead
 from .program import ONNXProgram
+from .symbolic_helper import translations
 from .translate import by_function
 from .translate.complex import targets as complex_targets
 from .translation import Translation
@@ -45,6 +49,7 @@ def export(model: Any, args: Any, options: dict[str, Any]) -> ONNXProgram:
             taeda.export.save(program, os.path.join(options["artifacts_dir"], "onnx_export.pt2"))
         say("[taeda.onnx] Decompose and translate it...")
         custom = custom_table(options["custom_translation_table"])
+        custom = {**ops.translations(), **({} if options["dynamo"] else translations()), **custom}
         made = written(program, opset, custom, options, model if isinstance(model, nn.Module) else None)
     say("[taeda.onnx] Check it...")
     check(made)
@@ -75,7 +80,10 @@ def _program(model: Any, args: Any, options: dict[str, Any]) -> ExportedProgram:
         shapes = _of_axes(options["dynamic_axes"], options["input_names"] or (), model, args, kwargs)
     mode = TrainingMode.PRESERVE if options["dynamo"] else options["training"]
     with select_model_mode_for_export(model, mode), taeda.no_grad():
-        return _recorded(model, args, kwargs, shapes)
+        try:
+            return _recorded(model, args, kwargs, shapes)
+        except (UserError, GuardOnDataDependentSymNode) as error:
+            raise TorchExportError(f"onnx.export: the model cannot be recorded: {error}") from error
 
 
 class _Function(nn.Module):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from .ops import find
+from .operators import find
 from .table import NodeError
 from .values import describe
 

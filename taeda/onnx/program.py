@@ -47,6 +47,7 @@ class ONNXProgram:
         self._fixed = True  # the weights are in the model
         self._session: Any = None
         self._folder: Any = None
+        self._ir: Any = None  # the model of onnx_ir that was given out, and may have been changed
 
     def __repr__(self) -> str:
         graph = self._skeleton.graph
@@ -60,6 +61,39 @@ class ONNXProgram:
         """The ``onnx.ModelProto``, with the weights in it."""
         return self._model()
 
+    @property
+    def model(self) -> Any:
+        """The model as an ``onnx_ir.Model``. It may be changed: saving and calling use it.
+
+        Raises:
+            ImportError: the package onnx-ir is not installed.
+        """
+        if self._ir is None:
+            try:
+                import onnx_ir
+            except ImportError as error:
+                raise ImportError("ONNXProgram.model needs the package onnx-ir: pip install onnx-ir") from error
+            self._ir = onnx_ir.from_proto(self._model())
+        return self._ir
+
+    @model.setter
+    def model(self, value: Any) -> None:
+        self._ir = value
+        self.release()
+
+    def _adopt(self) -> None:
+        """Take in what was changed in ``model``."""
+        import onnx_ir
+        from onnx import numpy_helper
+
+        proto, weights = onnx_ir.to_proto(self._ir), dict[str, Tensor]()
+        for i in reversed(range(len(proto.graph.initializer))):
+            held = proto.graph.initializer[i]
+            if held.name in self._weights:
+                weights[held.name] = cast(Tensor, from_array(numpy_helper.to_array(held)))
+                del proto.graph.initializer[i]
+        self._skeleton, self._weights = proto, {n: weights[n] for n in self._weights if n in weights}
+
     def _model(
         self, include_initializers: bool = True, as_inputs: bool = False, data: tuple[str, list] | None = None
     ) -> Any:
@@ -67,6 +101,8 @@ class ONNXProgram:
         import onnx
         from onnx import helper
 
+        if self._ir is not None:
+            self._adopt()
         model = onnx.ModelProto()
         model.CopyFrom(self._skeleton)
         place = 0
@@ -150,6 +186,9 @@ class ONNXProgram:
 
         Batch normalisation goes into the layer before it, as far as weights are in the model.
         """
+        if self._ir is not None:
+            self._adopt()
+            self._ir = None
         graph = self._skeleton.graph
         outputs = {x.name for x in graph.output}
         nodes = shared(list(graph.node), outputs)
@@ -244,6 +283,11 @@ class ONNXProgram:
         if len(args) > len(positional) + len(named):
             raise TypeError(f"ONNXProgram: expected {len(positional) + len(named)} arguments, got {len(args)}")
         given = dict(zip([*positional, *named], args, strict=False))
+        example = self.exported_program.example_inputs
+        if example is not None:  # what is no tensor is fixed, and may be left out
+            fixed = {**dict(zip(positional, example[0], strict=True)), **example[1]}
+            left = [n for n in fixed if n not in given and n not in kwargs]
+            kwargs = {**kwargs, **{n: fixed[n] for n in left if not _has_tensors(fixed[n])}}
         twice = [n for n in kwargs if n in given]
         given.update(kwargs)
         missing = [n for n in (*positional, *named) if n not in given]
@@ -251,6 +295,10 @@ class ONNXProgram:
         if missing or unknown or twice:
             raise TypeError(f"ONNXProgram: arguments missing: {missing}, not known: {unknown}, given twice: {twice}")
         return tuple(given[n] for n in positional), {n: given[n] for n in named}
+
+
+def _has_tensors(tree: Any) -> bool:
+    return any(isinstance(x, Tensor) for x in pytree.tree_leaves(tree))
 
 
 def _plain(x: Any) -> Any:

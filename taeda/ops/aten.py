@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core import Composite
 from .table import OPS
 
 
@@ -18,6 +19,13 @@ class OpOverload:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
 
+    @property
+    def mutates(self) -> bool:
+        """Whether it writes to its arguments."""
+        name = self.overloadpacket.__name__
+        own = getattr(self.overloadpacket.function, "_mutates", None)
+        return name.endswith("_") and not name.endswith("__") if own is None else bool(own)
+
     def name(self) -> str:
         """``aten::add.Tensor``; ``aten::mm`` where there is one signature."""
         name = f"{self.namespace}::{self.overloadpacket.__name__}"
@@ -26,7 +34,10 @@ class OpOverload:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, OpOverload):
             return self._key() == other._key()
-        return other is not None and other is self.overloadpacket.function  # as graphs have it
+        if other is not None and other is self.overloadpacket.function:  # as graphs have it
+            return True
+        # functions of nn.functional are native ops with other arguments
+        return self.namespace == "aten" and type(other) is Composite and other.__name__ == self.overloadpacket.__name__
 
     def __hash__(self) -> int:
         function = self.overloadpacket.function

@@ -11,7 +11,7 @@ __all__ = [
     "GetAttrKey", "KeyEntry", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
     "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
     "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only",
-    "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+    "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_dumps", "treespec_loads",
 ]  # fmt: skip
 
 PyTree = Any
@@ -278,10 +278,13 @@ class TreeSpec:
         return hash((self.type, self.num_leaves, tuple(self.children_specs)))
 
     def __repr__(self) -> str:
+        return self._text(0)
+
+    def _text(self, indent: int) -> str:
         if self.type is None:
             return "*"
-        name = getattr(self.type, "__name__", self.type)
-        return f"TreeSpec({name}, {self.context}, [{', '.join(map(repr, self.children_specs))}])"
+        name, gap = getattr(self.type, "__name__", self.type), ",\n" + " " * (indent + 2)
+        return f"TreeSpec({name}, {self.context}, [{gap.join(s._text(indent + 2) for s in self.children_specs)}])"
 
 
 class LeafSpec(TreeSpec):
@@ -488,6 +491,57 @@ def key_get(obj: Any, path: Iterable) -> Any:
     for key in path:
         obj = key.get(obj)
     return obj
+
+
+#: Structures that have a form as JSON, by their names there.
+_WRITTEN = {
+    "builtins.list": list, "builtins.tuple": tuple, "builtins.dict": dict, "collections.OrderedDict": OrderedDict,
+    "collections.deque": deque,
+}  # fmt: skip
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A structure as JSON.
+
+    Raises:
+        NotImplementedError: a class in it has no such form, or ``protocol`` is not 1.
+    """
+    import json
+
+    if protocol not in (None, 1):
+        raise ValueError(f"treespec_dumps: expected protocol 1, got {protocol}")
+    names = {kind: name for name, kind in _WRITTEN.items()}
+
+    def written(spec: TreeSpec) -> dict:
+        if spec.is_leaf():
+            return {"type": None, "context": None, "children_spec": []}
+        if spec.type not in names:
+            raise NotImplementedError(f"treespec_dumps: no form is known for {spec.type}")
+        children = [written(s) for s in spec.children_specs]
+        return {"type": names[spec.type], "context": json.dumps(spec.context), "children_spec": children}
+
+    return json.dumps((1, written(treespec)), separators=(",", ":"))
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The structure that :func:`treespec_dumps` wrote.
+
+    Raises:
+        ValueError: it is of another form.
+    """
+    import json
+
+    def read(x: Any) -> TreeSpec:
+        if x["type"] is None:
+            return LeafSpec()
+        if x["type"] not in _WRITTEN:
+            raise ValueError(f"treespec_loads: no class is known as {x['type']!r:.80}")
+        return TreeSpec(_WRITTEN[x["type"]], json.loads(x["context"]), [read(s) for s in x["children_spec"]])
+
+    protocol, spec = json.loads(serialized)
+    if protocol != 1:
+        raise ValueError(f"treespec_loads: expected protocol 1, got {protocol}")
+    return read(spec)
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:

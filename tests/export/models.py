@@ -45,7 +45,7 @@ def pair(T):
     """The dataclass of this package, registered."""
     name = T.__name__
     if name not in registered:
-        T.export.register_dataclass(PAIRS[name], serialized_type_name=f"{name}.Pair")
+        T.export.register_dataclass(PAIRS[name], serialized_type_name="models.Pair")
         registered.add(name)
     return PAIRS[name]
 

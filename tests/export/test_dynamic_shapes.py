@@ -7,8 +7,8 @@ import pytest
 import taeda
 import taeda.func.control_flow as control_flow
 from taeda import nn
-from taeda.export import Dim, ShapesCollection, dims, export
-from taeda.export.dynamic_shapes import UserError
+from taeda.export import AdditionalInputs, Dim, ShapesCollection, dims, export
+from taeda.export.dynamic_shapes import UserError, refine_dynamic_shapes_from_suggested_fixes
 
 
 class Function(nn.Module):
@@ -211,7 +211,7 @@ def test_what_is_no_model():
         export(lambda x: x, (square(),))
     with pytest.raises(UserError, match="tuple"):
         export(Function(abs), [square()])
-    with pytest.raises(UserError, match="Unsupported input type"):
+    with pytest.raises(ValueError, match="Unsupported input type"):
         export(Function(lambda x: x), (object(),))
     with pytest.raises(UserError, match="Unsupported output type"):
         export(Function(lambda x: object()), (square(),))
@@ -364,3 +364,24 @@ def test_sizes_that_nest_otherwise(pair, table, message):
     x = square()
     with pytest.raises(UserError, match=message):
         export(Nested(), (x, (x, x), {"a": x}), dynamic_shapes={"x": None, "pair": pair, "table": table})
+
+
+def test_more_examples_say_which_sizes_change():
+    more = AdditionalInputs()
+    more.add((taeda.ones(7, 4),))
+    program = export(Function(abs), (taeda.ones(3, 4),), dynamic_shapes=more)
+    more.verify(program)
+    assert program.module()(taeda.ones(9, 4)).shape == (9, 4)
+    with pytest.raises(RuntimeError, match="shape"):
+        program.module()(taeda.ones(9, 5))
+
+
+def test_suggested_fixes_are_read():
+    sizes = ({0: Dim("a")}, {0: Dim("b")})
+    with pytest.raises(UserError) as error:
+        export(Pair(lambda x, y: x + y), (taeda.ones(4), taeda.ones(4)), dynamic_shapes=sizes)
+    sizes = refine_dynamic_shapes_from_suggested_fixes(error.value.msg, sizes)
+    program = export(Pair(lambda x, y: x + y), (taeda.ones(4), taeda.ones(4)), dynamic_shapes=sizes)
+    assert program.module()(taeda.ones(5), taeda.ones(5)).shape == (5,)
+    with pytest.raises(ValueError, match="no suggested fixes"):
+        refine_dynamic_shapes_from_suggested_fixes("an error", sizes)

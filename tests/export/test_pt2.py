@@ -18,7 +18,7 @@ from .test_archive import attempt, mutations, packed, restructured  # noqa: E402
 from .test_like_pytorch import SIZED, as_taeda, compare  # noqa: E402
 
 pair(taeda)
-taeda.export._encoding.CLASSES["torch.Pair"] = OurPair
+taeda.export._encoding.CLASSES["models.Pair"] = OurPair
 
 
 def pt2(name, decomposed=False):

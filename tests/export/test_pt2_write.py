@@ -13,16 +13,12 @@ import taeda.export
 from taeda.export._pt2_ops import TABLE
 
 torch = pytest.importorskip("torch")
-from .models import MODELS  # noqa: E402
+from .models import MODELS, OurPair, TheirPair, pair  # noqa: E402
 from .test_like_pytorch import SIZED, as_taeda, compare  # noqa: E402
 from .test_unknown_numbers import PROGRAMS, Calls, inputs, others  # noqa: E402
 
+
 #: What PyTorch's files have no form for here, and what the error says.
-REFUSED = {
-    "lstm": "_recurrent_layer", "gru": "_recurrent_layer", "embedding_bag": "embedding_bag", "containers": "OurPair",
-}  # fmt: skip
-
-
 def loaded(program):
     """The program as PyTorch reads it."""
     file = io.BytesIO()
@@ -39,6 +35,11 @@ def ours(name):
 
 
 def as_torch(tree):
+    if type(tree) is OurPair:
+        return TheirPair(as_torch(tree.a), as_torch(tree.b))
+    if type(tree) in (tuple, list, dict):
+        values = map(as_torch, tree.values() if type(tree) is dict else tree)
+        return dict(zip(tree, values, strict=True)) if type(tree) is dict else type(tree)(values)
     return torch.utils._pytree.tree_map(
         lambda x: torch.from_numpy(x.detach().numpy().copy()) if isinstance(x, taeda.Tensor) else x, tree
     )
@@ -57,10 +58,8 @@ def same(got, want):
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
     _, args, kwargs, program = ours(name)
-    if name in REFUSED:
-        with pytest.raises(ValueError, match=REFUSED[name]):
-            loaded(program)
-        return
+    if name == "containers":
+        pair(torch)
     theirs = loaded(program).module()
     given = as_torch(args), as_torch(kwargs)
     same(theirs(*given[0], **given[1]), program.module()(*copy.deepcopy(args), **kwargs))
@@ -75,7 +74,7 @@ def test_buffers_are_written_to():
         compare(module.get_buffer(name), theirs.get_buffer(name))
 
 
-@pytest.mark.parametrize("name", [n for n in SIZED if n not in REFUSED])
+@pytest.mark.parametrize("name", SIZED)
 def test_other_sizes(name):
     _, args, kwargs, program = ours(name)
     theirs, module = loaded(program).module(), program.module()
@@ -144,3 +143,63 @@ def test_arguments_are_those_of_aten(name):
         for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments
         if a.name in given
     )
+
+
+def bags(t, x, n):
+    table = t.linspace(0, 1, 18).reshape(6, 3)
+    index = (x.abs() * 2).long().clamp(max=5)
+    line, ends = index.flatten(), t.tensor([0, 3, 7])
+    f = t.nn.functional.embedding_bag
+    return (
+        f(index, table, mode="sum"),
+        f(line, table, ends, mode="max"),
+        f(index, table, mode="sum", per_sample_weights=x),
+    )
+
+
+def orders(t, x, n):
+    values, places = x.median(1)
+    return x.median(), values, places, x.cummax(0).values, x.kthvalue(2).values, x.norm(2, 1), x.logcumsumexp(1)
+
+
+def without_grad(t, x, n):
+    with t.no_grad():
+        values, places = (x * x).topk(2)
+        first, second = x.chunk(2)
+    return values * x[:, :2], places, first * second
+
+
+@pytest.mark.parametrize("function", [bags, orders, without_grad])
+def test_steps_of_several_results(function):
+    program = taeda.export.export(Calls(taeda, function), as_taeda(inputs()))
+    theirs = loaded(program).module()
+    for args in ((torch.randn(4, 3, requires_grad=True), torch.tensor(1)), inputs(2, 1)):
+        same(theirs(*args), program.module()(*as_taeda(args)))
+
+
+class Recurrent(taeda.nn.Module):
+    def __init__(self, kind, bias, bidirectional):
+        super().__init__()
+        self.layer = getattr(taeda.nn, kind)(3, 4, 2, bias=bias, batch_first=True, bidirectional=bidirectional)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("kind, bias, bidirectional", [("LSTM", True, True), ("GRU", True, True), ("GRU", False, False),
+                                                       ("RNN", False, True), ("LSTM", False, False)])  # fmt: skip
+def test_recurrent_layers_and_their_gradients(kind, bias, bidirectional):
+    model = Recurrent(kind, bias, bidirectional)
+    batch = taeda.export.Dim("batch", min=1, max=9)
+    program = taeda.export.export(model, (taeda.randn(2, 5, 3),), dynamic_shapes=({0: batch},))
+    theirs, module = loaded(program).module(), program.module()
+    for size in (2, 4):
+        x = torch.randn(size, 5, 3)
+        got, want = theirs(x), module(as_taeda(x))
+        same(got, want)
+        got[0].square().sum().backward()
+        want[0].square().sum().backward()
+    ours, grads = dict(module.named_parameters()), {k: p.grad for k, p in theirs.named_parameters()}
+    assert grads
+    for name, grad in grads.items():
+        compare(ours[name].grad, grad)

@@ -65,3 +65,38 @@ def test_other_arguments():
     assert taeda.allclose(made({"x": x, "more": 3}), model(x))
     with pytest.raises(ValueError, match=r"mismatch"):
         unflatten(export(model, (x,)))(x, x)
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, table, *, scale=1.0):
+        return {"a": self.linear(table["x"]) * scale, "b": (table["x"], 3)}
+
+
+class Outer(nn.Module):
+    def __init__(self, one, two):
+        super().__init__()
+        self.one, self.two = one, two
+
+    def forward(self, x):
+        first = self.one({"x": x}, scale=2.0)
+        second = self.two({"x": first["a"] + first["b"][0]})
+        return second["a"] * second["b"][1]
+
+
+class Plain(nn.Module):
+    def forward(self, table, *, scale=1.0):
+        return {"a": table["x"] * scale, "b": (table["x"], 3)}
+
+
+def test_a_module_whose_signature_is_kept_can_be_replaced():
+    model, x = Outer(Inner(), Inner()), taeda.randn(2, 3)
+    program = export(model, (x,), preserve_module_call_signature=("one", "two"))
+    assert [e.fqn for e in program.module_call_graph if e.signature] == ["", "one", "two"]
+    modules = unflatten(program)
+    assert taeda.equal(modules(x), model(x))
+    modules.one, modules.two = Plain(), Plain()
+    assert taeda.equal(modules(x), Outer(Plain(), Plain())(x))

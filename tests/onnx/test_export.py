@@ -113,8 +113,9 @@ def test_arguments_by_name_are_fixed_numbers(given):
         program(x, y=y, times=2)
     with pytest.raises(RuntimeError, match="equal to 20, but got 19"):
         program(taeda.randn(3, 19), y=y, times=3)
-    with pytest.raises(TypeError, match="missing: \\['times'\\], not known: \\['z'\\]"):
-        program(x, y=y, z=3)
+    with pytest.raises(TypeError, match="missing: \\['y'\\], not known: \\['z'\\]"):
+        program(x, times=3, z=3)
+    assert taeda.allclose(program(x, y)[0], wanted[0])  # numbers are fixed, and may be left out
 
 
 def test_files(given, tmp_path):
@@ -547,3 +548,63 @@ def test_stored_dtypes():
 
     x, y = taeda.randn(3), taeda.arange(5)
     compare(taeda.onnx.export(Half(), (x, y)), Half(), x, y)
+
+
+# ---- PyTorch's names -------------------------------------------------------------------------------------------------
+
+
+class Asks(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+def test_a_model_that_cannot_be_recorded():
+    with pytest.raises(taeda.onnx.errors.TorchExportError, match="Three ways to mend it") as error:
+        taeda.onnx.export(Asks(), (taeda.ones(2),))
+    assert isinstance(error.value, taeda.onnx.OnnxExporterError)
+
+
+def test_the_model_of_onnx_ir_may_be_changed(given, tmp_path):
+    pytest.importorskip("onnx_ir")
+    model, args = given
+    program = taeda.onnx.export(model, args)
+    program.model.metadata_props["written by"] = "a test"
+    program.save(tmp_path / "net.onnx")
+    assert onnx.load(tmp_path / "net.onnx").metadata_props[0].value == "a test"
+    assert taeda.allclose(program(*args)[0], leaves(model(*args))[0], atol=1e-5)
+
+
+def test_verification(given):
+    from taeda.onnx.verification import verify_onnx_program
+
+    infos = verify_onnx_program(taeda.onnx.export(*given))
+    assert infos and all(i.max_abs_diff < 1e-4 and i.actual_dtype == i.expected_dtype for i in infos)
+
+
+class Symbol(nn.Module):
+    def forward(self, x):
+        y = taeda.onnx.ops.symbolic("my.domain::Op", (x, None, x), {"k": 2, "s": "a"}, dtype=x.dtype, shape=x.shape)
+        return taeda.erfinv(y)
+
+
+def test_nodes_of_any_name():
+    taeda.onnx.register_custom_op_symbolic("aten::erfinv", lambda g, x: g.op("my.domain::Inverse", x, a_f=2.0), 17)
+    try:
+        file = io.BytesIO()
+        taeda.onnx.export(Symbol(), (taeda.ones(2, 3),), file, dynamo=False, dynamic_axes={"x": {0: "b"}})
+    finally:
+        taeda.onnx.unregister_custom_op_symbolic("aten::erfinv", 17)
+    nodes = onnx.load_model_from_string(file.getvalue()).graph.node
+    assert [(n.op_type, n.domain, len(n.input)) for n in nodes if n.domain] == [
+        ("Op", "my.domain", 3), ("Inverse", "my.domain", 1)
+    ]  # fmt: skip
+
+
+def test_rotary_embedding():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.onnx.ops")
+    x, cos, sin, places = torch.randn(2, 3, 4, 8), torch.randn(9, 4), torch.randn(9, 4), torch.randint(0, 9, (2, 4))
+    given = [taeda.from_numpy(t.numpy()) for t in (x, cos, sin, places)]
+    for options in ({}, {"interleaved": True}):
+        want = torch.onnx.ops.rotary_embedding(x, cos, sin, places, **options)
+        assert np.allclose(taeda.onnx.ops.rotary_embedding(*given, **options).numpy(), want.numpy(), atol=1e-6)

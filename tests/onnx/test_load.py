@@ -238,7 +238,7 @@ def test_values_go_after_their_last_use():
 
 
 def test_every_op_of_every_version_has_a_function_that_takes_its_attributes():
-    from taeda.onnx.ops import find
+    from taeda.onnx.operators import find
 
     old = {"axis", "broadcast", "consumed_inputs"}  # how opsets before 7 broadcast
     for schema in onnx.defs.get_all_schemas_with_history():

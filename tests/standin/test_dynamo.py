@@ -127,3 +127,41 @@ def test_backends_count_keep_and_hand_on_their_graphs():
         """
     )
     assert out == "refused True\n"
+
+
+def test_programs_compiled_ahead_of_time():
+    run(
+        """
+        import torch
+        from torch import nn
+        from functorch.compile import aot_function, aot_module, make_boxed_func, nop
+
+        f = aot_function(lambda x: nn.functional.dropout(x, 0.5).sin(), nop)
+        x = torch.ones(64, requires_grad=True)
+        y = f(x)
+        y.sum().backward()
+        assert 0 < (y != 0).sum() < 64 and torch.equal(y != 0, x.grad != 0)  # one draw for both graphs
+
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        x = torch.randn(5, 3)
+        graphs = []
+        def compiler(graph, inputs):
+            graphs.append(graph)
+            return make_boxed_func(graph)
+        compiled = aot_module(model, compiler)
+        compiled(x).square().sum().backward()
+        got = [p.grad.clone() for p in model.parameters()]
+        model.zero_grad()
+        model(x).square().sum().backward()
+        assert len(graphs) == 2 and all(torch.allclose(g, p.grad) for g, p in zip(got, model.parameters()))
+        assert model[1].num_batches_tracked == 2
+
+        program = torch.export.export(model.eval(), (x,), dynamic_shapes={"input": {0: torch.export.Dim("b")}})
+        path = torch._inductor.aoti_compile_and_package(program)
+        loaded = torch._inductor.aoti_load_package(path)
+        y = torch.randn(7, 3)
+        assert torch.equal(loaded(y), model(y)) and not loaded(y).requires_grad
+        loaded.load_constants({"0.bias": torch.zeros(4)}, check_full_update=False)
+        assert not torch.equal(loaded(y), model(y))
+        """
+    )

@@ -12,7 +12,12 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 
-__all__ = ["get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph", "stable_topological_sort"]
+__all__ = [
+    "CALLABLE_NODE_OPS", "get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph", "stable_topological_sort",
+]  # fmt: skip
+
+#: The ops of Nodes that call something.
+CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 
 
 def get_acc_ops_name(k: Any) -> str:

@@ -9,6 +9,7 @@ from . import (
     creation,
     ctc,
     elementwise,
+    found,
     image,
     indexing,
     linear,

@@ -25,6 +25,7 @@ def getitem(g: Writer, x: Any, index: Any) -> Any:
     items = list(index) if isinstance(index, tuple) else [index]
     if any(isinstance(i, (list, np.ndarray)) for i in items):
         items = [g.constant(taeda.tensor(i)) if isinstance(i, (list, np.ndarray)) else i for i in items]
+    items = [part for i in items for part in _expanded(g, i)]
     tensors = [isinstance(i, Value) and not i.is_size for i in items]
     rank = sum(i is not None and i is not Ellipsis for i in items)
     place = next((k for k, i in enumerate(items) if i is Ellipsis), len(items))
@@ -75,13 +76,13 @@ def _basic(g: Writer, x: Value, items: list) -> tuple[Value, list]:
     x = g.Squeeze(x, gone) if gone else x
     x = g.Unsqueeze(x, added) if added else x
     if axes or added:
-        x.shape = shape
+        x.shape = tuple(shape)
     return x, left
 
 
 def _after(g: Writer, place: Any) -> Any:
     if isinstance(place, Value):
-        made = g.Add(place, 1)
+        made = g.Where(g.Equal(place, -1), g.constant(_FAR), g.Add(place, 1), dtype=taeda.int64)
         made.is_size = True
         return made
     return _FAR if place == -1 else place + 1
@@ -94,6 +95,7 @@ def index(g: Writer, input: Value, indices: Sequence) -> Value:
 
 def index_by(g: Writer, x: Value, indices: Sequence) -> Value:
     """``x`` with some dimensions indexed by tensors."""
+    indices = [part for i in indices for part in _expanded(g, i)]
     dims = [d for d, i in enumerate(indices) if i is not None]
     given = [_places(g, indices[d]) for d in dims]
     if len(dims) == 1:
@@ -108,9 +110,21 @@ def index_by(g: Writer, x: Value, indices: Sequence) -> Value:
 
 
 def _places(g: Writer, index: Value) -> Value:
-    if index.dtype in (taeda.bool, taeda.uint8):
-        raise Unsupported("an index by a mask, whose result's size depends on values; use where or masked_fill")
     return g.cast(index, taeda.int64)
+
+
+def _is_mask(x: Any) -> bool:
+    return isinstance(x, Value) and not x.is_size and x.dtype in (taeda.bool, taeda.uint8)
+
+
+def _expanded(g: Writer, index: Any) -> list:
+    """A mask as the places of its true elements, one tensor for each of its dimensions; another index as it is."""
+    if not _is_mask(index):
+        return [index]
+    if not index.rank:
+        raise Unsupported("an index by a truth value; use where")
+    places = g.NonZero(g.cast(index, taeda.bool))
+    return [g.Gather(places, g.constant(i), axis=0, shape=(None,)) for i in range(index.rank)]
 
 
 def _stacked(g: Writer, given: list[Value]) -> tuple[Value, int]:
@@ -127,9 +141,10 @@ def _stacked(g: Writer, given: list[Value]) -> tuple[Value, int]:
 
 @translates("index_put")
 def index_put(g: Writer, input: Value, indices: Sequence, values: Value, accumulate: bool = False) -> Value:
-    masks = [i for i in indices if i is not None and i.dtype in (taeda.bool, taeda.uint8)]
-    if masks:
-        return _put_mask(g, input, indices, values, accumulate)
+    one = is_static(values.shape) and math.prod(map(int, values.shape)) == 1
+    if one and _is_mask(indices[0]) and all(i is None for i in indices[1:]):
+        return _put_mask(g, input, indices[0], values, accumulate)
+    indices = [part for i in indices for part in _expanded(g, i)]
     dims = [d for d, i in enumerate(indices) if i is not None]
     given = [_places(g, indices[d]) for d in dims]
     rest = [d for d in range(input.rank) if d not in dims]
@@ -152,11 +167,9 @@ def index_put(g: Writer, input: Value, indices: Sequence, values: Value, accumul
     return g.transpose(made, [order.index(d) for d in range(input.rank)])
 
 
-def _put_mask(g: Writer, x: Value, indices: Sequence, values: Value, accumulate: bool) -> Value:
-    given = [i for i in indices if i is not None]
-    if len(given) > 1 or indices[0] is None or math.prod(map(int, values.shape)) != 1:
-        raise Unsupported("writing several values by a mask; use where, or masked_fill with one value")
-    mask = g.cast(g.unsqueeze(given[0], list(range(given[0].rank, x.rank))), taeda.bool)
+def _put_mask(g: Writer, x: Value, mask: Value, values: Value, accumulate: bool) -> Value:
+    """One number written where the mask, of the first dimensions, is true."""
+    mask = g.cast(g.unsqueeze(mask, list(range(mask.rank, x.rank))), taeda.bool)
     value = g.cast(g.reshape(values, ()), x.dtype)
     return g.Where(mask, g.Add(x, value) if accumulate else value, x, dtype=x.dtype)
 

@@ -114,7 +114,11 @@ def _filled(g: Writer, x: Value, value: bool) -> Value:
 
 
 @translates("where_select where")
-def where(g: Writer, condition: Value, input: Any = None, other: Any = None) -> Value:
+def where(g: Writer, condition: Value, input: Any = None, other: Any = None) -> Any:
+    if input is None:
+        from .found import nonzero
+
+        return nonzero(g, condition, as_tuple=True)
     a, b = g.promoted(input, other)
     return g.Where(g.cast(condition, taeda.bool), a, b, dtype=a.dtype)
 

@@ -122,6 +122,18 @@ def stack(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
     return g.Concat(*(g.unsqueeze(g.cast(x, g.result.dtype), [dim]) for x in tensors), axis=dim)
 
 
+@translates("functional.split")
+def split(g: Writer, tensor: Value, split_size_or_sections: Any = None, dim: int = 0, split_size: Any = None) -> tuple:
+    split_size_or_sections = split_size if split_size_or_sections is None else split_size_or_sections
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return g.split(tensor, split_size_or_sections, dim)
+    if isinstance(split_size_or_sections, Value):
+        raise Unsupported("split by a size that is not fixed; pass the sizes of the parts")
+    size, dim = split_size_or_sections, dim % tensor.rank
+    starts = [i * size for i in range(len(g.result))]
+    return tuple(g.slice(tensor, [i], [i + size if i != starts[-1] else _FAR], [dim]) for i in starts)
+
+
 @translates("split_with_sizes")
 def split_with_sizes(g: Writer, input: Value, split_sizes: Sequence, dim: int = 0) -> tuple:
     return g.split(input, split_sizes, dim)
@@ -321,16 +333,3 @@ def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> 
     cut = g.Reshape(x, [first, *inner], allowzero=1)
     made = g.Reshape(g.Transpose(cut, perm=order), [first, *outer], allowzero=1)
     return g.reshape(made, g.result.shape, [0, *outer])
-
-
-@translates("repeat_interleave")
-def repeat_interleave(
-    g: Writer, input: Value, repeats: Any = None, dim: Any = None, *, output_size: Any = None
-) -> Value:
-    if isinstance(repeats, Value):
-        raise Unsupported("repeat_interleave by a tensor, whose result's size depends on values; repeat by a number")
-    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
-    place = 0 if dim is None else dim % x.rank
-    wide = g.unsqueeze(x, [place + 1])
-    many = g.Tile(wide, g.ints([repeats if d == place + 1 else 1 for d in range(wide.rank)]))
-    return g.Reshape(many, [*([0] * place), -1, *map(int, x.shape[place + 1 :])])

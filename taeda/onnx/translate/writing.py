@@ -32,11 +32,24 @@ def _places_of(x: Value) -> np.ndarray:
     return np.arange(math.prod(map(int, x.shape))).reshape([int(n) for n in x.shape])
 
 
+def _sized(g: Writer, x: Value, dim: int) -> Value:
+    n = g.size(x, dim)
+    return n if isinstance(n, Value) else g.constant(n)
+
+
+def _along(g: Writer, x: Value, src: Value, dim: int, places: Value) -> Value:
+    """``x`` with ``src`` at places along ``dim``."""
+    order = [dim, *(d for d in range(x.rank) if d != dim)]
+    turned = g.transpose(g.cast(src, x.dtype), order)
+    made = g.ScatterND(g.transpose(x, order), g.Reshape(places, [-1, 1]), turned, shape=[x.shape[d] for d in order])
+    return g.transpose(made, [order.index(d) for d in range(x.rank)])
+
+
 @translates("select_scatter Tensor.select_scatter")
 def select_scatter(g: Writer, input: Value, src: Value, dim: int, index: Any) -> Value:
-    if isinstance(index, Value):
-        raise Unsupported("select_scatter at a place that is not fixed; use index_put or where")
     dim = dim % input.rank
+    if isinstance(index, Value):
+        return _along(g, input, g.unsqueeze(src, [dim]), dim, index)
     value = g.unsqueeze(g.cast(src, input.dtype), [dim])
     after = [g.slice(input, [index + 1], [_FAR], [dim])] if index != -1 else []
     return g.Concat(g.slice(input, [0], [index], [dim]), value, *after, axis=dim)
@@ -47,9 +60,12 @@ def slice_scatter(
     g: Writer, input: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Value:
     dim = dim % input.rank
-    if step != 1 or isinstance(start, Value) or isinstance(end, Value):
-        places = _places_of(input)[(slice(None),) * dim + (slice(start, end, step),)]
-        return _written(g, input, places, src)
+    ends = [x for x in (start, end) if x is not None]
+    fixed = step == 1 and not any(isinstance(x, Value) for x in ends)
+    if not fixed or (len(ends) == 2 and ((start < 0) != (end < 0) or start > end)):
+        line = g.Range(g.constant(0), g.scalar(_sized(g, input, dim)), g.constant(1))
+        places = g.slice(line, [0 if start is None else start], [_FAR if end is None else end], [0], [step])
+        return _along(g, input, src, dim, places)
     parts = [g.cast(src, input.dtype)]
     if start not in (0, None):
         parts.insert(0, g.slice(input, [0], [start], [dim]))

@@ -48,6 +48,7 @@ NAMES: dict[str, dict[str, str]] = {
         for name in "associative_scan cond map scan while_loop".split()
     },
     "_inductor": {".utils": "cudagraph_mark_step_begin"},
+    "export._draft_export": {"export": "draft_export"},
     "_jit_internal": {"jit": "_copy_to_script_wrapper=unused"},
     "_subclasses.fake_tensor": {"contextlib": "unset_fake_temporarily=nullcontext"},
     "_tensor": {"_core": "Tensor", ".utils": "_rebuild_from_type_v2"},

@@ -9,6 +9,7 @@ from typing import Any
 
 from taeda.nn import Module
 
+from ...graph_module import GraphModule
 from .pass_base import PassResult
 
 __all__ = ["PassManager", "pass_result_wrapper", "this_before_that_pass_constraint"]
@@ -151,6 +152,8 @@ class PassManager:
                         f"An error occurred when running the '{name}' pass after the following passes: {before}"
                     ) from error
                 module, modified = result.graph_module, modified or result.modified
+                if isinstance(module, GraphModule):
+                    module.recompile()
                 if self.run_checks_after_each_pass:
                     self.check(module)
             changed = changed or modified

@@ -1,0 +1,1 @@
+"""``torch._functorch``: names that packages take from it."""

@@ -1,0 +1,133 @@
+"""Ops of one's own in exported programs, and autocast."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.export import Dim, export, load, save
+
+
+@taeda.library.custom_op("exported::wave", mutates_args=())
+def wave(x: taeda.Tensor, n: int = 2) -> taeda.Tensor:
+    return taeda.from_numpy(np.sin(x.detach().numpy()) * n)
+
+
+@wave.register_fake
+def _(x, n=2):
+    return taeda.empty_like(x)
+
+
+wave.register_autograd(
+    lambda ctx, g: (g * ctx.saved_tensors[0].cos() * ctx.n, None),
+    setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(inputs[0]), setattr(ctx, "n", inputs[1])),
+)
+
+
+@taeda.library.custom_op("exported::add_one_", mutates_args={"x"})
+def add_one_(x: taeda.Tensor) -> None:
+    x.numpy()[...] += 1
+
+
+@taeda.library.register_fake("exported::add_one_")
+def _(x):
+    return None
+
+
+class Waves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return wave(self.linear(x)) + wave(x, 3)
+
+
+class Writes(nn.Module):
+    def forward(self, x):
+        y = x.clone()
+        add_one_(y)
+        return y * 2
+
+
+def test_a_custom_op_is_a_step_that_is_saved_and_has_its_derivative():
+    model, x = Waves(), taeda.randn(2, 3)
+    program = export(model, (x,), dynamic_shapes=({0: Dim("b")},))
+    assert [str(n.target) for n in program.graph.nodes].count("exported.wave.default") == 2
+    file = io.BytesIO()
+    save(program, file)
+    y = taeda.randn(5, 3)
+    for made in (program, program.run_decompositions(), load(io.BytesIO(file.getvalue()))):
+        assert taeda.equal(made.module()(y), model(y))
+    module = program.module()
+    module(y).sum().backward()
+    got = module.linear.weight.grad.clone()
+    module.zero_grad()
+    model(y).sum().backward()
+    assert taeda.equal(got, model.linear.weight.grad)
+
+
+def test_a_custom_op_that_writes_is_kept():
+    program, x = export(Writes(), (taeda.ones(2),)), taeda.ones(2)
+    assert program.module()(x).tolist() == program.run_decompositions().module()(x).tolist() == [4, 4]
+    assert x.tolist() == [1, 1]
+
+
+def test_a_file_with_an_op_that_is_not_there():
+    file = io.BytesIO()
+    save(export(Waves(), (taeda.randn(2, 3),)), file)
+    own = taeda.library._ops.pop("exported::wave")
+    try:
+        with pytest.raises(ValueError, match="exported::wave"):
+            load(io.BytesIO(file.getvalue()))
+    finally:
+        taeda.library._ops["exported::wave"] = own
+
+
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x):
+        with taeda.autocast("cpu", dtype=taeda.bfloat16):
+            y = self.norm(self.linear(x)).softmax(-1)
+            z, _ = self.attention(y, y, y)
+            with taeda.autocast("cpu", enabled=False):
+                w = x @ x.transpose(1, 2)
+            both = taeda.cat([z, x], 1)
+        return y, z, w, both, self.linear(x)
+
+
+def test_autocast_is_part_of_the_program():
+    model, x = Mixed(), taeda.randn(2, 3, 4)
+    program = export(model, (x,), dynamic_shapes=({0: Dim("b")},))
+    x = taeda.randn(5, 3, 4)
+    want = model(x)
+    assert want[1].dtype == taeda.bfloat16
+    for made in (program, program.run_decompositions()):
+        for got, y in zip(made.module()(x), want, strict=True):
+            assert got.dtype == y.dtype and taeda.allclose(got.float(), y.float(), 1e-2, 1e-2)
+
+
+def test_autocast_around_export_is_not():
+    model, x = nn.Linear(4, 4), taeda.randn(2, 4)
+    with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        program = export(model, (x,))
+    assert program.module()(x).dtype == taeda.float32
+
+
+def test_a_decomposition_of_the_callers_own():
+    program, x = export(nn.Sigmoid(), (taeda.ones(3),)), taeda.randn(3)
+    fewer = program.run_decompositions({taeda.sigmoid: lambda x: 1 / (1 + taeda.exp(-x))})
+    assert "sigmoid" not in [n.name for n in fewer.graph.nodes]
+    assert taeda.allclose(fewer.module()(x), x.sigmoid())
+    with pytest.raises(AttributeError, match="nope"):
+        program.run_decompositions({taeda.sigmoid: lambda x: x.nope()})
+    with pytest.raises(RuntimeError, match="sizes and dtypes"):
+        program.run_decompositions({taeda.sigmoid: lambda x: x.sum()})
