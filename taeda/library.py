@@ -12,6 +12,7 @@ from typing import Any
 from ._core import mode_stack
 from ._refuse import refuse
 from .ops.aten import OpOverload, OpOverloadPacket
+from .overrides import handle_torch_function, has_torch_function
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autograd", "register_fake", "triton_op",
@@ -49,6 +50,9 @@ class CustomOpDef:
             for mode in mode_stack():
                 if hasattr(mode, "custom_op"):
                     return mode.custom_op(self, args, kwargs)
+            given = (*args, *kwargs.values())
+            if has_torch_function(given):
+                return handle_torch_function(self._overload, given, *args, **kwargs)
         if self._function is None:
             return self._fn(*args, **kwargs)
         import inspect

@@ -31,6 +31,7 @@ from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import BASE_TYPES
 from taeda.nn import Module, Parameter
+from taeda.ops.aten import OpOverload
 from taeda.ops.creation import empty_strided
 from taeda.overrides import TorchFunctionMode, _modes
 from taeda.utils import _pytree as pytree
@@ -364,6 +365,9 @@ class Session(TorchFunctionMode):
         tensors = [x for x in leaves if isinstance(x, Tensor)]
         if self.stopped or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
             return self.outside(func, args, kwargs)
+        if isinstance(func, OpOverload) and tensors:  # an op of the user's, which says what it gives on device meta
+            with self.lock:
+                return self.record(func.overloadpacket.function._sizes, "call_function", func, args, kwargs)
         if name in _VALUE and tensors:
             return self.outside(func, args, kwargs, f"Graph break from `Tensor.{name}()`")
         if type(func) not in (Op, Composite) and tensors and isinstance(tensors[0], Stand):

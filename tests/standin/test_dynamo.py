@@ -165,3 +165,46 @@ def test_programs_compiled_ahead_of_time():
         assert not torch.equal(loaded(y), model(y))
         """
     )
+
+
+def test_ops_of_the_users_are_steps_of_a_compiled_program():
+    out = run(
+        """
+        import numpy as np
+        import torch
+
+        @torch.library.custom_op("tests::sine", mutates_args=())
+        def sine(x: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(np.sin(x.detach().numpy()))
+
+        sine.register_fake(lambda x: torch.empty_like(x))
+        sine.register_autograd(
+            lambda ctx, g: g * ctx.saved_tensors[0].cos(),
+            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+        )
+
+        @torch.library.custom_op("tests::count_", mutates_args={"x"})
+        def count_(x: torch.Tensor) -> None:
+            x.add_(1)
+
+        count_.register_fake(lambda x: None)
+        steps = []
+
+        def backend(module, inputs):
+            steps.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+            return module.forward
+
+        def function(x, n):
+            count_(n)
+            return sine(x * 2) + n
+
+        for options in ({"backend": backend}, {}):
+            x, n = torch.arange(3.0, requires_grad=True), torch.zeros(3)
+            y = torch.compile(function, fullgraph=True, **options)(x, n)
+            y.sum().backward()
+            assert torch.allclose(y, (x * 2).sin() + 1) and torch.equal(n, torch.ones(3))
+            assert torch.allclose(x.grad, 2 * (x * 2).cos())
+        print([step for step in steps if "tests" in step])
+        """
+    )
+    assert out == "['tests.count_.default', 'tests.sine.default']\n"
