@@ -9,7 +9,7 @@ import taeda.distributed as dist
 from taeda.nn.parallel import DistributedDataParallel
 from taeda.utils.data import DistributedSampler
 
-from .launch import free_port
+from .launch import kept_port
 
 
 @pytest.fixture(params=["tcp", "file", "store"])
@@ -17,7 +17,7 @@ def group(request, tmp_path):
     if request.param == "store":
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     else:
-        where = f"tcp://127.0.0.1:{free_port()}" if request.param == "tcp" else f"file://{tmp_path}/meet"
+        where = f"tcp://127.0.0.1:{kept_port()}" if request.param == "tcp" else f"file://{tmp_path}/meet"
         dist.init_process_group("gloo", init_method=where, rank=0, world_size=1)
     yield dist.group.WORLD
     dist.destroy_process_group()
@@ -135,7 +135,7 @@ def test_without_a_group(monkeypatch):
 
 
 def test_the_environment_of_a_launcher(monkeypatch):
-    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "localhost", "MASTER_PORT": free_port()}.items():
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "localhost", "MASTER_PORT": kept_port()}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("LOCAL_RANK", "0")
     dist.init_process_group()

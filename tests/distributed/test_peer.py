@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .launch import free_port
+from .launch import meeting_place
 
 pytest.importorskip("torch")
 FOLDER = Path(__file__).parent
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 
 def _start(program, prefix, folder):
     folder.mkdir(exist_ok=True)
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    where = meeting_place(2)
     return [
         subprocess.Popen(
             [sys.executable, *prefix, str(FOLDER / program), str(folder)],
