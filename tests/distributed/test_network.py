@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from .test_engines import HERE, environment
+from taeda.distributed.launched import mpi_is_installed
+
+from .test_engines import HERE, MPIEXEC, environment
 from .wire import Wire
 
 
@@ -98,6 +101,63 @@ def test_collectives_by_a_bad_wire(wired, count, seed):
     machines, wire = wired(delay=0.002, jitter=0.002, loss=0.02, twice=0.01)
     agree(start(machines, HERE / "random_collectives.py", "gloo", count, seed), count)
     assert wire.carried > 1000 and wire.dropped > 10
+
+
+def start_mpi(machines, folder, *command):
+    """``mpiexec`` on the first machine, of MPICH: it starts a process on each, and is told how instead of ``ssh``."""
+    said = subprocess.run([MPIEXEC or "false", "--version"], capture_output=True, text=True, check=False).stdout
+    if "HYDRA" not in said or not mpi_is_installed():
+        pytest.skip("no mpi4py with MPICH")
+    (first, _), (second, _) = machines
+    elsewhere = folder / "elsewhere"
+    elsewhere.write_text(
+        f'#!/bin/sh\nwhile [ "$1" != 10.99.0.2 ]; do shift; done; shift\nexec ip netns exec {second} sh -c "$*"\n'
+    )
+    elsewhere.chmod(0o700)
+    hosts = ["-localhost", "10.99.0.1", "-hosts", "10.99.0.1,10.99.0.2", "-n", "2"]
+    how = ["-launcher", "ssh", "-launcher-exec", str(elsewhere), *hosts]
+    apart = {"MPIR_CVAR_NOLOCAL": "1", "FI_PROVIDER": "tcp", "UCX_TLS": "tcp,self"}
+    return subprocess.Popen(
+        ["ip", "netns", "exec", first, MPIEXEC, *how, sys.executable, *map(str, command)],
+        cwd=HERE, text=True, env=environment("mpi", **apart), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("count, seed", [(40, 6), pytest.param(400, 7, marks=pytest.mark.sweep)])
+def test_collectives_of_mpi_by_a_bad_wire(wired, count, seed, tmp_path):
+    machines, wire = wired(delay=0.002, jitter=0.002, loss=0.02, twice=0.01)
+    process = start_mpi(machines, tmp_path, HERE / "random_collectives.py", "mpi", count, seed)
+    out, err = process.communicate(timeout=250)
+    assert process.returncode == 0 and out.count(f"{count} agree") == 2, err[-2000:]
+    assert wire.carried > 200 and wire.dropped > 1
+
+
+@pytest.mark.sweep
+def test_mpi_by_a_wire_that_is_cut(wired, tmp_path):
+    """Nobody tells MPI: both processes end after their timeout, also the one that is cut off from ``mpiexec``."""
+    machines, wire = wired(delay=0.001)
+    program = tmp_path / "program.py"
+    program.write_text(ENDLESS.replace("'gloo', timeout=timedelta(seconds=60)", "'mpi', timeout=timedelta(seconds=20)"))
+    process = start_mpi(machines, tmp_path, program)
+    assert [process.stdout.readline().strip() for _ in range(2)] == ["begun"] * 2
+    time.sleep(1)
+    wire.cut()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode and "rank 0 timed out after 0:00:20" in err, err[-2000:]
+    end = time.monotonic() + 30
+    while left := subprocess.run(["pgrep", "-f", str(program)], capture_output=True, check=False).stdout.split():
+        pids = [pid for pid in left if b"python" in _command(int(pid))]
+        if not pids:
+            break
+        assert time.monotonic() < end, pids
+        time.sleep(0.5)
+
+
+def _command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
+    except OSError:
+        return b""
 
 
 def agree(processes, count):
