@@ -77,10 +77,27 @@ def _say(text: str) -> None:
     print(f"taeda.distributed.run: {text}", file=sys.stderr, flush=True)
 
 
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.create_server(("", 0)) as probe:
-        return probe.getsockname()[1]
+class ReservedPort:
+    """A free port, for a process that will listen there: nobody else gets it until :meth:`release`.
+
+    On Linux, a socket that is bound and does not listen keeps the system from giving the port to others, and still lets a
+    process bind it by its number, as servers do (SO_REUSEADDR). Elsewhere the port is free when it was looked for, no more.
+    """
+
+    def __init__(self) -> None:
+        dual = socket.has_dualstack_ipv6()
+        self._socket = socket.socket(socket.AF_INET6 if dual else socket.AF_INET)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if dual:
+            self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        self._socket.bind(("", 0))
+        self.number: int = self._socket.getsockname()[1]
+        if sys.platform != "linux":
+            self.release()
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._socket.close()
 
 
 class Agent:
@@ -94,6 +111,7 @@ class Agent:
         self.store: Any = None if self.alone else self._meet()
         self._beats: dict[int, tuple[bytes, float]] = {}
         self._beat = 0.0
+        self._reserved: ReservedPort | None = None  # where the processes of the round meet, on this machine
 
     def run(self) -> int:
         """The exit code, once all rounds are over."""
@@ -144,11 +162,16 @@ class Agent:
         run.add("came", 1)
         return run
 
+    def _reserve(self) -> int:
+        """A port of this machine for the processes of a round, kept until the round is over."""
+        self._reserved = ReservedPort()
+        return self._reserved.number
+
     def _agree(self, number: int) -> Round:
         """Take part in round ``number``, or in the first one that is open after it."""
         plan = self.plan
         if self.alone:
-            port = plan.port or free_port()
+            port = plan.port or self._reserve()
             secret = os.environ.get("TAEDA_DISTRIBUTED_SECRET") or secrets.token_hex(16)
             return Round(number, 0, [plan.processes], plan.address, port, secret, self.restarts)
         store = self.store
@@ -183,7 +206,7 @@ class Agent:
             time.sleep(0.05)
         nodes = [json.loads(store.get(f"{number}/node/{i}")) for i in range(min(there, most))]
         store.set("round", str(number))
-        master = [address, free_port(), secrets.token_hex(16)]
+        master = [address, self._reserve(), secrets.token_hex(16)]
         opened = {"counts": [count for count, _ in nodes], "master": master, "restarts": self.restarts}
         store.set(f"{number}/open", json.dumps(opened))
 
@@ -249,6 +272,8 @@ class Agent:
                 time.sleep(self.plan.interval)
         finally:
             workers.stop()
+            if self._reserved is not None:
+                self._reserved.release()
 
     def _let_speak(self, current: Round) -> None:
         """Processes here have failed because of one elsewhere: its machine shall say so first."""

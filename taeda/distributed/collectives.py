@@ -16,7 +16,7 @@ from taeda import Tensor
 from .engines.contract import Call
 from .groups import ProcessGroup, resolve, warn_not_in_group
 from .reduction import ReduceOp, check_op
-from .work import Work
+from .work import Work, done
 
 
 def _tensor(value: Any, name: str) -> Tensor:
@@ -108,6 +108,8 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     Raises:
         RuntimeError: a process is gone, does something else, or did not come in time.
     """
+    if isinstance(tensor, Tensor) and tensor.layout is taeda.sparse_coo:
+        return sparse_all_reduce(tensor, op, group)
     value = _tensor(tensor, "tensor")
     processes = _member("all_reduce", group)
     if processes is None:
@@ -119,6 +121,32 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
         return processes.engine.all_reduce(call, out.flats[0], op)
 
     return processes.run(_doing("all_reduce", value, op.name), begin, out.finish, async_op)
+
+
+def sparse_all_reduce(tensor: Tensor, op: Any, group: Any) -> Work | None:
+    """:func:`all_reduce` of sparse tensors, whose numbers of elements may differ; over when it returns."""
+    processes = _member("all_reduce", group)
+    if processes is None:
+        return None
+    if op is not ReduceOp.SUM:
+        raise ValueError(f"all_reduce: expected ReduceOp.SUM for sparse tensors, got {op!r}")
+    own: Any = tensor.detach().coalesce()  # type: ignore[attr-defined]
+    counts = taeda.zeros(processes.size(), dtype=taeda.int64)
+    all_gather_into_tensor(counts, taeda.tensor([own.values().shape[0]]), processes)
+    longest = int(counts.max())
+
+    def everyones(part: Tensor) -> Tensor:
+        """The rows of all processes, one after the other."""
+        padded = part.new_zeros(longest, *part.shape[1:])
+        padded[: part.shape[0]] = part
+        rows = part.new_empty(processes.size(), *padded.shape)
+        all_gather_into_tensor(rows, padded, processes)
+        return taeda.cat([r[:n] for r, n in zip(rows, counts.tolist(), strict=True)])
+
+    indices, values = everyones(own.indices().t().contiguous()), everyones(own.values())
+    with taeda.no_grad():
+        tensor.copy_(taeda.sparse_coo_tensor(indices.t(), values, own.shape).coalesce())
+    return done([tensor])
 
 
 def all_reduce_coalesced(
@@ -498,6 +526,12 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Begin all of them; gives what to ``wait()`` on."""
+    """Begin all of them; gives what to ``wait()`` on.
+
+    Raises:
+        ValueError: it is no list of P2POp.
+    """
+    if not isinstance(p2p_op_list, list) or not all(isinstance(one, P2POp) for one in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
     return [work for work in works if work is not None]

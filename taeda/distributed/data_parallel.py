@@ -13,7 +13,7 @@ from taeda.ops.parts import OfParts
 
 from ..futures import Future
 from .algorithms.join import Join, Joinable, JoinHook, _Config
-from .collectives import all_reduce, broadcast
+from .collectives import all_reduce, broadcast, sparse_all_reduce
 from .groups import ProcessGroup, ReduceOp, resolve
 from .objects import all_gather_object
 
@@ -59,7 +59,7 @@ class _Bucket:
     """Parameters of one dtype whose gradients travel together."""
 
     def __init__(self, index: int = 0) -> None:
-        self.index, self.last = index, False
+        self.index, self.last, self.sparse = index, False, False
         self.parameters: list[Parameter] = []
         self.left: set[Parameter] = set()
         self.result: Future | None = None
@@ -67,6 +67,9 @@ class _Bucket:
     def launch(self, ddp: DistributedDataParallel, zeros: bool = False) -> None:
         """Begin to average the gradients; what has none counts as zeros, and so do all at a process without inputs."""
         without = [zeros or p.grad is None for p in self.parameters]
+        if self.sparse:
+            self.result = _sparse_mean(ddp, self.parameters[0], without[0])
+            return
         with taeda.no_grad():
             parts = [
                 p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)  # type: ignore[union-attr]
@@ -87,6 +90,11 @@ class _Bucket:
         assert self.result is not None
         with taeda.no_grad():
             flat = self.result.wait()
+            if self.sparse:
+                if self.parameters[0] in used:
+                    self.parameters[0].grad = flat
+                self.result = None
+                return
             parts = flat.split([p.numel() for p in self.parameters])
             for p, part in zip(self.parameters, parts, strict=True):
                 if p not in used:
@@ -106,7 +114,8 @@ class DistributedDataParallel(Module, Joinable):
 
     Args:
         module: what to train; the same at each process.
-        device_ids, output_device, dim, check_reduction, gradient_as_bucket_view: accepted.
+        device_ids, output_device: of a module on one GPU alone.
+        dim, check_reduction, gradient_as_bucket_view: accepted.
         device_mesh: the processes, a line, in place of ``process_group``.
         static_graph: the same parameters are used in every iteration; which these are is found in the first.
         broadcast_buffers: copy the buffers of rank 0 to the others before each forward pass.
@@ -117,7 +126,7 @@ class DistributedDataParallel(Module, Joinable):
             forward pass.
     Raises:
         RuntimeError: no parameter requires a gradient, or the modules of the processes differ.
-        ValueError: there is no group.
+        ValueError: there is no group, or devices are named for a module that is not on one GPU.
     """
 
     def __init__(
@@ -138,8 +147,15 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
             )
+        self.is_multi_device_module = len({p.device for p in trained}) > 1
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
+        if (device_ids or output_device) and (trained[0].device.type == "cpu" or self.is_multi_device_module):
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with single-device GPU modules, "
+                f"but got device_ids {device_ids}, output_device {output_device}, and module parameters "
+                f"{ {p.device for p in trained} }. Leave both out."
+            )
         self.module = module
         self.dim = dim
         self.device = trained[0].device
@@ -155,7 +171,7 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = True
         self._trained = trained
         self._alone = self.process_group.size() == 1
-        self._buckets = _buckets(trained, int((bucket_cap_mb or 25) * _MB))
+        self._buckets = _buckets(trained, _with_sparse_gradients(module), int((bucket_cap_mb or 25) * _MB))
         self._bucket_of = {p: bucket for bucket in self._buckets for p in bucket.parameters}
         self._launched = 0
         self._left: set[Parameter] = set()
@@ -281,7 +297,7 @@ class DistributedDataParallel(Module, Joinable):
         for p in come:
             self._left.discard(p)
             self._bucket_of[p].left.discard(p)
-        if self._alone:
+        if self._alone and self._hook is None:
             return
         while self._launched < len(self._buckets) and not self._buckets[self._launched].left:
             self._buckets[self._launched].launch(self)  # in one order everywhere
@@ -345,6 +361,11 @@ class DistributedDataParallel(Module, Joinable):
         """The processes."""
         return self.process_group
 
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
+        """Leave these names of ``module``, which is wrapped afterwards, as they are at each process."""
+        module._ddp_params_and_buffers_to_ignore = list(params_and_buffers_to_ignore)
+
     def _set_static_graph(self) -> None:
         self.static_graph = True
 
@@ -353,10 +374,16 @@ class DistributedDataParallel(Module, Joinable):
 
         Raises:
             TypeError: it is no function.
+            ValueError: its annotations say that it takes or gives something else.
             RuntimeError: there is one already.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        said = getattr(hook, "__annotations__", {})
+        if said.get("bucket", GradBucket) is not GradBucket and not isinstance(said["bucket"], str):
+            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+        if not isinstance(said.get("return", ""), str) and said["return"] not in (Future, Future[Tensor]):  # type: ignore[misc]
+            raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
         if self._hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._hook = state, hook
@@ -408,11 +435,36 @@ def _state(module: Module) -> Iterator[tuple[str, Tensor]]:
         yield name, _leaf(t)
 
 
-def _buckets(parameters: list[Parameter], cap: int) -> list[_Bucket]:
-    """Parameters in the order in which gradients come, about: from the last; those of a dtype together."""
+def _with_sparse_gradients(module: Module) -> set:
+    """The parameters of embeddings with ``sparse=True``."""
+    kinds = taeda.nn.Embedding, taeda.nn.EmbeddingBag
+    return {m.weight for m in module.modules() if isinstance(m, kinds) and m.sparse}
+
+
+def _sparse_mean(ddp: DistributedDataParallel, p: Parameter, without: bool) -> Future:
+    """The mean of a sparse gradient. Communication hooks, which take vectors, do not see it."""
+    nothing = p.detach().new_zeros(0, *p.shape[1:])
+    total: Any = p.grad
+    if without:
+        total = taeda.sparse_coo_tensor(taeda.zeros(1, 0, dtype=taeda.int64), nothing, p.shape)
+    with taeda.no_grad():
+        total = total.detach().clone()
+        sparse_all_reduce(total, ReduceOp.SUM, ddp.process_group)
+        total /= ddp._join_config.active if ddp._divide_by_active else ddp.process_group.size()
+    mean = Future()
+    mean.set_result(total)
+    return mean
+
+
+def _buckets(parameters: list[Parameter], sparse: set, cap: int) -> list[_Bucket]:
+    """Parameters in the order in which gradients come, about: from the last; those of a dtype together, sparse ones alone."""
     made: list[_Bucket] = []
     open_ones: dict[Any, tuple[_Bucket, int]] = {}
     for p in reversed(parameters):
+        if p in sparse:
+            made.append(_Bucket(len(made)))
+            made[-1].parameters, made[-1].sparse = [p], True
+            continue
         bucket, size = open_ones.get(p.dtype, (None, 0))
         if bucket is None or size >= (min(_FIRST_BUCKET, cap) if bucket is made[0] else cap):
             bucket, size = _Bucket(len(made)), 0

@@ -177,8 +177,11 @@ def init_device_mesh(
     """All processes in a grid of ``mesh_shape``.
 
     Raises:
-        RuntimeError: the grid is not as large as the world, or has not as many names as dimensions.
+        RuntimeError: the grid is not as large as the world, or has not as many names as dimensions, or ``device_type`` has
+            a number.
     """
+    if not device_type.isalpha():
+        raise RuntimeError(f"init_device_mesh: expected a type of device without a number, got {device_type!r}")
     if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
         raise RuntimeError(
             f"mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): {len(mesh_dim_names)} "

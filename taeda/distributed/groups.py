@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
+import taeda
+
 from . import launched
 from .engines.contract import Call, Engine
 from .engines.segment import SegmentEngine
@@ -35,6 +37,12 @@ class Backend(str):
 
     #: The backend that a group has for tensors of a device, where none is named.
     default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    #: All names, and the devices that each is for, there or not.
+    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    backend_capability: ClassVar = {
+        GLOO: ["cpu", "cuda"], NCCL: ["cuda"], XCCL: ["xpu"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"],
+        FAKE: ["cpu", "cuda", "hpu", "xpu"],
+    }  # fmt: skip
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
@@ -149,8 +157,9 @@ def is_backend_available(backend: str) -> bool:
 
 
 def get_default_backend_for_device(device: Any) -> str:
-    """``gloo``, on the CPU."""
-    return "gloo"
+    """The backend for tensors of ``device``, which may not be there: ``gloo`` for the CPU, ``nccl`` for CUDA."""
+    kind = device if isinstance(device, str) else device.type
+    return Backend.default_device_backend_map[kind.partition(":")[0]]
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
@@ -203,11 +212,19 @@ def resolve(group: Any) -> ProcessGroup | None:
 def _check_backend(backend: str | None) -> tuple[str, str]:
     """The backend as it was asked for, and the engine that this means."""
     name = Backend(backend or ("mpi" if launched.by_mpi() and is_mpi_available() else "undefined"))
-    kinds = {part.rpartition(":")[2].strip() for part in name.split(",")}
+    devices = {device: kind for device, _, kind in (part.strip().rpartition(":") for part in name.split(","))}
+    if "," in name and "" in devices:
+        raise ValueError(
+            f"init_process_group: expected a backend, or one for each device as in 'cpu:gloo', got {name!r}"
+        )
+    if "cpu" in devices:  # what is for GPUs is never used: the tensors of a collective are on the CPU
+        devices = {"cpu": devices["cpu"]}
+    kinds = set(devices.values())
     for kind in kinds:
-        if kind in ("nccl", "ucc", "xccl"):
+        if kind == "nccl":
             raise RuntimeError(
-                f"Distributed package doesn't have {kind.upper()} built in; use the backend 'gloo' or 'mpi'"
+                "Distributed package doesn't have NCCL built in, as collectives take tensors on the CPU alone; use the "
+                "backend 'gloo' or 'mpi', or 'cpu:gloo,cuda:nccl' where the program's tensors may be on the CPU"
             )
         if kind == "mpi" and not is_mpi_available():
             raise RuntimeError(
@@ -215,9 +232,7 @@ def _check_backend(backend: str | None) -> tuple[str, str]:
                 "Install both with: pip install 'taeda[distributed]' mpich"
             )
         if kind not in ("gloo", "mpi", "undefined"):
-            raise RuntimeError(f"Unknown c10d backend type {kind.upper()}; there are 'gloo' and 'mpi'")
-    if {"gloo", "mpi"} <= kinds:
-        raise RuntimeError(f"init_process_group: expected one backend for all devices, got {name!r}")
+            raise AssertionError(f"Unknown backend type {kind}; there are 'gloo' and 'mpi'")
     return name, "mpi" if "mpi" in kinds else "gloo"
 
 
@@ -237,14 +252,20 @@ def init_process_group(
         world_size: how many processes there are; MPI knows.
         rank: the number of this one, from 0; MPI knows.
         store: where they meet, in place of ``init_method``.
-        group_name, pg_options, device_id: accepted.
+        group_name, pg_options: accepted.
+        device_id: none but the CPU.
     Raises:
         ValueError: there is a group already, or what says where and who is missing.
+        AssertionError: there is no backend of the name.
         RuntimeError: the backend is not there, or the others did not come in time.
     """
     if _world.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
     timeout = default_pg_timeout if timeout is None else timeout
+    if device_id is not None and taeda.device(device_id).type == "cuda":
+        raise ValueError(
+            f"init_process_group: device_id {device_id}: collectives take tensors on the CPU alone; leave it out"
+        )
     if not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
@@ -438,8 +459,11 @@ def get_backend(group: Any = None) -> Backend:
 
 def get_backend_config(group: Any = None) -> str:
     """The backend for each kind of device."""
-    name = _within(group).name()
-    return f"cpu:{name},cuda:{name}"
+    found = _within(group)
+    asked, name = found._backend, found.name()
+    if ":" in asked:
+        return asked
+    return f"cpu:{name}" if asked == Backend.UNDEFINED else f"cpu:{name},cuda:{name}"
 
 
 def get_process_group_ranks(group: Any = None) -> list[int]:

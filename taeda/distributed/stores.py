@@ -28,6 +28,18 @@ def _bytes(value: str | bytes | int) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
+def _given(name: str, *values: str | bytes) -> tuple[bytes, ...]:
+    """Keys or values that a program gave, as bytes.
+
+    Raises:
+        TypeError: one is neither text nor bytes.
+    """
+    for value in values:
+        if not isinstance(value, (str, bytes)):
+            raise TypeError(f"{name}(): expected keys and values of type str or bytes, got {type(value).__name__}")
+    return tuple(map(_bytes, values))
+
+
 class Store:
     """A table of bytes. A kind of store defines :meth:`_do`; everything else is written with it."""
 
@@ -58,7 +70,7 @@ class Store:
 
     def set(self, key: str, value: str | bytes) -> None:
         """Put ``value`` at ``key``."""
-        self._do("set", key, _bytes(value))
+        self._do("set", key, _given("set", key, value)[1])
 
     def get(self, key: str) -> bytes:
         """The value at ``key``, once there is one.
@@ -75,11 +87,12 @@ class Store:
 
     def append(self, key: str, value: str | bytes) -> None:
         """Put ``value`` behind what is at ``key``."""
-        self._do("append", key, _bytes(value))
+        self._do("append", key, _given("append", key, value)[1])
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
         """Put ``desired_value`` at ``key`` if ``expected_value`` is there (or nothing is, and it is empty); gives what is."""
-        return self._do("compare_set", key, _bytes(expected_value), _bytes(desired_value)) or b""
+        _, *values = _given("compare_set", key, expected_value, desired_value)
+        return self._do("compare_set", key, *values) or b""
 
     def check(self, keys: Sequence[str]) -> bool:
         """Whether all ``keys`` are there."""

@@ -1,11 +1,12 @@
 """Runs a program in several processes, as a launcher does: RANK, WORLD_SIZE and where to meet are in the environment."""
 
 import os
-import socket
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+from taeda.distributed.agent import ReservedPort
 
 #: Programs may import from `tests`; taeda, which may lie beside these sources unbuilt, has been found by then.
 HEAD = f"""
@@ -16,9 +17,23 @@ sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 """
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+def meeting_place(world):
+    """Variables that say where ``world`` processes meet, at a port that is kept for them as long as this process lives."""
+    return {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(kept_port()),
+        "WORLD_SIZE": str(world),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+_kept = []
+
+
+def kept_port():
+    """A port for a server in another process, which nobody else gets as long as this process lives."""
+    _kept.append(ReservedPort())
+    return _kept[-1].number
 
 
 def launch(code, world, init=True, timeout=200):
@@ -28,12 +43,7 @@ def launch(code, world, init=True, timeout=200):
     """
     start = f"dist.init_process_group('gloo', timeout=timedelta(seconds={timeout}))\nrank = dist.get_rank()\n"
     program = HEAD + (start if init else "") + textwrap.dedent(code)
-    where = {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "WORLD_SIZE": str(world),
-        "OMP_NUM_THREADS": "1",
-    }
+    where = meeting_place(world)
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", program],

@@ -12,7 +12,7 @@ import pytest
 import taeda
 from taeda.distributed import checkpoint
 
-from .launch import outputs
+from .launch import meeting_place, outputs
 
 HEAD = """
 import taeda.distributed.checkpoint as dcp
@@ -114,9 +114,7 @@ for step in range(10**6):
 
 def _kill_while_saving(folder, delay):
     """Start two processes that save again and again, and kill both ``delay`` seconds after the third time."""
-    from .launch import free_port
-
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    where = meeting_place(2)
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, folder],

@@ -2,15 +2,18 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
+import taeda.distributed as dist
 from taeda.distributed import workers
+from taeda.distributed.agent import ReservedPort
 
-from .launch import free_port
+from .launch import kept_port
 from .test_engines import environment
 
 RUN = [sys.executable, "-m", "taeda.distributed.run"]
@@ -112,7 +115,7 @@ def test_two_machines_with_numbers(start):
     The other one may see its own process first, which fails because its peer is gone.
     """
     code = "if rank == 1 and attempt == '0': sys.exit(5)\ndist.barrier()"
-    options = ["--nnodes=2", "--max-restarts=1", f"--master-port={free_port()}"]
+    options = ["--nnodes=2", "--max-restarts=1", f"--master-port={kept_port()}"]
     both = [start(code, *options, f"--node-rank={n}") for n in range(2)]
     ends = [p.communicate(timeout=250) for p in both]
     assert [p.returncode for p in both] == [0, 0], ends
@@ -128,7 +131,7 @@ STAY = (
 
 def test_machines_come_and_go(start, tmp_path):
     """One begins alone, another joins and is killed, with its process; the first goes on alone."""
-    options = ["--nnodes=1:2", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-conf=last_call_timeout=0.5"]
+    options = ["--nnodes=1:2", f"--rdzv-endpoint=127.0.0.1:{kept_port()}", "--rdzv-conf=last_call_timeout=0.5"]
     stop = tmp_path / "stop"
     begin = time.monotonic()
     first = start(STAY, *options, "--max-restarts=3", STOP=str(stop))
@@ -147,6 +150,18 @@ def test_machines_come_and_go(start, tmp_path):
     stop.touch()
     first.communicate(timeout=200)
     assert first.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ports are not kept")
+def test_a_reserved_port_is_for_who_knows_its_number():
+    port = ReservedPort()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port.number))
+    store = dist.TCPStore("127.0.0.1", port.number, is_master=True, wait_for_workers=False)
+    store.set("a", "b")
+    assert dist.TCPStore("127.0.0.1", port.number).get("a") == b"b"
+    port.release()
+    assert dist.TCPStore("127.0.0.1", port.number).get("a") == b"b"
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ import time
 
 import pytest
 
-from .launch import free_port
+from .launch import meeting_place
 from .relay import Relay
 from .test_engines import HERE, environment
 
 
 def start(relay, world, *command, **more):
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(world)}
+    where = meeting_place(world)
     return [
         subprocess.Popen(
             [sys.executable, str(HERE / "relay.py"), str(relay.port), *map(str, command)], cwd=HERE, text=True,
-            env=environment("tcp", RANK=str(rank), LOCAL_RANK=str(rank), **where, **more),
+            env=environment("tcp", RANK=str(rank), LOCAL_RANK=str(rank), **{**where, **more}),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         for rank in range(world)

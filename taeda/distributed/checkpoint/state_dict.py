@@ -116,10 +116,14 @@ def get_model_state_dict(
     return found
 
 
-def _parameters(model: Module, optimizers: Optimizer | Iterable[Optimizer]) -> tuple[dict[Any, str], list[Optimizer]]:
+def parameter_names(model: Module) -> dict[Any, str]:
+    """The names without wrappers of the model's parameters, by their ``id``."""
     names = _names(_settled(model))
-    of = {id(p): names[name] for name, p in model.named_parameters()}
-    return of, [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
+    return {id(p): names[name] for name, p in model.named_parameters()}
+
+
+def _parameters(model: Module, optimizers: Optimizer | Iterable[Optimizer]) -> tuple[dict[Any, str], list[Optimizer]]:
+    return parameter_names(model), [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
 
 def _begin(optimizer: Optimizer) -> None:
@@ -191,7 +195,7 @@ def _like(value: Any, own: Any) -> Any:
     return wrap(redistribute(value.detach(), layout, own.placements), own._layout)
 
 
-def _from_rank0(state: dict[str, Any]) -> dict[str, Any]:
+def from_rank0(state: dict[str, Any]) -> dict[str, Any]:
     """The state dict of rank 0, at all processes: its form as objects, its tensors as they are."""
     tensors: list[Tensor] = []
 
@@ -224,7 +228,7 @@ def set_model_state_dict(
     """Load what :func:`get_model_state_dict` gave, whole or in parts; gives missing and unexpected names."""
     options = _options(options)
     if options.broadcast_from_rank0:
-        model_state_dict = _from_rank0(model_state_dict)
+        model_state_dict = from_rank0(model_state_dict)
     wrapped = {bare: name for name, bare in _names(_settled(model)).items()}
     own = Module.state_dict(model)
     state = {}
@@ -245,33 +249,42 @@ def set_optimizer_state_dict(
     """
     options = _options(options)
     if options.broadcast_from_rank0:
-        optim_state_dict = _from_rank0(optim_state_dict)
+        optim_state_dict = from_rank0(optim_state_dict)
     names, several = _parameters(model, optimizers)
-    group_of = {name: group for group in optim_state_dict["param_groups"] for name in group["params"]}
     for optimizer in several:
-        state, groups, number = {}, [], 0
-        for group in optimizer.param_groups:
-            numbers = []
-            saved: Any = None
-            for p in group["params"]:
-                name = names[id(p)]
-                if name not in group_of:
-                    raise RuntimeError(
-                        f"set_optimizer_state_dict: no group of the state dict has the parameter {name!r}"
-                    )
-                saved = saved or group_of[name]
-                if name in optim_state_dict["state"]:
-                    own = optim_state_dict["state"][name]
-                    state[number] = {
-                        k: _like(v, p) if isinstance(v, Tensor) and v.dim() else v for k, v in own.items()
-                    }  # fmt: skip
-                numbers.append(number)
-                number += 1
-            rest = {
-                k: tuple(v) if isinstance(group.get(k), tuple) else v for k, v in (saved or {}).items() if k != "params"
-            }
-            groups.append({**rest, "params": numbers})
-        optimizer.load_state_dict({"state": state, "param_groups": groups})
+        optimizer.load_state_dict(numbered(names, optimizer, optim_state_dict))
+
+
+def numbered(names: dict[Any, str], optimizer: Optimizer, named: dict[str, Any]) -> dict[str, Any]:
+    """What ``optimizer.load_state_dict`` takes, of a state dict by names.
+
+    Args:
+        names: of the parameters, by their ``id``.
+        optimizer: whose parameters and groups it is for.
+        named: what :func:`get_optimizer_state_dict` gave.
+    Raises:
+        RuntimeError: a parameter of the optimiser has no group there.
+    """
+    group_of = {name: group for group in named["param_groups"] for name in group["params"]}
+    state, groups, number = {}, [], 0
+    for group in optimizer.param_groups:
+        numbers = []
+        saved: Any = None
+        for p in group["params"]:
+            name = names[id(p)]
+            if name not in group_of:
+                raise RuntimeError(f"set_optimizer_state_dict: no group of the state dict has the parameter {name!r}")
+            saved = saved or group_of[name]
+            if name in named["state"]:
+                own = named["state"][name]
+                state[number] = {k: _like(v, p) if isinstance(v, Tensor) and v.dim() else v for k, v in own.items()}
+            numbers.append(number)
+            number += 1
+        rest = {
+            k: tuple(v) if isinstance(group.get(k), tuple) else v for k, v in (saved or {}).items() if k != "params"
+        }  # fmt: skip
+        groups.append({**rest, "params": numbers})
+    return {"state": state, "param_groups": groups}
 
 
 def set_state_dict(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import socket
 import sys
 import threading
@@ -59,6 +60,7 @@ _BURST = 64  # tests between sleeps after that
 _NOTE = 1024  # bytes of what a process says about its collective
 
 _own_ops: dict[tuple[Any, ReduceOp], Any] = {}
+_ABORT = 5  # seconds that an abort may take
 _failed: list[str] = []  # what went wrong since MPI is in an unknown state: the program ends with an abort
 
 
@@ -440,4 +442,7 @@ def _abort(why: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     time.sleep(0.3)  # launchers drop what they have not passed on
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_ABORT)  # cut off from its launcher, MPI waits for an answer for ever
     MPI.COMM_WORLD.Abort(1)

@@ -40,9 +40,8 @@ class ShardedParameter:
         self.place = mesh.ndim - 1  # of the mesh dimension that cuts
         self.inner: Layout | None = parameter._layout if isinstance(parameter, DTensor) else None
         whole = (parameter._local if self.inner is not None else parameter).detach()
-        self.shape, self.device = tuple(whole.shape), whole.device
-        self.stored_dtype = whole.dtype
-        self.dtype = dtype if dtype is not None and whole.is_floating_point() else whole.dtype
+        self.shape = tuple(whole.shape)
+        self.asked = dtype if whole.is_floating_point() else None
         self.trained = parameter.requires_grad
         rank = mesh.get_local_rank(mesh.ndim - 1)
         start, length = chunk(self.shape[dim], self.n, rank)
@@ -52,12 +51,44 @@ class ShardedParameter:
         for name, value in vars(parameter).items() if hasattr(parameter, "__dict__") else ():
             if not name.startswith("_"):
                 setattr(self.sharded, name, value)  # what a program has marked it with
+        self._make_whole()
+
+    def _make_whole(self) -> None:
+        """The leaf, and what the modules hold while it has memory."""
+        part = self.sharded._local
+        self.device, self.stored_dtype = part.device, part.dtype
+        self.dtype = self.asked or part.dtype
         self.leaf = Parameter(_nothing(self.shape, self.dtype, self.device), requires_grad=self.trained)
         self.whole: Any = self.leaf
         if self.inner is not None:
             self.whole = Parameter(wrap(self.leaf.detach(), self.inner))
             self.whole._local = self.leaf
             self.whole.requires_grad_(self.trained)
+
+    def adopt(self) -> None:
+        """Take what the modules hold for the part, if that was replaced: by ``to_empty``, ``load_state_dict(assign=True)``, ...
+
+        Raises:
+            RuntimeError: it is no part of the same sizes.
+        """
+        module, name = self.places[0]
+        held: Any = module._parameters.get(name)
+        if held is self.sharded or held is self.whole:
+            held = self.sharded
+        elif not isinstance(held, DTensor) or held._layout != self.sharded._layout:
+            raise RuntimeError(
+                f"fully_shard: the parameter {name!r} of {type(module).__name__} was replaced; expected a DTensor of sizes "
+                f"{list(self.sharded.shape)} placed as {self.sharded.placements}, got "
+                f"{'None' if held is None else f'{type(held).__name__} of sizes {list(held.shape)}'}"
+            )
+        part = held._local
+        if held is not self.sharded or part.device != self.device or part.dtype != self.stored_dtype:
+            self.sharded, self.trained = held, held.requires_grad
+            self._make_whole()
+            self.show(False)
+        elif held.requires_grad != self.trained:
+            self.trained = held.requires_grad
+            self._make_whole()
 
     def padded(self, n: int) -> int:
         """The number of elements of the longest of ``n`` parts: each process sends as many."""

@@ -36,6 +36,9 @@ class FSDPModule(Module):
 
     _fsdp_state: State
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
+
     def _states(self, recurse: bool) -> list[State]:
         return states_of(self) if recurse else [self._fsdp_state]
 
@@ -129,8 +132,9 @@ def fully_shard(
     Returns:
         ``module``, of a class that has the methods of :class:`FSDPModule`.
     Raises:
-        ValueError: the mesh has more dimensions, a module was sharded before, or the number of processes does not divide
-            those of the mesh.
+        AssertionError: a module was sharded before.
+        ValueError: the mesh has more dimensions, what is given is no module that has a ``forward``, or the number of
+            processes does not divide those of the mesh.
     """
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give the mesh of data parallelism")
@@ -139,8 +143,10 @@ def fully_shard(
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
     for m in modules:
-        if not isinstance(m, Module) or isinstance(m, FSDPModule):
-            raise ValueError(f"fully_shard: expected a module that was not sharded before, got {type(m).__name__}")
+        if not isinstance(m, Module):
+            raise ValueError(f"fully_shard: expected a module, got {type(m).__name__}")
+        if isinstance(m, FSDPModule):
+            raise AssertionError(f"fully_shard: expected a module that was not sharded before, got {type(m).__name__}")
         if isinstance(m, (taeda.nn.ModuleList, taeda.nn.ModuleDict)):
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {m}")
     policy = mp_policy or MixedPrecisionPolicy()

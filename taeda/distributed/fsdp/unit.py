@@ -46,6 +46,8 @@ class Unit:
             return
         if not in_backward:
             self._near_parts = []  # parameters may have changed
+            for p in self.parameters:
+                p.adopt()
         with taeda.no_grad():
             group, parts = (self.near if self._near_parts else self.group), self._near_parts
             for some, vector in parts or [(some, _joined(some)) for some in _by_dtype(self.parameters, _dtype)]:

@@ -9,12 +9,31 @@ from typing import Any
 import taeda
 from taeda import Tensor
 from taeda.nn import Module
+from taeda.optim import Optimizer
 
+from ..checkpoint.state_dict import (
+    StateDictOptions,
+    from_rank0,
+    get_optimizer_state_dict,
+    numbered,
+    parameter_names,
+)  # fmt: skip
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, init_device_mesh
-from ..groups import get_rank, get_world_size
+from ..groups import get_process_group_ranks, get_rank, get_world_size
+from ..objects import all_gather_object
 from ..tensor.dtensor import DTensor, implicit_replication
-from .api import CPUOffload, MixedPrecision, ShardingStrategy, StateDictConfig, StateDictType
+from .api import (
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    MixedPrecision,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictSettings,
+    StateDictType,
+)  # fmt: skip
 from .policies import MixedPrecisionPolicy
 from .shard import FSDPModule, fully_shard
 from .state import states_of
@@ -32,17 +51,19 @@ class FullyShardedDataParallel(Module):
 
     Args:
         module: changed in place.
-        process_group: not taken; give ``device_mesh`` for other than all processes.
+        process_group: the processes, all by default; for HYBRID_SHARD the group of parts and that of copies.
         sharding_strategy: FULL_SHARD by default; HYBRID_SHARD takes a 2-D ``device_mesh``.
         cpu_offload, backward_prefetch, device_id, forward_prefetch, limit_all_gathers, use_orig_params: accepted.
         auto_wrap_policy: which inner modules are units of their own.
         mixed_precision: dtypes.
         ignored_modules, ignored_states: modules or parameters that stay as they are.
-        param_init_fn: not taken.
+        param_init_fn: called with each module that has parameters on device meta; by default these get memory and
+            ``reset_parameters()``.
         sync_module_states: make parameters and buffers those of rank 0 first.
-        device_mesh: the processes, one dimension, or copies and parts.
+        device_mesh: in place of ``process_group``: the processes, one dimension, or copies and parts.
     Raises:
         NotImplementedError: an option that is not taken.
+        KeyError: ``sharding_strategy`` is none.
     """
 
     def __init__(
@@ -55,12 +76,14 @@ class FullyShardedDataParallel(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         if process_group is not None:
-            raise NotImplementedError("FullyShardedDataParallel: process_group is not taken; give device_mesh")
-        if param_init_fn is not None:
-            raise NotImplementedError(
-                "FullyShardedDataParallel: param_init_fn is not taken; initialise before wrapping"
-            )
+            if device_mesh is not None:
+                raise ValueError(
+                    "FullyShardedDataParallel: cannot pass both process_group and device_mesh at the same time"
+                )
+            device_mesh = _mesh_of(process_group)
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        if not isinstance(strategy, ShardingStrategy):
+            raise KeyError(f"FullyShardedDataParallel: expected a ShardingStrategy, got {strategy!r}")
         self.sharding_strategy = strategy
         states = list(ignored_states or ())
         without = {id(m) for m in [*(ignored_modules or ()), *(s for s in states if isinstance(s, Module))]}
@@ -75,9 +98,11 @@ class FullyShardedDataParallel(Module):
                     buffer.data = buffer.data.to(mixed_precision.buffer_dtype)
         if auto_wrap_policy is not None:
             for parent, name in modules_to_wrap(module, as_policy(auto_wrap_policy), without, set()):
+                _materialise(getattr(parent, name), param_init_fn)
                 parent._modules[name] = _wrapped(getattr(parent, name), strategy, options)
+        _materialise(module, param_init_fn)
         self._fsdp_wrapped_module: Any = fully_shard(module, **options)
-        self._kind: tuple[StateDictType, Any] = (StateDictType.FULL_STATE_DICT, StateDictConfig())
+        self._settings = StateDictSettings()
 
     @property
     def module(self) -> Module:
@@ -146,16 +171,32 @@ class FullyShardedDataParallel(Module):
     def set_state_dict_type(
         module: Module, state_dict_type: StateDictType, state_dict_config: Any = None,
         optim_state_dict_config: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> StateDictSettings:  # fmt: skip
         """What ``state_dict`` of the wrappers in ``module`` gives from now on.
 
+        Returns:
+            The settings before.
         Raises:
             NotImplementedError: LOCAL_STATE_DICT, of flat parameters.
         """
         if state_dict_type is StateDictType.LOCAL_STATE_DICT:
             raise NotImplementedError("LOCAL_STATE_DICT is of flat parameters; use SHARDED_STATE_DICT")
+        before = FullyShardedDataParallel.get_state_dict_type(module)
+        whole = state_dict_type is StateDictType.FULL_STATE_DICT
+        settings = StateDictSettings(
+            state_dict_type,
+            state_dict_config or (FullStateDictConfig() if whole else ShardedStateDictConfig()),
+            optim_state_dict_config or (FullOptimStateDictConfig() if whole else ShardedOptimStateDictConfig()),
+        )
         for m in FullyShardedDataParallel.fsdp_modules(module):
-            m._kind = state_dict_type, state_dict_config or StateDictConfig()
+            m._settings = settings
+        return before
+
+    @staticmethod
+    def get_state_dict_type(module: Module) -> StateDictSettings:
+        """What ``state_dict`` of the wrappers in ``module`` gives."""
+        found = FullyShardedDataParallel.fsdp_modules(module, root_only=True)
+        return found[0]._settings if found else StateDictSettings()
 
     @staticmethod
     @contextmanager
@@ -165,24 +206,69 @@ class FullyShardedDataParallel(Module):
     ) -> Iterator[None]:  # fmt: skip
         """Within it, ``state_dict`` gives whole tensors or parts."""
         wrappers = FullyShardedDataParallel.fsdp_modules(module)
-        before = [m._kind for m in wrappers]
-        FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config)
+        before = [m._settings for m in wrappers]
+        FullyShardedDataParallel.set_state_dict_type(
+            module, state_dict_type, state_dict_config, optim_state_dict_config
+        )
         try:
             yield
         finally:
-            for m, kind in zip(wrappers, before, strict=True):
-                m._kind = kind
+            for m, settings in zip(wrappers, before, strict=True):
+                m._settings = settings
+
+    @staticmethod
+    def optim_state_dict(
+        model: Module, optim: Optimizer, optim_state_dict: Any = None, group: Any = None
+    ) -> dict[str, Any]:
+        """The optimiser's state by the names of parameters, of whole tensors or parts as ``state_dict`` is.
+
+        Raises:
+            NotImplementedError: ``optim_state_dict`` or ``group``.
+        """
+        if optim_state_dict is not None or group is not None:
+            raise NotImplementedError(
+                "FullyShardedDataParallel.optim_state_dict: optim_state_dict and group are not taken"
+            )
+        settings = FullyShardedDataParallel.get_state_dict_type(model)
+        whole = settings.state_dict_type is StateDictType.FULL_STATE_DICT
+        found = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=whole))
+        elsewhere = whole and getattr(settings.optim_state_dict_config, "rank0_only", False) and get_rank() != 0
+        return {} if elsewhere else found
+
+    full_optim_state_dict = optim_state_dict
+
+    @staticmethod
+    def optim_state_dict_to_load(
+        model: Module, optim: Optimizer, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
+        load_directly: bool = False, group: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What ``optim.load_state_dict`` takes, of what :meth:`optim_state_dict` gave; loaded at once if ``load_directly``.
+
+        Raises:
+            NotImplementedError: ``is_named_optimizer`` or ``group``.
+            RuntimeError: a parameter has no group there, or this process has no state where rank 0 alone has it.
+        """
+        if is_named_optimizer or group is not None:
+            raise NotImplementedError(
+                "FullyShardedDataParallel.optim_state_dict_to_load: is_named_optimizer and group are not taken"
+            )
+        if getattr(FullyShardedDataParallel.get_state_dict_type(model).optim_state_dict_config, "rank0_only", False):
+            optim_state_dict = from_rank0(optim_state_dict)
+        made = numbered(parameter_names(model), optim, optim_state_dict)
+        if load_directly:
+            optim.load_state_dict(made)
+        return made
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """The state by the names of the module as it was before it was wrapped."""
         found = super().state_dict(*args, **kwargs)
         if args or kwargs.get("destination") is not None:  # an outer one asks, which gives all of them their names
             return found
-        kind, config = self._kind
-        if kind is StateDictType.FULL_STATE_DICT:
+        settings = self._settings
+        if settings.state_dict_type is StateDictType.FULL_STATE_DICT:
             for name, value in list(found.items()):
                 found[name] = value.full_tensor().detach() if isinstance(value, DTensor) else value
-            if getattr(config, "rank0_only", False) and get_rank() != 0:
+            if getattr(settings.state_dict_config, "rank0_only", False) and get_rank() != 0:
                 found.clear()
         for name in [n for n in found if _PREFIX in n]:
             found[name.replace(_PREFIX, "")] = found.pop(name)
@@ -223,12 +309,34 @@ def _options(strategy: ShardingStrategy, mesh: Any, precision: MixedPrecision | 
     }  # fmt: skip
 
 
+def _mesh_of(group: Any) -> DeviceMesh:
+    """The mesh of a group, or of a group of parts and one of copies."""
+    if not isinstance(group, (list, tuple)):
+        return DeviceMesh.from_group(group, "cpu")
+    parts, copies = group
+    rows: list[Any] = [None] * get_world_size(copies)
+    all_gather_object(rows, get_process_group_ranks(parts), copies)
+    return DeviceMesh.from_group([copies, parts], "cpu", rows)
+
+
+def _materialise(module: Module, init: Callable | None) -> None:
+    """Give memory and values to what is on device meta, outside inner units."""
+    for m in [m for m in module.modules() if not isinstance(m, FSDPModule)]:
+        if not any(t is not None and t.is_meta for t in (*m._parameters.values(), *m._buffers.values())):
+            continue
+        if init is not None:
+            init(m)
+        else:
+            m.to_empty(device="cpu", recurse=False)
+            m.reset_parameters()
+
+
 def _wrapped(module: Module, strategy: ShardingStrategy, options: dict[str, Any]) -> Module:
     made: Any = FullyShardedDataParallel.__new__(FullyShardedDataParallel)
     Module.__init__(made)
     made.sharding_strategy = strategy
     made._fsdp_wrapped_module = module if isinstance(module, FSDPModule) else fully_shard(module, **options)
-    made._kind = (StateDictType.FULL_STATE_DICT, StateDictConfig())
+    made._settings = StateDictSettings()
     return made
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import taeda
 from taeda import Tensor
@@ -12,7 +16,7 @@ from ...collectives import all_reduce
 from ...groups import ReduceOp
 from .default_hooks import allreduce_hook
 
-__all__ = ["PowerSGDState", "powerSGD_hook"]
+__all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
@@ -47,7 +51,7 @@ class PowerSGDState:
         self.min_compression_rate = min_compression_rate
         self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
-        self.generator = taeda.Generator().manual_seed(random_seed)
+        self.rng = np.random.RandomState(random_seed)
         self.error_dict: dict[int, Tensor] = {}
         self.q_memory_dict: dict[int, list[Tensor]] = {}
         self.iter = 0
@@ -68,6 +72,16 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
 
     It is done when it returns: its steps wait for each other.
     """
+    return _compressed(state, bucket, _by_gradients)
+
+
+def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
+    """The mean of a bucket, as the approximation of one square matrix of all its elements: less is sent, and more is lost."""
+    return _compressed(state, bucket, _as_a_square)
+
+
+def _compressed(state: PowerSGDState, bucket: Any, approximate: Callable) -> Future:
+    """Replace the bucket's vector by ``approximate(state, bucket)``, with the errors of the last time added before."""
     if bucket.is_last():
         state.iter += 1
     started = state.iter - bucket.is_last() >= state.start_powerSGD_iter
@@ -78,23 +92,36 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
         error = state.error_dict.setdefault(index, taeda.zeros_like(buffer))
         buffer += error
         whole = buffer.clone()
+    approximate(state, bucket)
+    if state.use_error_feedback:
+        state.error_dict[index] = whole - buffer  # what is sent as it is loses nothing
+    done = Future()
+    done.set_result(buffer)
+    return done
+
+
+def _by_gradients(state: PowerSGDState, bucket: Any) -> None:
     matrices: list[Tensor] = []
     rest: list[Tensor] = []
     for g in bucket.gradients():
         matrix = g.reshape(g.shape[0], -1) if g.dim() > 1 else g
         fits = matrix.dim() == 2 and _shrinks(matrix, state)
         (matrices if fits else rest).append(matrix)
-    _approximate(state, index, matrices)
-    if state.use_error_feedback:
-        state.error_dict[index] = whole - buffer  # what is sent as it is loses nothing
+    _approximate(state, bucket.index(), matrices)
     if rest:
         flat = taeda.cat([m.reshape(-1) for m in rest])
         all_reduce(flat, ReduceOp.AVG, state.process_group)
         for matrix, part in zip(rest, flat.split([m.numel() for m in rest]), strict=True):
             matrix.copy_(part.reshape(matrix.shape))
-    done = Future()
-    done.set_result(buffer)
-    return done
+
+
+def _as_a_square(state: PowerSGDState, bucket: Any) -> None:
+    buffer = bucket.buffer()
+    side = math.isqrt(buffer.numel() - 1) + 1
+    square = buffer.new_zeros(side * side)
+    square[: buffer.numel()] = buffer
+    _approximate(state, bucket.index(), [square.view(side, side)])
+    buffer.copy_(square[: buffer.numel()])
 
 
 def _shrinks(matrix: Tensor, state: PowerSGDState) -> bool:
@@ -110,9 +137,10 @@ def _approximate(state: PowerSGDState, index: int, matrices: list[Tensor]) -> No
     known = state.q_memory_dict.get(index)
     if known is None or not state.warm_start:
         known = []
+        generator = taeda.Generator().manual_seed(state.rng.randint(1_000_000_000))
         for m in matrices:
             rank = min(*m.shape, state.matrix_approximation_rank)
-            q = taeda.randn(m.shape[1], rank, generator=state.generator, dtype=taeda.float32).to(m.dtype)
+            q = taeda.randn(m.shape[1], rank, generator=generator, dtype=m.dtype)
             _orthogonal(q, state.orthogonalization_epsilon)
             known.append(q)
     else:

@@ -20,7 +20,8 @@ _WHY = "taeda.distributed has no such part; see docs/sharding.md for what there 
 #: Modules that are others by an older or private name.
 _ALIASES = {
     "_tensor.experimental": "tensor.experimental", "_tensor.placement_types": "tensor.placement_types",
-    "fsdp.fully_sharded_data_parallel": "fsdp", "tensor._utils": "tensor.layout", "checkpoint.storage": "checkpoint",
+    "fsdp.fully_sharded_data_parallel": "fsdp", "tensor._utils": "tensor.layout", "checkpoint.api": "checkpoint",
+    "checkpoint.storage": "checkpoint",
 }  # fmt: skip
 
 #: Names by module. Functions are in lower case.
@@ -28,7 +29,7 @@ _PARTS = {
     "_shard": "",
     "_shard.sharded_tensor": "ShardedTensor",
     "checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "checkpoint.format_utils": "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp",
+    "checkpoint.format_utils": "BroadcastingTorchSaveReader DynamicMetaLoadPlanner _EmptyStateDictLoadPlanner",
     "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
     "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
