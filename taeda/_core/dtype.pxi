@@ -320,9 +320,9 @@ class Size(tuple):
 
     def numel(self):
         """The number of elements."""
-        cdef int64_t n = 1
+        n = 1
         for s in self:
-            n *= s
+            n = n * s
         return n
 
     def __repr__(self):

@@ -287,6 +287,20 @@ def pop_mode():
     return mode
 
 
+cdef int tracers = 0      # threads whose modes are asked for the sizes of tensors
+
+
+def count_tracers(int change):
+    """Count a thread that traces: ``shape`` and ``size`` then ask ``HELPERS["traced_sizes"]``."""
+    global tracers
+    tracers += change
+
+
+def plain_sizes(Tensor t):
+    """``t.shape``, whoever traces."""
+    return make_size(t.nd, t.sizes)
+
+
 def mode_stack():
     """This thread's modes, outermost first."""
     return list(getattr(_thread_modes, "stack", ()))

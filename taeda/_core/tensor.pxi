@@ -61,16 +61,17 @@ cdef class Tensor:
     @property
     def shape(self):
         """The sizes of the dimensions."""
-        return make_size(self.nd, self.sizes)
+        return HELPERS["traced_sizes"](self) if tracers else make_size(self.nd, self.sizes)
 
     def size(self, dim=None, *, axis=None):
         """All sizes, or the size of one dimension, which ``axis`` names as well."""
         dim = axis if dim is None else dim
         if dim is None:
-            return make_size(self.nd, self.sizes)
+            return self.shape
         if self.nd == 0:
             raise IndexError("size: dimension specified as 0 but tensor has no dimensions")
-        return self.sizes[wrap_dim(dim, self.nd, "size")]
+        dim = wrap_dim(dim, self.nd, "size")
+        return HELPERS["traced_sizes"](self)[dim] if tracers else self.sizes[<int>dim]
 
     def stride(self, dim=None, *, axis=None):
         """All strides in elements, or that of one dimension, which ``axis`` names as well."""
@@ -92,7 +93,7 @@ cdef class Tensor:
 
     def numel(self):
         """The number of elements."""
-        return self.count
+        return self.shape.numel() if tracers else self.count
 
     nelement = numel
 

@@ -1,7 +1,7 @@
 """``trace``: records the ops that a function or module calls, as a function of the graph language.
 
-What Python decides is decided once: branches, numbers of loops and sizes are those of the example. ``script`` keeps
-them.
+What Python decides is decided once: branches and numbers of loops are those of the example. ``script`` keeps them. Sizes
+that ops are given are asked for at each call (``sizes.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .._core import Op, Tensor
 from ..autograd import no_grad
 from ..ops.recurrent import _layer_in_ops, step_in_ops
 from ..utils import _pytree as pytree
-from . import graph, ir
+from . import graph, ir, sizes
 from .dtypes import number
 from .errors import Source
 from .frontend import FunctionRef, OpName
@@ -31,7 +31,6 @@ from .script import SourceFrontend, qualified_name, script_module
 from .types import (
     ANY,
     INT,
-    NONE,
     REQUIRED,
     STR,
     TENSOR,
@@ -81,6 +80,7 @@ class Recorder:
         self.alive: list[Any] = []
         self.node = ast.Pass()
         self.quiet = 0
+        self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
         names = [p.name for p in function.parameters]
         if root is not None:
             self._parameters_of(root, self.front.lookup(names.pop(0)))
@@ -116,6 +116,8 @@ class Recorder:
 
     def express(self, x: Any) -> ir.Expr:
         """What stands for a value in the trace; a tensor that is not known is a constant."""
+        if isinstance(x, sizes.TracedSize):
+            return x.build() if x.recorder is self else ir.Const(int(x), INT)
         if isinstance(x, Tensor):
             if id(x) not in self.known:
                 self.know(x, ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
@@ -132,6 +134,24 @@ class Recorder:
             keys: list[Any] = [self.express(k) for k in x]
             return self.front._dict_of(keys, [self.express(v) for v in x.values()], None, self.node)
         return ir.Const(x, type_of(x))
+
+    def sizes_of(self, t: Tensor, plain: _core.Size) -> _core.Size:
+        """The sizes of a tensor, which ops may be given."""
+        if id(t) not in self.known:
+            return plain
+        return _core.Size([self._size(self.known[id(t)], dim, n) for dim, n in enumerate(plain)])
+
+    def _size(self, e: ir.Expr, dim: int, n: int) -> sizes.TracedSize:
+        variable = self.front.new_variable(f"v{self.front.places}", INT)
+        read = ir.Assign(variable, self.front.op("aten::size", [e, ir.Const(dim, INT)], {}, self.node))
+        self.body.append(read)
+        self.unread[id(read)] = read
+
+        def build() -> ir.Expr:
+            self.unread.pop(id(read), None)
+            return variable
+
+        return sizes.TracedSize(n, self, build)
 
     # ---- the mode ---------------------------------------------------------------------------------------------------
     def item(self, x: Tensor) -> Any:
@@ -155,7 +175,7 @@ class Recorder:
         """Called by the core for every op and composite."""
         if _core.is_mode_active():  # the others come first
             return _core.pass_through(self, function, args, kwargs)
-        if not any(isinstance(x, Tensor) for x in pytree.tree_leaves((args, kwargs))) and not self._makes(function):
+        if not sizes.reads((args, kwargs)) and not self._makes(function):
             return _core.pass_through(self, function, args, kwargs)
         try:
             e = self._call(function, args, kwargs)
@@ -196,12 +216,10 @@ class Recorder:
                 value = self.front.op("aten::unsqueeze", [value, at], {}, self.node)
                 rank += 1
             elif isinstance(k, slice):
-                bounds = [
-                    ir.Const(b, NONE if b is None else INT) for b in (k.start, k.stop, 1 if k.step is None else k.step)
-                ]
+                bounds = [self.express(b) for b in (k.start, k.stop, 1 if k.step is None else k.step)]
                 value = self.front.op("aten::slice", [value, at, *bounds], {}, self.node)
             else:
-                value = self.front.op("aten::select", [value, at, ir.Const(int(k), INT)], {}, self.node)
+                value = self.front.op("aten::select", [value, at, self.express(k)], {}, self.node)
                 rank -= 1
                 continue
             dim += 1
@@ -272,7 +290,8 @@ class Recorder:
         """The result of the function."""
         value = self._result(result, strict)
         self.body.append(ir.Return(value))
-        self.function.body, self.function.slots, self.function.result = self.body, self.front.places, value.type
+        self.function.body = [step for step in self.body if id(step) not in self.unread]
+        self.function.slots, self.function.result = self.front.places, value.type
 
     def _result(self, x: Any, strict: bool) -> ir.Expr:
         if isinstance(x, Tensor):
@@ -314,6 +333,7 @@ _IN_OPS: dict[str, tuple[Callable, int]] = {
 def _recording(recorder: Recorder | None) -> Iterator[None]:
     before, stack = current(), _core.mode_stack()
     _thread.recorder = recorder
+    _core.count_tracers(1)
     rest = [m for m in stack if not isinstance(m, Recorder)]
     _core.set_mode_stack(rest if recorder is None else [recorder, *rest])
     try:
@@ -321,6 +341,16 @@ def _recording(recorder: Recorder | None) -> Iterator[None]:
     finally:
         _core.set_mode_stack(stack)
         _thread.recorder = before
+        _core.count_tracers(-1)
+
+
+def _traced_sizes(t: Tensor) -> _core.Size:
+    """What ``shape`` gives while any thread traces."""
+    stack, plain = _core.mode_stack(), _core.Size(_core.plain_sizes(t))
+    return stack[0].sizes_of(t, plain) if stack and isinstance(stack[0], Recorder) else plain
+
+
+_core.HELPERS["traced_sizes"] = _traced_sizes
 
 
 def _type_of_input(x: Any) -> Type:

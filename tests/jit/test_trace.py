@@ -142,3 +142,69 @@ def test_methods_of_a_module_and_its_state():
     same(theirs(before(x)), traced(x))
     same(theirs(before.twice(x)), traced.twice(x))
     same(theirs(before.seen), traced.seen)
+
+
+AT_OTHER_SIZES = {
+    "reshape": lambda x: x.reshape(x.shape[0], -1) * x.shape[1],
+    "view": lambda x: x.view(x.size()[0] * x.size(1)),
+    "mean": lambda x: x.sum(0) / x.size(0) + x.sum() / x.numel(),
+    "slices": lambda x: x[:, : x.size(1) // 2] + x[:, x.shape[1] - 1 :],
+    "select": lambda x: x[x.shape[0] - 1] + x[-x.shape[0]],
+    "made": lambda x: taeda.cat([x, taeda.zeros(x.shape[0], 2), taeda.ones(x.shape)], 1),
+    "arange": lambda x: taeda.arange(x.shape[1]).float() * x + taeda.eye(x.shape[0]).sum(),
+    "expand": lambda x: x[None].expand(3, *x.shape).sum((1, 2)),
+    "like": lambda x: x.new_ones(2 * x.size(0), x.shape[-1]) @ taeda.full((x.shape[1],), 3.0),
+    "pad": lambda x: nn.functional.pad(x, (0, x.shape[1] % 4 + 1)),
+    "interpolate": lambda x: nn.functional.interpolate(x[None, None], size=(x.shape[0] * 2, x.shape[1] * 2)),
+    "norm": lambda x: nn.functional.layer_norm(x, x.shape[1:]),
+    "pool": lambda x: nn.functional.avg_pool2d(x[None, None], (x.shape[0], x.shape[1])),
+    "narrow": lambda x: taeda.roll(x.narrow(1, x.shape[1] - 2, 2), x.shape[1] // 2, 1),
+    "resized": lambda x: x.clone().unsqueeze_(0).expand(x.shape[0], -1, -1).reshape(x.shape[0], -1) + (10 - x.shape[1]),
+}
+
+
+@pytest.mark.parametrize("name", AT_OTHER_SIZES)
+def test_sizes_are_asked_for_at_each_call(name):
+    function = AT_OTHER_SIZES[name]
+    traced = taeda.jit.trace(function, taeda.arange(8.0).reshape(2, 4))
+    file = io.BytesIO()
+    taeda.jit.save(traced, file)
+    file.seek(0)
+    loaded = taeda.jit.load(file)
+    for shape in ((2, 4), (3, 6), (5, 4)):
+        x = taeda.randn(*shape)
+        for run in (traced, loaded):
+            taeda.testing.assert_close(run(x), function(x), rtol=0, atol=0)
+
+
+def test_layers_of_attention_traced_run_at_other_sizes():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.project = nn.Linear(8, 24)
+
+        def forward(self, x):
+            b, t, c = x.shape
+            q, k, v = self.project(x).view(b, t, 3, 2, c // 2).permute(2, 0, 3, 1, 4)
+            weights = (q @ k.transpose(-2, -1)).masked_fill(~taeda.ones(t, t).tril().bool(), -float("inf")).softmax(-1)
+            return (weights @ v).transpose(1, 2).reshape(b, t, c)
+
+    x, y = taeda.randn(2, 5, 8), taeda.randn(3, 7, 8)
+    model = Attention()
+    taeda.testing.assert_close(taeda.jit.trace(model, x)(y), model(y))
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    taeda.testing.assert_close(taeda.jit.trace(layer, x)(y), layer(y))
+    assert type(y.shape[0]) is int and type(y.numel()) is int  # nobody traces any more
+
+
+def test_sizes_that_leave_a_trace_are_numbers():
+    kept = []
+
+    def function(x):
+        kept.append(x.shape[0])
+        return x * kept[0]
+
+    taeda.jit.trace(function, taeda.ones(2), check_trace=False)
+    assert kept == [2] and type(copy.deepcopy(kept[0])) is int
+    later = taeda.jit.trace(lambda x: x * kept[0], taeda.ones(3))
+    assert later(taeda.ones(4)).tolist() == [2.0] * 4  # of another trace: the number
