@@ -22,6 +22,14 @@ __all__ = [
 _ops: dict[str, CustomOpDef] = {}
 
 
+def __getattr__(name: str) -> Any:
+    if name in ("OpCheckError", "opcheck"):  # what it needs of graphs is not read before
+        from . import _opcheck
+
+        return getattr(_opcheck, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class CustomOpDef:
     """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
 

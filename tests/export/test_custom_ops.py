@@ -131,3 +131,46 @@ def test_a_decomposition_of_the_callers_own():
         program.run_decompositions({taeda.sigmoid: lambda x: x.nope()})
     with pytest.raises(RuntimeError, match="sizes and dtypes"):
         program.run_decompositions({taeda.sigmoid: lambda x: x.sum()})
+
+
+def test_an_op_is_compared_with_what_it_was_registered_to_do():
+    check, kind = taeda.library.opcheck, taeda.library.OpCheckError
+
+    def made(name, fn, fake=None, mutates=()):
+        op = taeda.library.custom_op(f"checked::{name}", fn, mutates_args=mutates)
+        if fake is not None:
+            op.register_fake(fake)
+        return op
+
+    def scaled(x: taeda.Tensor, k: float) -> taeda.Tensor:
+        return taeda.from_numpy(x.detach().numpy() * k)
+
+    def setup(ctx, inputs, output):
+        ctx.k = inputs[1]
+
+    good = made("scaled", scaled, lambda x, k: taeda.empty_like(x))
+    good.register_autograd(lambda ctx, g: (g * ctx.k, None), setup_context=setup)
+    x = taeda.randn(3)
+    every = check(good, (taeda.randn(3, requires_grad=True), 2.0))
+    assert len(every) == 4 and set(every.values()) == {"SUCCESS"}
+    same = taeda.empty_like
+    bad = {
+        "test_schema": [
+            made("writes", lambda x: x.add_(1).clone(), same),
+            made("gives_its_argument", lambda x: x.view(-1), same),
+        ],
+        "test_faketensor": [made("form", lambda x: x.sum(), same), made("lacks", lambda x: x * 2)],
+        "test_autograd_registration": [made("records", lambda x: x * 2, same)],
+        "test_aot_dispatch_dynamic": [made("counts", lambda x, seen=[]: (seen.append(0), x + len(seen))[1], same)],
+    }
+    for name, ops in bad.items():
+        given = (x.clone().requires_grad_(name == "test_autograd_registration"),)
+        for op in ops:
+            with pytest.raises(kind, match="checked::"):
+                check(op, given, test_utils=name)
+            assert check(op, given, test_utils=name, raise_exception=False)[name] != "SUCCESS"
+    assert check(made("written", lambda x: x.mul_(2) and None, lambda x: None, {"x"}), (taeda.ones(1),))
+    with pytest.raises(ValueError, match="custom_op"):
+        check(taeda.sin, (x,))
+    with pytest.raises(ValueError, match="test_schema"):
+        check(good, (x, 1.0), test_utils="test_speed")
