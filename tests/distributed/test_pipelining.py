@@ -30,9 +30,9 @@ def grads(module):
 SCHEDULES = """
 for name, n in (("ScheduleGPipe", 4), ("Schedule1F1B", 4), ("Schedule1F1B", 8), ("ScheduleGPipe", 2),
                 ("ScheduleInterleaved1F1B", 4), ("ScheduleLoopedBFS", 4), ("ScheduleInterleavedZeroBubble", 4),
-                ("ScheduleZBVZeroBubble", 8)):
+                ("ScheduleZBVZeroBubble", 8), ("ScheduleDualPipeV", 8)):
     parts = layers(8)
-    several, vee = name not in ("ScheduleGPipe", "Schedule1F1B"), name == "ScheduleZBVZeroBubble"
+    several, vee = name not in ("ScheduleGPipe", "Schedule1F1B"), "V" in name
     stages = 2 * size if several else size
     each = 8 // stages
     here = [rank, stages - 1 - rank] if vee else range(rank, stages, size)
@@ -122,8 +122,7 @@ def test_schedules_have_names():
 
     assert schedules.get_schedule_class("1f1b") is schedules.Schedule1F1B
     assert schedules.get_schedule_class("ScheduleInterleaved1F1B") is schedules.ScheduleInterleaved1F1B
-    with pytest.raises(NotImplementedError, match="use ScheduleZBVZeroBubble"):
-        schedules.get_schedule_class("DualPipeV")([], 4)
+    assert schedules.get_schedule_class("DualPipeV") is schedules.ScheduleDualPipeV
     with pytest.raises(ValueError, match="Unknown schedule name"):
         schedules.get_schedule_class("2F2B")
 
@@ -141,11 +140,11 @@ def _whole_model():
 def test_every_schedule_gives_the_gradients_of_one_process(size):
     out, expected = _whole_model()
     processes = [[json.loads(line) for line in text.splitlines()] for text in outputs(MODEL + SCHEDULES, size)]
-    assert all(len(lines) == 8 for lines in processes)
+    assert all(len(lines) == 9 for lines in processes)
     for runs in zip(*processes, strict=True):
         found = {int(s): g for run in runs for s, g in run[4].items()}
         assert _close([g for s in sorted(found) for g in found[s]], expected), runs[0][0]
-        end = 0 if "ZBV" in runs[0][0] else -1
+        end = 0 if "V" in runs[0][0] else -1
         assert _close(runs[end][3], out) and len(runs[end][2]) == runs[end][1]
         assert sum(run[3] is None and run[2] == [] for run in runs) == size - 1
 
@@ -155,7 +154,7 @@ def test_numbers_are_those_of_pytorch(monkeypatch):
     ours = outputs(MODEL + SCHEDULES + TUTORIAL, 2)
     monkeypatch.setattr(launching, "HEAD", launching.HEAD.replace("taeda", "torch"))
     theirs = outputs((MODEL + SCHEDULES + TUTORIAL).replace("taeda", "torch"), 2)
-    assert all(len(text.splitlines()) == 10 for text in ours + theirs)
+    assert all(len(text.splitlines()) == 11 for text in ours + theirs)
     for a, b in zip(ours, theirs, strict=True):
         for mine, other in zip(map(json.loads, a.splitlines()), map(json.loads, b.splitlines()), strict=True):
             assert mine[:2] == other[:2] and _close(mine[2], other[2]), mine[:2]
@@ -312,6 +311,7 @@ def test_no_order_waits_in_a_circle():
     tried = 0
     for ranks in range(1, 6):
         for local in range(1, 4):
+            parts = {"F": "F", "B": "IW", "I": "I", "W": "W"}
             for microbatches in range(1, 12):
                 plans = [orders.gpipe, orders.interleaved, orders.forward_only]
                 for plan in plans + [orders.one_forward_one_backward] * (local == 1):
@@ -327,7 +327,13 @@ def test_no_order_waits_in_a_circle():
                 for plan in without if microbatches % 4 == 0 else ():
                     found = orders.check(plan, ranks, ranks * local, microbatches)
                     assert all(len(order) == len(set(order)) == 3 * local * microbatches for order in found)
+                if local == 2 and microbatches >= 2 * ranks:
+                    found = orders.check(bubbles.dual_vee, ranks, 2 * ranks, microbatches)
+                    done = [[(a.stage, k, a.microbatch) for a in order for k in parts[a.kind]] for order in found]
+                    assert all(len(each) == len(set(each)) == 6 * microbatches for each in done)
     assert tried > 500
+    with pytest.raises(ValueError, match="at least 4 microbatches"):
+        bubbles.dual_vee(0, 2, 4, 3)
     with pytest.raises(RuntimeError, match="would wait for each other"):
         orders.check(lambda rank, *where: orders.gpipe(rank, *where)[:: -1 if rank else 1], 2, 2, 2)
     order = orders.one_forward_one_backward(0, 4, 4, 8)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from .orders import FORWARD, INPUTS, WEIGHTS, Action, Order, in_loop, in_vee
+from .orders import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action, Order, in_loop, in_vee
 
 
 def interleaved_zero_bubble(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
@@ -28,6 +28,55 @@ def vee_zero_bubble(rank: int, ranks: int, stages: int, microbatches: int) -> Or
     if stages != 2 * ranks:
         raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {stages} stages on {ranks} processes")
     return list(_filled(in_vee, ranks, stages, microbatches, (2 * ranks,) * ranks)[rank])
+
+
+def dual_vee(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
+    """Two stages a process, in the form of a V, where forward and backward passes take turns: DualPipeV, which is half of
+    DualPipe (DeepSeek-AI 2024, https://arxiv.org/abs/2412.19437).
+
+    Raises:
+        ValueError: there are not two stages a process, or too few microbatches to fill the V twice.
+    """
+    if stages != 2 * ranks:
+        raise ValueError(f"DualPipeV requires exactly 2 stages per rank, but got {stages} stages on {ranks} processes")
+    if microbatches < 2 * ranks:
+        raise ValueError(f"DualPipeV requires at least {2 * ranks} microbatches (2 for each rank), but got {microbatches}")
+    down, up = rank, stages - 1 - rank
+    order: Order = []
+    waiting: list[Action] = []  # gradients of weights that are put off
+    count = {(stage, kind): 0 for stage in (down, up) for kind in (FORWARD, BACKWARD)}
+
+    def add(stage: int, kind: str) -> None:
+        key = stage, FORWARD if kind == FORWARD else BACKWARD
+        order.append(Action(stage, kind, count[key]))
+        if kind == INPUTS:
+            waiting.append(Action(stage, WEIGHTS, count[key]))
+        count[key] += 1
+
+    behind = ranks - 1 - rank
+    for _ in range(2 * behind):
+        add(down, FORWARD)
+    for _ in range(rank + 1):
+        add(down, FORWARD)
+        add(up, FORWARD)
+    for _ in range(behind):
+        add(up, INPUTS)
+        order.append(waiting.pop(0))
+        add(up, FORWARD)
+    for _ in range(microbatches - 2 * ranks + rank + 1):
+        for stage, other in ((down, up), (up, down)):
+            add(stage, FORWARD)
+            add(other, BACKWARD)
+    for _ in range(behind):
+        add(up, BACKWARD)
+        add(up, FORWARD)
+        add(down, BACKWARD)
+    for i in range(2 * (rank + 1)):
+        add(down if i % 2 else up, BACKWARD if i <= rank else INPUTS)
+    for _ in range(behind):
+        order.append(waiting.pop(0))
+        add(down, INPUTS)
+    return order + waiting
 
 
 @lru_cache(maxsize=32)

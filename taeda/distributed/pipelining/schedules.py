@@ -209,13 +209,15 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
 
 
 class ScheduleDualPipeV(PipelineScheduleMulti):
-    """Refused."""
+    """Forward and backward passes in turn, with stages in the form of a V: :func:`bubbles.dual_vee`.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(
-            "ScheduleDualPipeV runs the forward pass of one microbatch and the backward pass of another at the same time, "
-            "which is not supported; use ScheduleZBVZeroBubble"
-        )
+    What DualPipeV does at the same time, the forward pass of one microbatch and the backward pass of another, is done one
+    after the other here.
+    """
+
+    _plan = staticmethod(bubbles.dual_vee)
+    _forward_plan = staticmethod(orders.forward_in_vee)
+    _place = staticmethod(orders.in_vee)
 
 
 def get_schedule_class(schedule_name: str) -> Any:
