@@ -15,6 +15,14 @@ import taeda.distributed as dist
 from datetime import timedelta
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 """
+#: How programs of PyTorch end: at the interpreter's end its threads may still run, and it aborts.
+PYTORCHS_END = """
+if dist.is_initialized():
+    dist.barrier()
+import os
+sys.stdout.flush()
+os._exit(0)
+"""
 
 
 def meeting_place(world):
@@ -42,7 +50,7 @@ def launch(code, world, init=True, timeout=200):
     The limits are far from what a busy machine takes: they end what hangs.
     """
     start = f"dist.init_process_group('gloo', timeout=timedelta(seconds={timeout}))\nrank = dist.get_rank()\n"
-    program = HEAD + (start if init else "") + textwrap.dedent(code)
+    program = HEAD + (start if init else "") + textwrap.dedent(code) + PYTORCHS_END * ("import sys, torch" in HEAD)
     where = meeting_place(world)
     processes = [
         subprocess.Popen(
