@@ -108,7 +108,7 @@ def peak(way: str, name: str) -> dict[str, Any]:
 def print_peaks() -> None:
     """A table of :func:`peak` for each program."""
     import steps
-    from sweep import _markdown
+    from sweep import markdown
 
     rows = []
     for program in steps.PROGRAMS:
@@ -122,7 +122,7 @@ def print_peaks() -> None:
         cells += [f"{x:.2f} s" for x in (eager["first"], compiled["first"], again[0]["first"], again[1]["first"])]
         rows.append([program.name, *cells])
         print(*rows[-1], sep="; ", flush=True)
-    print(_markdown(
+    print(markdown(
         ["step", "taeda", "compiled", "static", "compiled / taeda", "static / taeda", "first step: taeda, empty cache",
          "then compiled", "taeda, full cache", "compiled, full cache"], rows,
     ))  # fmt: skip
@@ -252,7 +252,7 @@ def _judged(value: float, bar: float) -> str:
 
 
 def _time_table(found: dict, names: list[str], ways: list[str], bars: dict[str, tuple[float, float]]) -> str:
-    from sweep import _markdown, geometric_mean
+    from sweep import geometric_mean, markdown
     from timing import _seconds
 
     rows, against_jax = [], []
@@ -267,12 +267,12 @@ def _time_table(found: dict, names: list[str], ways: list[str], bars: dict[str, 
                      _judged(_ratio(ours, seconds["taeda"]), bars[name][1]), _judged(jax, 0.80)])  # fmt: skip
     mean = _judged(geometric_mean(against_jax), 0.40)
     rows.append(["geometric mean", *[""] * (len(ways) + 2), mean])
-    return _markdown(["step", *ways, "of torch.compile", "of taeda", "of jax.jit"], rows)
+    return markdown(["step", *ways, "of torch.compile", "of taeda", "of jax.jit"], rows)
 
 
 def _cost_table(names: list[str], ways: list[str]) -> tuple[str, list[str]]:
     """Peak memory and first steps; and the programs whose values compiled differ from those run eagerly."""
-    from sweep import _markdown
+    from sweep import markdown
 
     rows, different = [], []
     for name in names:
@@ -291,7 +291,7 @@ def _cost_table(names: list[str], ways: list[str]) -> tuple[str, list[str]]:
         rows.append([name, *cells, *firsts])
         print("  ".join(rows[-1]), *(f"{w}: {r['error']}" for w, r in found.items() if "error" in r), flush=True)
     heads = ["taeda, empty cache", "taeda, full cache", "torch.compile, empty", "torch.compile, full"]
-    return _markdown(["step", *(f"{way}: peak" for way in ways), *(f"first step: {h}" for h in heads)], rows), different
+    return markdown(["step", *(f"{way}: peak" for way in ways), *(f"first step: {h}" for h in heads)], rows), different
 
 
 def run(args: argparse.Namespace) -> None:
