@@ -40,7 +40,9 @@ def dual_vee(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
     if stages != 2 * ranks:
         raise ValueError(f"DualPipeV requires exactly 2 stages per rank, but got {stages} stages on {ranks} processes")
     if microbatches < 2 * ranks:
-        raise ValueError(f"DualPipeV requires at least {2 * ranks} microbatches (2 for each rank), but got {microbatches}")
+        raise ValueError(
+            f"DualPipeV requires at least {2 * ranks} microbatches (2 for each rank), but got {microbatches}"
+        )
     down, up = rank, stages - 1 - rank
     order: Order = []
     waiting: list[Action] = []  # gradients of weights that are put off
