@@ -109,8 +109,7 @@ def prelu_kernel(input, weight):
 
 
 prelu_kernel.vjp(
-    input=lambda g, input, weight: prelu_slope(g, input, weight),
-    weight=lambda g, input: mul(g, _negative_part(input)),
+    input=lambda g, input, weight: prelu_slope(g, input, weight), weight=lambda g, input: mul(g, _negative_part(input))
 )
 
 
@@ -228,8 +227,7 @@ def _elu_bend(g, grad, input, alpha, scale, input_scale):
 
 elu_kernel.vjp(input=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale))
 elu_backward.vjp(
-    grad=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale),
-    input=_elu_bend,
+    grad=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale), input=_elu_bend
 )
 
 

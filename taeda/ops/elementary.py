@@ -89,13 +89,7 @@ def logaddexp(input, other):
     return s.logaddexp(input, other)
 
 
-@pointwise(
-    promote="float",
-    dtypes=("float",),
-    inplace=False,
-    reference="logaddexp2",
-    tensors=("input", "other"),
-)
+@pointwise(promote="float", dtypes=("float",), inplace=False, reference="logaddexp2", tensors=("input", "other"))
 def logaddexp2(input, other):
     """``log2(2 ** input + 2 ** other)`` with no overflow."""
     return s.logaddexp2(input, other)

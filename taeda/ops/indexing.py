@@ -206,8 +206,7 @@ masked_fill.traits["lowering"] = lambda input, mask, value: where(mask, value, i
 
 
 masked_fill.vjp(
-    input=lambda g, mask: masked_fill(g, mask, 0),
-    value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum(),
+    input=lambda g, mask: masked_fill(g, mask, 0), value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum()
 )
 
 
@@ -233,8 +232,7 @@ def where_select(condition, input, other):
 
 where_select.traits["lowering"] = lambda condition, input, other: where(condition, input, other)
 where_select.vjp(
-    input=lambda g, condition: where_select(condition, g, 0),
-    other=lambda g, condition: where_select(condition, 0, g),
+    input=lambda g, condition: where_select(condition, g, 0), other=lambda g, condition: where_select(condition, 0, g)
 )
 
 

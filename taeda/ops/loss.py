@@ -234,14 +234,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 @composite(method=False, autocast="float32")
 def cross_entropy(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
     """``nll_loss(log_softmax(input), target)``, in one pass and without overflow.
 
@@ -474,8 +467,7 @@ def _binary_slope_of_logits(grad, input, target):
 
 
 _binary_entropy_of_logits.vjp(
-    input=lambda g, input, target: _binary_slope_of_logits(g, input, target),
-    target=lambda g, input: -g * input,
+    input=lambda g, input, target: _binary_slope_of_logits(g, input, target), target=lambda g, input: -g * input
 )
 _binary_slope_of_logits.vjp(
     grad=lambda g, input, target: _binary_slope_of_logits(g, input, target),

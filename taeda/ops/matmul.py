@@ -169,11 +169,7 @@ def _linear_weight(g, input, weight_shape):
     return matmul(transpose(_rows(g), 0, 1), _rows(_conj(input)))
 
 
-linear.vjp(
-    input=_linear_input,
-    weight=_linear_weight,
-    bias=lambda g, bias_shape: sum_to(g, bias_shape),
-)
+linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g, bias_shape: sum_to(g, bias_shape))
 
 
 @composite(method=False)
@@ -252,10 +248,7 @@ def mv(input, vec):
 mv.traits["lowering"] = lambda input, vec: input.mm(vec.unsqueeze(1)).squeeze(1)
 
 
-mv.vjp(
-    input=lambda g, vec: unsqueeze(g, -1) * _conj(vec),
-    vec=lambda g, input: mv(_transposed(input), g),
-)
+mv.vjp(input=lambda g, vec: unsqueeze(g, -1) * _conj(vec), vec=lambda g, input: mv(_transposed(input), g))
 
 
 @primitive(flops=flops.product, out="same")

@@ -9,13 +9,7 @@ from __future__ import annotations
 from ..kernels import scalar as s
 from .table import pointwise
 
-OPTIONS = {
-    "promote": "float",
-    "dtypes": ("float",),
-    "method": False,
-    "inplace": False,
-    "domain": ((-0.9, 0.9), (0, 9)),
-}
+OPTIONS = {"promote": "float", "dtypes": ("float",), "method": False, "inplace": False, "domain": ((-0.9, 0.9), (0, 9))}
 
 
 @pointwise(**OPTIONS)

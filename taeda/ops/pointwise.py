@@ -175,13 +175,7 @@ def _whole_number_zero(input, other):
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
 
 
-@pointwise(
-    numbers=True,
-    check=_whole_number_zero,
-    dtypes=REAL,
-    reference="floor_divide",
-    domain=((-2, 2), (0.5, 2)),
-)
+@pointwise(numbers=True, check=_whole_number_zero, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)))
 def floor_divide(input, other):
     """``floor(input / other)``, Python's ``//``.
 

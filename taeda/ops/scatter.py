@@ -158,10 +158,7 @@ def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
 
 
-scatter_add.vjp(
-    input=lambda g: g,
-    src=lambda g, dim, index, src_shape: _onto(gather(g, dim, index), src_shape),
-)
+scatter_add.vjp(input=lambda g: g, src=lambda g, dim, index, src_shape: _onto(gather(g, dim, index), src_shape))
 
 _REDUCE = {"sum": ADD, "prod": MULTIPLY, "mean": ADD, "amax": MAXIMUM, "amin": MINIMUM}
 
@@ -378,9 +375,7 @@ def index_select(input, dim, index):
     """
 
 
-index_select.vjp(
-    input=lambda g, input_shape, dim, index: index_add(blank(g, input_shape), dim, index, g),
-)
+index_select.vjp(input=lambda g, input_shape, dim, index: index_add(blank(g, input_shape), dim, index, g))
 
 
 def _check_source(name, input, at, index, source, dtype_error):

@@ -107,8 +107,7 @@ lgamma.vjp(input=lambda g, input: mul(g, digamma(input)))
 digamma.vjp(input=lambda g, input: mul(g, trigamma(input)))
 trigamma.vjp(input=lambda g, input: mul(g, polygamma(2, input)))
 zeta.vjp(
-    input=no_derivative("zeta", "input"),
-    other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input))),
+    input=no_derivative("zeta", "input"), other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input)))
 )
 
 
@@ -186,13 +185,9 @@ def _gamma_density(input, other):
     return exp(sub(sub(mul(sub(input, 1), log(other)), other), lgamma(input)))
 
 
-igamma.vjp(
-    input=no_derivative("igamma", "input"),
-    other=lambda g, input, other: mul(g, _gamma_density(input, other)),
-)
+igamma.vjp(input=no_derivative("igamma", "input"), other=lambda g, input, other: mul(g, _gamma_density(input, other)))
 igammac.vjp(
-    input=no_derivative("igammac", "input"),
-    other=lambda g, input, other: neg(mul(g, _gamma_density(input, other))),
+    input=no_derivative("igammac", "input"), other=lambda g, input, other: neg(mul(g, _gamma_density(input, other)))
 )
 alias(lgamma, "gammaln", method=False)
 alias(digamma, "psi", method=False)

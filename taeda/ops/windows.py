@@ -192,9 +192,7 @@ def _older(name, text, formula):
 hann_window = _older("hann_window", "Hann's window.", lambda: _cosines(0.5, 0.5))
 blackman_window = _older("blackman_window", "Blackman's window.", lambda: _cosines(0.42, 0.5, 0.08))
 hamming_window = _older(
-    "hamming_window",
-    "Hamming's window, ``alpha - beta cos``.",
-    lambda alpha=0.54, beta=0.46: _cosines(alpha, beta),
+    "hamming_window", "Hamming's window, ``alpha - beta cos``.", lambda alpha=0.54, beta=0.46: _cosines(alpha, beta)
 )
 bartlett_window = _older("bartlett_window", "Bartlett's triangular window.", lambda: _triangle)
 kaiser_window = _older("kaiser_window", "Kaiser's window of shape ``beta``.", lambda beta=12.0: _kaiser(beta))

@@ -9,17 +9,7 @@ from ..._core import Tensor
 from ..._core.lapack import SMALL, small_cholesky
 from ..matmul import matmul
 from ..table import composite, no_derivative, primitive, result_type
-from .lapack import (
-    H,
-    batch_of,
-    call,
-    check,
-    check_same_dtype,
-    columns,
-    count_of,
-    ints,
-    raise_failed,
-)
+from .lapack import H, batch_of, call, check, check_same_dtype, columns, count_of, ints, raise_failed
 from .lu import check_pivots
 from .triangular import linalg_solve_triangular
 

@@ -10,17 +10,7 @@ from ..indexing import where
 from ..matmul import matmul
 from ..shape import roll
 from ..table import primitive, result_type
-from .lapack import (
-    H,
-    call,
-    check,
-    columns,
-    count_of,
-    empty_columns,
-    eye_like,
-    ints,
-    raise_failed,
-)
+from .lapack import H, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
 from .solve import linalg_solve_ex
 
 Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")

@@ -16,17 +16,7 @@ from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from ..views import broadcast_shapes
 from .eigen import linalg_eigh, linalg_eigvalsh
-from .lapack import (
-    H,
-    call,
-    check,
-    check_tensor,
-    columns,
-    count_of,
-    empty_columns,
-    ints,
-    raise_failed,
-)
+from .lapack import H, call, check, check_tensor, columns, count_of, empty_columns, ints, raise_failed
 from .norms import linalg_matrix_norm
 from .solve import linalg_inv_ex
 from .svd import _svd, linalg_svdvals

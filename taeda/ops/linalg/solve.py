@@ -9,16 +9,7 @@ from ..._core.lapack import SMALL, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
-from .lapack import (
-    H,
-    call,
-    check,
-    check_same_dtype,
-    check_tensor,
-    count_of,
-    eye_like,
-    raise_failed,
-)
+from .lapack import H, call, check, check_same_dtype, check_tensor, count_of, eye_like, raise_failed
 
 InvEx = result_type("linalg_inv_ex", "inverse", "info")
 SolveEx = result_type("linalg_solve_ex", "result", "info")

@@ -9,18 +9,7 @@ from ..._core import Tensor
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .eigen import check_phase
-from .lapack import (
-    H,
-    LinAlgError,
-    call,
-    check,
-    columns,
-    count_of,
-    empty_columns,
-    eye_like,
-    ints,
-    raise_failed,
-)
+from .lapack import H, LinAlgError, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
 
 Svd = result_type("linalg_svd", "U", "S", "Vh")
 OldSvd = result_type("svd", "U", "S", "V")

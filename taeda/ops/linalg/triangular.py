@@ -8,17 +8,7 @@ from ..._warn import warn_once
 from ..creation import full
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
-from .lapack import (
-    H,
-    batch_of,
-    call,
-    check,
-    check_matrix,
-    check_same_dtype,
-    count_of,
-    eye_like,
-    readable,
-)
+from .lapack import H, batch_of, call, check, check_matrix, check_same_dtype, count_of, eye_like, readable
 
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
