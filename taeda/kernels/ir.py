@@ -793,17 +793,17 @@ class Function:
 
     @contextmanager
     def branch(self, condition: Value) -> Iterator[_Branch]:
-        """Two ways: the block runs if the scalar ``condition`` holds; call ``B.otherwise()`` in it to start the other.
+        """Run the block if the scalar ``condition`` holds. Call ``B.otherwise()`` in it to start the block that runs if not.
 
         Values made inside are not visible after it.
         """
         yes, no, done = self._label("then"), self._label("else"), self._label("done")
         self.lines.append(f"  br i1 {condition.text}, label %{yes}, label %{no}")
         self._open(yes)
-        way = _Branch(self, no, done)
-        yield way
-        if not way.turned:
-            way.otherwise()
+        branch = _Branch(self, no, done)
+        yield branch
+        if not branch.has_else:
+            branch.otherwise()
         self.lines.append(f"  br label %{done}")
         self._open(done)
 
@@ -838,11 +838,11 @@ class _Branch:
 
     def __init__(self, fn: Function, no: str, done: str):
         self._fn, self._no, self._done = fn, no, done
-        self.turned = False
+        self.has_else = False
 
     def otherwise(self) -> None:
-        """End the first way and start the second."""
-        self.turned = True
+        """End the first block and start the second."""
+        self.has_else = True
         self._fn.lines.append(f"  br label %{self._done}")
         self._fn._open(self._no)
 

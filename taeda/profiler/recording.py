@@ -1,7 +1,7 @@
 """From the beginning of a recording to its events: what is switched on, and what is made of what was written.
 
 The core writes (``taeda/_core/profile.pyx``). Here a :class:`Recording` puts the recorder among the modes of every thread
-that it can reach, opens the doors of the kernels, watches nodes, optimisers and modules, and undoes all of it.
+that it can reach, switches on the probes of the kernels, watches nodes, optimisers and modules, and undoes all of it.
 """
 
 from __future__ import annotations
