@@ -3,8 +3,8 @@
     python tools/stubs.py            # write it
     python tools/stubs.py --check    # compare, for CI: exit code 1 and the difference where it is out of date
 
-A signature's types come from annotations where the op has them, else from its parameters' names and defaults. Type checkers
-take what the Cython modules have as ``Any``.
+A signature's types come from annotations where the op has them, else from its parameters' names and defaults. Type
+checkers take what the Cython modules have as ``Any``.
 """
 
 from __future__ import annotations

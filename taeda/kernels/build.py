@@ -4,8 +4,8 @@ A kernel is content-addressed: its name is the hash of its text, its target and 
 objects shipped with the package, the user's disk cache, then LLVM. Cache files are written to a temporary name and
 renamed, so that processes can share a cache; an entry that does not load is dropped and built again.
 
-Every kernel has a probe: an entry that goes straight to the body (a load, a test and a jump) unless something watches. A
-profiler puts its function there, and nobody who holds a kernel's address need know (:func:`watch`).
+Every kernel has a probe: an entry that goes straight to the body (a load, a test and a jump) unless something watches.
+A profiler puts its function there, and nobody who holds a kernel's address need know (:func:`watch`).
 """
 
 from __future__ import annotations
@@ -248,8 +248,9 @@ def source(address: int) -> Function:
 class kernel:
     """Make ``emit(f, *key)`` a table from ``key`` to the address of a compiled kernel.
 
-    ``@kernel`` over a function that writes one kernel into the builder ``f``. Calling the result with hashable arguments
-    (dtype names, layout classes, constants) gives the address; the second call with equal arguments is one dict look-up.
+    ``@kernel`` over a function that writes one kernel into the builder ``f``. Calling the result with hashable
+    arguments (dtype names, layout classes, constants) gives the address; the second call with equal arguments is one
+    dict look-up.
     """
 
     def __init__(self, emit):

@@ -206,7 +206,8 @@ threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, thr
 
 @pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu")
 def elu_kernel(input, alpha, scale, input_scale, *, unit=False):
-    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``; ``unit``: all three are 1."""
+    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``; ``unit``: all three are
+    1."""
     if unit:
         return s.select(input > 0, input, s.expm1_negative(input))
     return s.select(input > 0, input * scale, s.expm1_negative(input * input_scale) * (alpha * scale))

@@ -98,7 +98,7 @@ def convert(input, dtype):
     return to_dtype(input, dtype)
 
 
-# ---- writes into views -------------------------------------------------------------------------------------------------
+# ---- writes into views -----------------------------------------------------------------------------------------------
 def _block_like(base, dtype, g):
     """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element.
 
@@ -119,7 +119,8 @@ def _window(block, shift, base, view_, name):
     sizes, strides, offset, dtype, conjugated = view_
     if conjugated is None:
         raise RuntimeError(
-            f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not defined"
+            f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not "
+            "defined"
         )
     if conjugated:
         return core.view_conjugated(_window(block, shift, base, (*view_[:4], False), name))

@@ -83,7 +83,8 @@ def _explain_mask(mask: Tensor, input: Tensor, at: int) -> None:
 
 def _explain_values(values: Tensor, shape: list[int]) -> None:
     raise RuntimeError(
-        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {shape}"
+        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
+        f"{shape}"
     )
 
 
@@ -253,8 +254,8 @@ def where(condition, input=None, other=None, *, out=None):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if condition.dtype is _core.uint8:
         warn_once(
-            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
-            "PyTorch. Use a boolean condition instead."
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead."
         )
         condition = condition.ne(0)
     if out is None:
@@ -285,8 +286,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     """Where ``input`` is not zero.
 
     Returns:
-        An int64 matrix with the coordinates of one element in each row, in row-major order; with ``as_tuple`` a tuple of
-        one vector per dimension, fit for indexing.
+        An int64 matrix with the coordinates of one element in each row, in row-major order; with ``as_tuple`` a tuple
+        of one vector per dimension, fit for indexing.
 
     Raises:
         TypeError: ``out`` is given with ``as_tuple``.

@@ -119,7 +119,8 @@ def _divisor(count, reduction):
     node="NllLoss",
 )
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
-    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides by."""
+    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides
+    by."""
 
 
 def _cross_entropy_gradient(grad, input, target, weights, count, ignore_index):
@@ -257,8 +258,8 @@ def cross_entropy(
     if target.shape == input.shape and target.dtype.is_floating_point:
         if ignore_index >= 0:
             raise RuntimeError(
-                f"cross_entropy: ignore_index is not supported for floating point target, got ignore_index={ignore_index} "
-                f"and target of {target.dtype}"
+                "cross_entropy: ignore_index is not supported for floating point target, got "
+                f"ignore_index={ignore_index} and target of {target.dtype}"
             )
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     target = _class_numbers(target)
@@ -567,8 +568,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     """
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
-            "kl_div: reduction 'mean' divides by the number of elements; the divergence divides by the batch size alone, as "
-            "reduction='batchmean' does",
+            "kl_div: reduction 'mean' divides by the number of elements; the divergence divides by the batch size "
+            "alone, as reduction='batchmean' does",
             UserWarning,
             stacklevel=2,
         )
@@ -772,8 +773,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape or input.dim() > 2 or 0 in input.shape[-1:]:
         raise RuntimeError(
-            f"multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most 2-d, got {tuple(input.shape)} "
-            f"and {tuple(target.shape)}"
+            "multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most "
+            f"2-d, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
     x = input.reshape(1, -1) if input.dim() < 2 else input
     t = target.reshape(x.shape)

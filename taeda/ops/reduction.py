@@ -294,7 +294,8 @@ aminmax.vjp(
 
 @primitive(method=False, out=False, batch="check")
 def extent(input):
-    """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are valid."""
+    """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are
+    valid."""
     low, high = aminmax(input)
     return low.item(), high.item()
 

@@ -44,8 +44,8 @@ def _explain_along(name, input, at, index, src):
             )
     more = f" and to be no larger size than src {list(src.shape)}" if isinstance(src, Tensor) else ""
     raise RuntimeError(
-        f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from dimension "
-        f"{at}{more}"
+        f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from "
+        f"dimension {at}{more}"
     )
 
 
@@ -237,8 +237,9 @@ def _counts(like, dim, index, include_self):
 def _reduce_gradients(g, out, input, src, reduce, include_self, pick, place, counted, cover):
     """Gradients of ``input`` and ``src`` for one reduction.
 
-    ``pick`` reads a tensor like ``input`` at the index, ``place`` adds a tensor like the covered part of ``src`` into zeros
-    like ``input``, ``counted`` says how many items went into each element, ``cover`` zeroes what the index covers.
+    ``pick`` reads a tensor like ``input`` at the index, ``place`` adds a tensor like the covered part of ``src`` into
+    zeros like ``input``, ``counted`` says how many items went into each element, ``cover`` zeroes what the index
+    covers.
     """
     if reduce == "sum":
         mine, theirs = g, pick(g)
@@ -385,8 +386,10 @@ def _check_source(name, input, at, index, source, dtype_error):
         source = core.view_reshape(source, (1,) * input.dim())
     ours, theirs = list(input.shape), list(source.shape)
     if index.numel() != (theirs[at] if at < len(theirs) else 1):
-        text = f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({theirs[at : at + 1]})"
-        raise (IndexError if name == "index_copy_" else RuntimeError)(text)
+        raise (IndexError if name == "index_copy_" else RuntimeError)(
+            f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
+            f"({theirs[at : at + 1]})"
+        )
     ours.pop(at)
     theirs.pop(at)
     if ours != theirs:
@@ -461,8 +464,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     if not include_self:
         if source.dtype is not input.dtype or source.dim() != input.dim():
             raise RuntimeError(
-                f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got {source.dtype} of "
-                f"sizes {list(source.shape)}"
+                f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got "
+                f"{source.dtype} of sizes {list(source.shape)}"
             )
         _fill_slices(input, dim, index, _identity_of(reduce, input.dtype))
     selection.add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
@@ -531,8 +534,8 @@ def _fill_slices(input, dim, index, value):
 
 @primitive(mutates=True, one_value=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed")
 def index_fill(input, dim, index, value):
-    """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the
-    end.
+    """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from
+    the end.
 
     Raises:
         IndexError: an index is out of range (nothing is written).

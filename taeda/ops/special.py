@@ -134,7 +134,8 @@ def _polygamma_inplace(input, n):
     expect_tensors("polygamma_", input=input)
     if not input.is_floating_point():
         raise RuntimeError(
-            f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}"
+            f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type "
+            f"{input.dtype}"
         )
     recorded = input.requires_grad and _core.is_grad_enabled()
     return input.copy_(polygamma(n, input.clone() if recorded else input))
@@ -160,8 +161,8 @@ def mvlgamma(input, p):
 
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
 def igamma(input, other):
-    """The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over
-    ``gamma(input)``.
+    """The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,
+    over ``gamma(input)``.
 
     Args:
         input, other: floating-point tensors or numbers, not negative (NaN where one is), of shapes that broadcast.

@@ -158,7 +158,8 @@ def istft(
     """
     if not input.is_complex():
         raise RuntimeError(
-            f"istft requires a complex-valued input tensor, as stft gives it with return_complex=True, got {input.dtype}"
+            "istft requires a complex-valued input tensor, as stft gives it with return_complex=True, got "
+            f"{input.dtype}"
         )
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length

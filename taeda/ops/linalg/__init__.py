@@ -1,10 +1,10 @@
 """Linear algebra: factorisations, solvers, spectra and norms, on LAPACK.
 
-A file per family: ``lu``, ``triangular``, ``solve``, ``determinant``, ``cholesky`` (with LDL), ``qr``, ``eigen``, ``svd``,
-``norms``, ``leastsquares`` (with pseudo-inverses and ranks), ``functions``, ``lowrank`` and ``lobpcg``; ``lapack``
-is what they call. Derivatives are those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008),
-extended to complex matrices, unless a docstring names another source; they are written in ops, so that they can be
-differentiated again.
+A file per family: ``lu``, ``triangular``, ``solve``, ``determinant``, ``cholesky`` (with LDL), ``qr``, ``eigen``,
+``svd``, ``norms``, ``leastsquares`` (with pseudo-inverses and ranks), ``functions``, ``lowrank`` and ``lobpcg``;
+``lapack`` is what they call. Derivatives are those of Giles, "Collected matrix derivative results for forward and
+reverse mode algorithmic differentiation" (2008), extended to complex matrices, unless a docstring names another source;
+they are written in ops, so that they can be differentiated again.
 """
 
 from .cholesky import (

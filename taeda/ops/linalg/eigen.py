@@ -30,8 +30,9 @@ def check_phase(name, diagonal, scale):
     size = max(1.0, float(scale.detach().abs().amax()))
     if float(diagonal.detach().imag.abs().amax()) > tolerance * size:
         raise RuntimeError(
-            f"{name}: complex vectors are specified up to multiplication by e^(i phi); the loss depends on this phase, so that "
-            f"its derivative is ill-defined. Use a loss that does not, such as one of v v^H or of absolute values."
+            f"{name}: complex vectors are specified up to multiplication by e^(i phi); the loss depends on this phase, "
+            "so that its derivative is ill-defined. Use a loss that does not, such as one of v v^H or of absolute "
+            "values."
         )
 
 
@@ -41,7 +42,7 @@ def _gaps(w):
     return gaps.masked_fill(gaps == 0, math.inf)
 
 
-# ---- Hermitian ----------------------------------------------------------------------------------------------------------
+# ---- Hermitian -------------------------------------------------------------------------------------------------------
 
 
 def _check_hermitian(A, UPLO, name):
@@ -116,7 +117,7 @@ def _eigvalsh_backward(g, A, UPLO):
     return (matmul(V * g.to(V.dtype)[..., None, :], H(V)),)
 
 
-# ---- general ------------------------------------------------------------------------------------------------------------
+# ---- general ---------------------------------------------------------------------------------------------------------
 
 
 def _geev(A, vectors, name):

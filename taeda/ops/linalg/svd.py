@@ -15,8 +15,8 @@ Svd = result_type("linalg_svd", "U", "S", "Vh")
 OldSvd = result_type("svd", "U", "S", "V")
 
 _STUCK = (
-    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values "
-    "(error code: {k})."
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular "
+    "values (error code: {k})."
 )
 
 
