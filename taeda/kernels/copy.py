@@ -196,11 +196,11 @@ def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[V
 def transpose(f: Function, item: int) -> None:
     """``dst[b0, b1, i, j] = src[b0, b1, j, i]``, both contiguous in their last dimension.
 
-    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1 stride, far, few]``:
-    rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips of
-    ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns lie side by side
-    in the result, its negative where so many rows do in the source, else 0. Of four the last two are ``far`` behind the
-    first two.
+    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1
+    stride, far, few]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips
+    of ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns lie side by
+    side in the result, its negative where so many rows do in the source, else 0. Of four the last two are ``far``
+    behind the first two.
     """
     rows, columns, dst_row, src_row, far, woven = (f.size(i) for i in (0, 1, 2, 3, 9, 10))
     side, strip, widths = tile_side(f, item), transpose_rows(item), _widths(f, item)
