@@ -285,14 +285,9 @@ def selu_(input):
 
 
 @pointwise(
-    method=False,
-    inplace=False,
-    operands=1,
-    dtypes=FLOAT,
-    reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2,
-    out_dtype="same",
-    canonical=True,
-)
+    method=False, inplace=False, operands=1, dtypes=FLOAT, reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2,
+    out_dtype="same", canonical=True,
+)  # fmt: skip
 def gelu(input, *, approximate="none"):
     """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).
 
@@ -430,13 +425,9 @@ mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_ben
 
 
 @pointwise(
-    method=False,
-    inplace=False,
-    dtypes=FLOAT,
-    reference=lambda x: -np.log1p(np.exp(-x)),
-    node="LogSigmoid",
+    method=False, inplace=False, dtypes=FLOAT, reference=lambda x: -np.log1p(np.exp(-x)), node="LogSigmoid",
     out_dtype="same",
-)
+)  # fmt: skip
 def logsigmoid(input):
     """``log(sigmoid(input))`` with no overflow."""
     return s.log_sigmoid(input)
@@ -519,14 +510,9 @@ def _check_lambda(input, lambd=0.5):
 
 
 @pointwise(
-    method=False,
-    operands=1,
-    inplace=False,
-    dtypes=FLOAT,
-    check=_check_lambda,
-    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
-    out_dtype="same",
-)
+    method=False, operands=1, inplace=False, dtypes=FLOAT, check=_check_lambda,
+    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), out_dtype="same",
+)  # fmt: skip
 def softshrink(input, lambd=0.5):
     """``input`` moved toward 0 by ``lambd``, and 0 within it."""
     return s.select(input > lambd, input - lambd, s.select(input < -lambd, input + lambd, input * 0.0))

@@ -49,29 +49,17 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
 
 
 @primitive(
-    launching.attention,
-    method=False,
-    out=False,
-    planned=True,
-    outputs=("out", "sums"),
-    differentiable=[0],
-    node="ScaledDotProductFlashAttentionForCpu",
-    flops=flops.attention,
-)
+    launching.attention, method=False, out=False, planned=True, outputs=("out", "sums"), differentiable=[0],
+    node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention,
+)  # fmt: skip
 def _attention(query, key, value, mask, causal, scale):
     """Attention, and each row's maximum with 1 over its sum of exponentials."""
 
 
 @primitive(
-    launching.attention_dropout,
-    method=False,
-    out=False,
-    planned=True,
-    outputs=("out", "sums", "states"),
-    differentiable=[0],
-    node="ScaledDotProductFlashAttentionForCpu",
-    flops=flops.attention,
-)
+    launching.attention_dropout, method=False, out=False, planned=True, outputs=("out", "sums", "states"),
+    differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention,
+)  # fmt: skip
 def _attention_dropout(query, key, value, mask, causal, scale, dropout):
     """:func:`_attention` with weights dropped, and the generator's states from which they can be drawn again."""
 
@@ -118,14 +106,10 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
 
 
 @primitive(
-    launching.attention_backward,
-    method=False,
-    out=False,
-    planned=True,
-    outputs=("query_grad", "key_grad", "value_grad"),
-    decomposition=_attention_gradients,
+    launching.attention_backward, method=False, out=False, planned=True,
+    outputs=("query_grad", "key_grad", "value_grad"), decomposition=_attention_gradients,
     flops=flops.attention_backward,
-)
+)  # fmt: skip
 def _attention_backward(grad, query, key, value, mask, out, sums, causal, scale, dropout=0.0, states=None):
     """Gradients of :func:`_attention`."""
 

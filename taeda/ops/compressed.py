@@ -225,16 +225,9 @@ def compress(input: Tensor, by_rows: bool) -> CompressedTensor:
 
 
 def _compressed(
-    name: str,
-    starts: Any,
-    others: Any,
-    values: Any,
-    size: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
+    name: str, starts: Any, others: Any, values: Any, size: Any, dtype: Any, device: Any, requires_grad: bool,
     by_rows: bool,
-) -> CompressedTensor:
+) -> CompressedTensor:  # fmt: skip
     """A CompressedTensor of parts that are checked here."""
     if device is not None:
         _core.require_device(device)

@@ -289,12 +289,9 @@ def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
 for _n, _op in ((1, conv1d), (2, conv2d), (3, conv3d)):
     _op.traits["lowering"] = _as_convolution
     _document(
-        _op,
-        _n,
-        "Cross-correlation: every output is a weighted sum of a window of the input.",
-        "out_channels, in_channels / groups",
-        "; ``padding`` may be 'same' or 'valid'",
-    )
+        _op, _n, "Cross-correlation: every output is a weighted sum of a window of the input.",
+        "out_channels, in_channels / groups", "; ``padding`` may be 'same' or 'valid'",
+    )  # fmt: skip
     _op.vjp(input=_grad_input(_op.name, _n), weight=_grad_weight(_op.name, _n), bias=_grad_bias(_n))
 
 

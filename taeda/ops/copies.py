@@ -191,13 +191,6 @@ def _assign(place, value):
 
 
 HELPERS.update(
-    sum_to=sum_to,
-    sum_to_size=sum_to_size,
-    grad_cast=convert,
-    clone=clone,
-    zeros=zeros,
-    real_part=core.view_real,
-    view_backward=_view_backward_geometry,
-    copy_slices=_copy_slices,
-    assign=_assign,
-)
+    sum_to=sum_to, sum_to_size=sum_to_size, grad_cast=convert, clone=clone, zeros=zeros, real_part=core.view_real,
+    view_backward=_view_backward_geometry, copy_slices=_copy_slices, assign=_assign,
+)  # fmt: skip

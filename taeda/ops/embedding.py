@@ -124,16 +124,9 @@ def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
 
 
 def bags(
-    weight,
-    input,
-    offsets=None,
-    mode="mean",
-    scale_grad_by_freq=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-    sparse=False,
-):
+    weight, input, offsets=None, mode="mean", scale_grad_by_freq=False, per_sample_weights=None,
+    include_last_offset=False, padding_idx=None, sparse=False,
+):  # fmt: skip
     """Sums, means or maxima of bags of rows of ``weight``: what ``nn.functional.embedding_bag`` computes.
 
     Args:

@@ -61,16 +61,9 @@ def _attributes(t: Tensor) -> dict | None:
 
 
 def rebuild(
-    cls: type,
-    storage: Any,
-    dtype: Any,
-    sizes: tuple,
-    strides: tuple,
-    offset: int,
-    requires_grad: bool,
-    state: dict | None,
-    conjugated: bool = False,
-) -> Tensor:
+    cls: type, storage: Any, dtype: Any, sizes: tuple, strides: tuple, offset: int, requires_grad: bool,
+    state: dict | None, conjugated: bool = False,
+) -> Tensor:  # fmt: skip
     """The tensor of a pickle: ``cls`` over a window of ``storage``."""
     t = _core.from_storage(storage, dtype, sizes, strides, offset)
     if conjugated:

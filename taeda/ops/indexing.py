@@ -106,12 +106,9 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
 
 
 @primitive(
-    selection.take,
-    out="same",
-    out_apart=("input", "index"),
-    samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})],
-    meta="mixed",
-)
+    selection.take, out="same", out_apart=("input", "index"),
+    samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})], meta="mixed",
+)  # fmt: skip
 def take(input, index):
     """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
 
@@ -217,15 +214,9 @@ def _require_condition(dtypes):
 
 
 @pointwise(
-    operands=3,
-    promote_from=(1, 2),
-    require=_require_condition,
-    method=False,
-    inplace=False,
-    node="Where",
-    fits=True,
+    operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True,
     float8=True,
-)
+)  # fmt: skip
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""
     return _choose(_true(condition), input, other)
@@ -325,13 +316,9 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @primitive(
-    selection.masked_select,
-    out_apart=("input", "mask"),
-    out="same",
-    samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})],
-    node="Index",
-    meta="values",
-)
+    selection.masked_select, out_apart=("input", "mask"), out="same",
+    samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})], node="Index", meta="values",
+)  # fmt: skip
 def masked_select(input, mask):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
 
@@ -400,10 +387,6 @@ def _broadcast(input, mask):
 
 selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, take=_explain_take, together=_together)
 selection.OPS.update(
-    index=index,
-    index_put_=index_put_,
-    masked_select=masked_select,
-    masked_fill_=masked_fill.traits["inplace"],
-    assign=HELPERS["assign"],
-    tensor=make_tensor,
-)
+    index=index, index_put_=index_put_, masked_select=masked_select, masked_fill_=masked_fill.traits["inplace"],
+    assign=HELPERS["assign"], tensor=make_tensor,
+)  # fmt: skip

@@ -53,14 +53,9 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
 
 @composite(method=False, canonical=True)
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,
-):
+):  # fmt: skip
     """Resize the spatial dimensions of ``(N, C, d1, ...)``.
 
     Args:

@@ -110,14 +110,9 @@ def _divisor(count, reduction):
 
 
 @primitive(
-    _class_loss("cross_entropy", "rararara"),
-    method=False,
-    out=False,
-    outputs=("loss", "weights", "top", "logs", "count"),
-    differentiable=[0],
-    name="_cross_entropy",
-    node="NllLoss",
-)
+    _class_loss("cross_entropy", "rararara"), method=False, out=False,
+    outputs=("loss", "weights", "top", "logs", "count"), differentiable=[0], name="_cross_entropy", node="NllLoss",
+)  # fmt: skip
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides
     by."""
@@ -175,13 +170,9 @@ _fused_cross_entropy.traits["lowering"] = _cross_entropy_in_parts
 
 
 @primitive(
-    _class_loss("nll_loss", "rara"),
-    method=False,
-    out=False,
-    outputs=("loss", "weights", "count"),
-    differentiable=[0],
+    _class_loss("nll_loss", "rara"), method=False, out=False, outputs=("loss", "weights", "count"), differentiable=[0],
     name="_nll_loss",
-)
+)  # fmt: skip
 def _fused_nll_loss(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, and what the mean divides by."""
 

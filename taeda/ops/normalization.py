@@ -505,14 +505,9 @@ def _batch_backward_plan(shape, dtype, training, weight):
 
 
 @primitive(
-    method=False,
-    out=False,
-    outputs=("y", "mean", "rstd"),
-    differentiable=[0],
-    name="_batch_norm",
-    node="NativeBatchNorm",
-    planned=True,
-)
+    method=False, out=False, outputs=("y", "mean", "rstd"), differentiable=[0], name="_batch_norm",
+    node="NativeBatchNorm", planned=True,
+)  # fmt: skip
 def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     signatures = map(_signature, (running_mean, running_var, weight, bias))
     x = _by_positions(input, input)

@@ -173,14 +173,9 @@ def _by_space(form, smallest=1):
 
 
 @primitive(
-    method=False,
-    out=False,
-    outputs=("values", "indices"),
-    differentiable=[0],
-    batch="fold",
-    node=_by_space("MaxPool{}DWithIndices", 2),
-    planned=True,
-)
+    method=False, out=False, outputs=("values", "indices"), differentiable=[0], batch="fold",
+    node=_by_space("MaxPool{}DWithIndices", 2), planned=True,
+)  # fmt: skip
 def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     """Maxima of windows and where in its plane each was found."""
     args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)

@@ -61,15 +61,10 @@ def _expect_along(name, input, dim, index, src):
 
 
 @primitive(
-    selection.gather,
-    out_apart=("input",),
-    out_aligned=("index",),
-    out="same",
+    selection.gather, out_apart=("input",), out_aligned=("index",), out="same",
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
-    batch="together",
-    meta="mixed",
-    canonical=True,
-)
+    batch="together", meta="mixed", canonical=True,
+)  # fmt: skip
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
@@ -92,15 +87,10 @@ def _filled(shape, dtype, value):
 
 
 @primitive(
-    selection.scatter,
-    mutates=True,
-    out="same",
+    selection.scatter, mutates=True, out="same",
     samples=lambda m: [((m(3, 4), 1, m.mask(3, 1).long(), m(3, 1)), {}), ((m(3, 4), 0, m.index(1, 4, high=3), 2), {})],
-    batch="together",
-    out_aligned=("input",),
-    out_apart=("index", "src"),
-    canonical=True,
-)
+    batch="together", out_aligned=("input",), out_apart=("index", "src"), canonical=True,
+)  # fmt: skip
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
 
@@ -145,15 +135,10 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
 
 
 @primitive(
-    selection.scatter_add,
-    mutates=True,
-    out="same",
-    samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})],
-    batch="together",
-    out_aligned=("input",),
-    out_apart=("index", "src"),
-    canonical=True,
-)
+    selection.scatter_add, mutates=True, out="same",
+    samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})], batch="together", out_aligned=("input",),
+    out_apart=("index", "src"), canonical=True,
+)  # fmt: skip
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
 
@@ -360,14 +345,10 @@ def _slices(name, input, dim, index):
 
 
 @primitive(
-    selection.index_select,
-    out_apart=("input", "index"),
-    out="same",
-    samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)],
-    batch="indexed",
-    meta="mixed",
+    selection.index_select, out_apart=("input", "index"), out="same",
+    samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)], batch="indexed", meta="mixed",
     canonical=True,
-)
+)  # fmt: skip
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.
 

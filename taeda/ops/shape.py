@@ -22,12 +22,9 @@ _LAUNCH = 1 << 15
 
 
 @primitive(
-    moves.flip,
-    variadic="dims",
-    samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
-    batch="along",
-    canonical=True,
-)
+    moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
+    batch="along", canonical=True,
+)  # fmt: skip
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy."""
 
@@ -240,12 +237,9 @@ def _padded(shape, pad):
 
 
 @primitive(
-    moves.pad_constant,
-    method=False,
-    samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
-    batch="trailing",
-    canonical=True,
-)
+    moves.pad_constant, method=False, samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
+    batch="trailing", canonical=True,
+)  # fmt: skip
 def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one
     before.

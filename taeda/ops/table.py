@@ -137,16 +137,9 @@ def _make(
 ):
     names, defaults, positional, _ = _parameters(function)
     op = Op(
-        name or function.__name__,
-        body if body is not None else function,
-        names,
-        defaults,
-        positional,
-        kind,
-        inplace=inplace,
-        takes=takes(function, names, defaults, options.get("noperands")),
-        **options,
-    )
+        name or function.__name__, body if body is not None else function, names, defaults, positional, kind,
+        inplace=inplace, takes=takes(function, names, defaults, options.get("noperands")), **options,
+    )  # fmt: skip
     op.__doc__ = function.__doc__
     op.__module__ = function.__module__
     op.__wrapped__ = function
@@ -154,19 +147,10 @@ def _make(
 
 
 def pointwise(
-    promote: str = "type",
-    out: str = "same",
-    *,
-    outs: Sequence[str] | None = None,
-    operands: int | None = None,
-    promote_from: Sequence[int] | None = None,
-    dtypes: Sequence[str] | None = None,
-    method: bool = True,
-    inplace: bool = True,
-    check: Callable | None = None,
-    tensors: Sequence[str] = (),
-    **traits: Any,
-):
+    promote: str = "type", out: str = "same", *, outs: Sequence[str] | None = None, operands: int | None = None,
+    promote_from: Sequence[int] | None = None, dtypes: Sequence[str] | None = None, method: bool = True,
+    inplace: bool = True, check: Callable | None = None, tensors: Sequence[str] = (), **traits: Any,
+):  # fmt: skip
     """Declare an op that computes each element from the elements at the same place, broadcasting.
 
     Args:
@@ -224,20 +208,11 @@ def pointwise(
 
 
 def primitive(
-    body: Callable | None = None,
-    *,
-    mutates: bool = False,
-    outputs: Sequence[str] = ("out",),
-    differentiable: Sequence[int] | None = None,
-    result_type: Callable | None = None,
-    variadic: str | None = None,
-    out: bool | str | Sequence[str] = True,
-    method: bool = True,
-    inplace: bool = False,
-    name: str | None = None,
-    decomposition: Callable | None = None,
-    **traits,
-):
+    body: Callable | None = None, *, mutates: bool = False, outputs: Sequence[str] = ("out",),
+    differentiable: Sequence[int] | None = None, result_type: Callable | None = None, variadic: str | None = None,
+    out: bool | str | Sequence[str] = True, method: bool = True, inplace: bool = False, name: str | None = None,
+    decomposition: Callable | None = None, **traits,
+):  # fmt: skip
     """Declare an op whose body is Python that launches kernels.
 
     Args:
@@ -279,26 +254,15 @@ def primitive(
         kind = "mutates" if mutates else "host"
         label = name or function.__name__
         op = _make(
-            function,
-            kind,
-            computes,
-            name=label,
-            variadic=spread,
-            has_out=bool(out),
-            result_type=result_type,
+            function, kind, computes, name=label, variadic=spread, has_out=bool(out), result_type=result_type,
             traits=shared,
-        )
+        )  # fmt: skip
         _register(label, op, method)
         if mutates:
             form = _make(
-                function,
-                kind,
-                computes,
-                inplace=True,
-                name=label + "_",
-                variadic=spread,
+                function, kind, computes, inplace=True, name=label + "_", variadic=spread,
                 traits={**shared, "has_out": False, "autocast": None, "functional": op},
-            )
+            )  # fmt: skip
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
             _register(label + "_", form, True)
@@ -371,13 +335,9 @@ def view(
 
 
 def composite(
-    *,
-    method: bool = True,
-    inplace: bool = False,
-    out: bool | str | Sequence[str] = False,
-    names: Sequence[str] = (),
+    *, method: bool = True, inplace: bool = False, out: bool | str | Sequence[str] = False, names: Sequence[str] = (),
     **given: Any,
-):
+):  # fmt: skip
     """Declare a function written in other ops: no kernel and no derivative of its own.
 
     Args:
@@ -561,14 +521,9 @@ def _vjp(op: Op, functions: dict[str, Callable]) -> None:
     positions = [op.params.index(name) for name in functions]
     for form in _forms(op):
         form.set_derivative(
-            positions,
-            tuple(functions.values()),
-            tuple(p[0] for p in plans),
-            [p[1] for p in plans],
-            [p[2] for p in plans],
-            [p[3] for p in plans],
-            False,
-        )
+            positions, tuple(functions.values()), tuple(p[0] for p in plans), [p[1] for p in plans],
+            [p[2] for p in plans], [p[3] for p in plans], False,
+        )  # fmt: skip
 
 
 def _vjp_all(op: Op, names: Sequence[str], function: Callable) -> None:
@@ -803,13 +758,6 @@ def find_op(name: str) -> Any:
 
 
 HELPERS.update(
-    vjp=_vjp,
-    vjp_all=_vjp_all,
-    build_pointwise=_build_pointwise,
-    build_fused=_build_fused,
-    build_between=_build_between,
-    write_out=write_out,
-    find_op=find_op,
-    refused=refused,
-    as_today=as_today,
-)
+    vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, build_fused=_build_fused,
+    build_between=_build_between, write_out=write_out, find_op=find_op, refused=refused, as_today=as_today,
+)  # fmt: skip

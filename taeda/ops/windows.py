@@ -163,16 +163,9 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 
 def _older(name, text, formula):
     def window(
-        window_length,
-        periodic=True,
-        *extra,
-        dtype=None,
-        layout=None,
-        device=None,
-        pin_memory=False,
-        requires_grad=False,
-        **options,
-    ):
+        window_length, periodic=True, *extra, dtype=None, layout=None, device=None, pin_memory=False,
+        requires_grad=False, **options,
+    ):  # fmt: skip
         values = formula(*extra, **options)
         window_length = int(window_length)
         if window_length < 0:

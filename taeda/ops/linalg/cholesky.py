@@ -81,13 +81,9 @@ def _cholesky_method(input, upper=False):
 
 
 @primitive(
-    method=False,
-    outputs=("LD", "pivots", "info"),
-    differentiable=(),
-    result_type=LdlFactorEx,
-    batch="leading",
+    method=False, outputs=("LD", "pivots", "info"), differentiable=(), result_type=LdlFactorEx, batch="leading",
     out="same",
-)
+)  # fmt: skip
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """``A = L D L^T`` (``L D L^H`` where ``hermitian``) by Bunch and Kaufman's pivoting, packed as LAPACK packs it.
 

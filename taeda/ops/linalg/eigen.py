@@ -62,21 +62,9 @@ def _syevd(A, UPLO, vectors, name):
         extra = ((_core.empty((rwork,), w.dtype),), rwork) if complex_ else ()
         iwork = 3 + 5 * n if vectors else 1
         call(
-            "syevd",
-            A.dtype,
-            count_of(batch),
-            "V" if vectors else "N",
-            UPLO.upper(),
-            n,
-            V,
-            n,
-            w,
-            ...,
-            *extra,
-            (ints(iwork),),
-            iwork,
-            info,
-        )
+            "syevd", A.dtype, count_of(batch), "V" if vectors else "N", UPLO.upper(), n, V, n, w, ..., *extra,
+            (ints(iwork),), iwork, info,
+        )  # fmt: skip
         raise_failed(info, name, _STUCK)
     return w, V
 

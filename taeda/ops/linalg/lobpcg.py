@@ -178,21 +178,9 @@ def _lobpcg_backward(g, A, B, values, vectors):
 
 @composite(method=False)
 def lobpcg(
-    A,
-    k=None,
-    B=None,
-    X=None,
-    n=None,
-    iK=None,
-    niter=None,
-    tol=None,
-    largest=None,
-    method=None,
-    tracker=None,
-    ortho_iparams=None,
-    ortho_fparams=None,
-    ortho_bparams=None,
-):
+    A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
+    ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
+):  # fmt: skip
     """The ``k`` largest (smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``.
 
     Args:

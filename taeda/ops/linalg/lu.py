@@ -51,14 +51,9 @@ def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @primitive(
-    method=False,
-    name="linalg_lu_factor_ex",
-    outputs=("LU", "pivots", "info"),
-    differentiable=(0,),
-    result_type=LuFactorEx,
-    batch="leading",
-    out="same",
-)
+    method=False, name="linalg_lu_factor_ex", outputs=("LU", "pivots", "info"), differentiable=(0,),
+    result_type=LuFactorEx, batch="leading", out="same",
+)  # fmt: skip
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero.
 

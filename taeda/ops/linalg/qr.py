@@ -234,22 +234,10 @@ def ormqr(input, tau, other, left=True, transpose=False):
     made = columns(other)
     if made.numel() and k:
         call(
-            "ormqr",
-            made.dtype,
-            count_of(batch),
-            "L" if left else "R",
-            "N" if not transpose else "C" if made.is_complex() else "T",
-            made.shape[-2],
-            made.shape[-1],
-            k,
-            columns(input),
-            m,
-            tau.contiguous(),
-            made,
-            made.shape[-2],
-            ...,
-            (ints(),),
-        )
+            "ormqr", made.dtype, count_of(batch), "L" if left else "R",
+            "N" if not transpose else "C" if made.is_complex() else "T", made.shape[-2], made.shape[-1], k,
+            columns(input), m, tau.contiguous(), made, made.shape[-2], ..., (ints(),),
+        )  # fmt: skip
     return made
 
 

@@ -62,21 +62,9 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
     m, n = X.shape[-2:]
     triangle = "L" if upper == by_rows else "U"  # the rows of an upper triangle are the columns of a lower one
     call(
-        "trsm",
-        X.dtype,
-        count_of(batch),
-        "R" if left else "L",
-        triangle,
-        "N" if by_rows else "T",
-        "U" if unitriangular else "N",
-        n,
-        m,
-        (full((1,), 1, dtype=X.dtype),),
-        (A,) if shared else A,
-        A.shape[-1],
-        X,
-        n,
-    )
+        "trsm", X.dtype, count_of(batch), "R" if left else "L", triangle, "N" if by_rows else "T",
+        "U" if unitriangular else "N", n, m, (full((1,), 1, dtype=X.dtype),), (A,) if shared else A, A.shape[-1], X, n,
+    )  # fmt: skip
     return X
 
 

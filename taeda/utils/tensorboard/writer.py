@@ -235,14 +235,9 @@ class SummaryWriter:
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         proto = summary_pb2.HistogramProto(
-            min=min,
-            max=max,
-            num=num,
-            sum=sum,
-            sum_squares=sum_squares,
-            bucket_limit=bucket_limits,
+            min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits,
             bucket=bucket_counts,
-        )
+        )  # fmt: skip
         self._write([Summary.Value(tag=tag, histo=proto)], global_step, walltime)
 
     # ---- pictures
