@@ -1,7 +1,7 @@
 """Collectives of two processes by size, and training steps, against gloo: ``python bench/collectives.py [--write]``.
 
-Each engine runs the same calls in processes of its own, the engines in turn; a call's time is that of the slower process. Printed
-are medians over the rounds, and the median of the ratios to gloo's time of the same round.
+Each engine runs the same calls in processes of its own, the engines in turn; a call's time is that of the slower
+process. Printed are medians over the rounds, and the median of the ratios to gloo's time of the same round.
 """
 
 from __future__ import annotations
@@ -150,8 +150,9 @@ def page(rounds: list[dict[str, dict]], names: list[str], processes: int) -> str
         lines.append("| " + " | ".join(cells) + " |")
     day = time.strftime("%Y-%m-%d")
     return (
-        f"Measured {day} with `python bench/collectives.py --write`: {processes} processes of one thread on one machine "
-        f"({os.cpu_count()} processors, a load of {os.getloadavg()[1]:.0f} by all that ran), float32, medians of {len(rounds)} rounds, the engines in turn; the slower process "
+        f"Measured {day} with `python bench/collectives.py --write`: {processes} processes of one thread on one "
+        f"machine ({os.cpu_count()} processors, a load of {os.getloadavg()[1]:.0f} by all that ran), float32, medians "
+        f"of {len(rounds)} rounds, the engines in turn; the slower process "
         "counts. The size is that of the tensor that a process gives. Ratios below 1: taeda is faster than gloo.\n\n"
         + "\n".join(lines)
         + "\n"

@@ -1,4 +1,5 @@
-"""Convolution layers of well-known networks against PyTorch and against the machine, in one process, call by call in turn.
+"""Convolution layers of well-known networks against PyTorch and against the machine, in one process, call by call in
+turn.
 
     python bench/convolutions.py                         # all layers, forward and both gradients, one thread
     python bench/convolutions.py ResNet depthwise        # layers with one of these in their names
@@ -6,10 +7,10 @@
     python bench/convolutions.py --channels-last --dtype bfloat16
     python bench/convolutions.py --memory                # what a call takes beyond its arguments and result, at most
 
-``bench/run.py --convolutions`` is the same. Prints, for the forward pass and the gradients of input and weights, the ratio
-taeda / torch of the fastest turns (below 1, taeda is faster; what disturbs can only add time) and how many per cent of the
-rate of the product's inner tile (``taeda.profiler.measure_floors``) taeda reaches, counted as plain convolution: Winograd's
-exceeds 100.
+``bench/run.py --convolutions`` is the same. Prints, for the forward pass and the gradients of input and weights, the
+ratio taeda / torch of the fastest turns (below 1, taeda is faster; what disturbs can only add time) and how many per
+cent of the rate of the product's inner tile (``taeda.profiler.measure_floors``) taeda reaches, counted as plain
+convolution: Winograd's exceeds 100.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a program costs besides time in its steps: memory at its peak, its values, the time until its first step is done.
+"""What a program costs besides time in its steps: memory at its peak, its values, the time until its first step is
+done.
 
     python bench/run.py --costs               # both; --only, --write
 
@@ -117,7 +118,8 @@ def installed_bytes() -> int:
 
 
 def start_rows() -> list[list[str]]:
-    """From the start of the interpreter to the end of five steps, with no compiled kernel on disk and with all of them."""
+    """From the start of the interpreter to the end of five steps, with no compiled kernel on disk and with all of
+    them."""
 
     def row(what: str, value: float, unit: str, bar: float) -> list[str]:
         return [what, f"{value:.2f} {unit}", "", "", f"{bar:g} {unit}", "yes" if value <= bar else "no", ""]
@@ -143,13 +145,13 @@ def run(args: argparse.Namespace) -> None:
     memory, values = memory_rows(args.only)
     start = [] if args.only else start_rows()
     lines = [
-        f"Measured {datetime.date.today().isoformat()} with `{args.command}`, one thread, every figure of a new process. "
-        f"Peak memory: resident bytes at most during {STEPS} steps, beyond those of the imported framework.",
+        f"Measured {datetime.date.today().isoformat()} with `{args.command}`, one thread, every figure of a new "
+        f"process. Peak memory: resident bytes at most during {STEPS} steps, beyond those of the imported framework.",
         table(memory),
-        f"Values: the loss of step {VALUES} from the same seed; the ratio is the largest relative difference of {VALUES} steps. "
-        "Where steps amplify rounding PyTorch is as far from itself: with and without oneDNN, ResNet-18 4e-3 and MobileNetV2 1e-2; "
-        "MobileNetV2 in float64 from weights that differ by 1e-7, up to 3e-2. From equal weights in float64 the two frameworks "
-        "agree on both to 3e-13 (2026-11-22).",
+        f"Values: the loss of step {VALUES} from the same seed; the ratio is the largest relative difference of "
+        f"{VALUES} steps. Where steps amplify rounding PyTorch is as far from itself: with and without oneDNN, "
+        "ResNet-18 4e-3 and MobileNetV2 1e-2; MobileNetV2 in float64 from weights that differ by 1e-7, up to 3e-2. "
+        "From equal weights in float64 the two frameworks agree on both to 3e-13 (2026-11-22).",
         table(values),
         *(
             [f"Start: seconds from the start of the interpreter until {STEPS} steps are done.", table(start)]

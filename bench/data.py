@@ -1,4 +1,5 @@
-"""Random numbers, data exchange, data loading and files against PyTorch: ``python bench/data.py [name ...] [--threads n]``.
+"""Random numbers, data exchange, data loading and files against PyTorch:
+``python bench/data.py [name ...] [--threads n]``.
 
 Each expression is timed in both libraries by turns in one process; printed are the median times and the median of the
 ratios taeda / torch.

@@ -3,8 +3,8 @@
     python bench/gemm.py                      # everything, one thread
     python bench/gemm.py matmul conv --threads 2
 
-Prints the median of the ratios taeda / torch (below 1, taeda is faster) and the ratio of the fastest calls, which is the
-one to look at on a busy machine. ``bench/run.py`` has the cases that have bars; here is what they are made of.
+Prints the median of the ratios taeda / torch (below 1, taeda is faster) and the ratio of the fastest calls, which is
+the one to look at on a busy machine. ``bench/run.py`` has the cases that have bars; here is what they are made of.
 """
 
 from __future__ import annotations

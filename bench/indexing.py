@@ -175,7 +175,8 @@ def main() -> None:
             print(f"{name:36s} {label:>6s} {mine * 1e6:12.2f} {theirs * 1e6:12.2f} {ratio:7.2f}", flush=True)
         if ratios:
             print(
-                f"{'geometric mean':36s} {label:>6s} {'':12s} {'':12s} {math.exp(sum(map(math.log, ratios)) / len(ratios)):7.2f}"
+                f"{'geometric mean':36s} {label:>6s} {'':12s} {'':12s} "
+                f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):7.2f}"
             )
 
 

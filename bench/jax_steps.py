@@ -1,4 +1,5 @@
-"""The steps of ``steps.py`` and its programs in JAX, whole steps under ``jax.jit``. Weights are random and not the same.
+"""The steps of ``steps.py`` and its programs in JAX, whole steps under ``jax.jit``. Weights are random and not the
+same.
 
 A step takes no arguments; what it changes it keeps, as the others do. Buffers are donated where they are replaced.
 """
@@ -38,7 +39,7 @@ def _cross_entropy(logits: Any, y: Any) -> Any:
     return -jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], -1).mean()
 
 
-# ---- optimisers: state, and (parameters, gradients, state) -> (parameters, state) ---------------------------------------
+# ---- optimisers: state, and (parameters, gradients, state) -> (parameters, state) ------------------------------------
 def _zeros(params: Any) -> Any:
     return jax.tree.map(jnp.zeros_like, params)
 
@@ -106,7 +107,7 @@ def _inference(function: Callable, *args: Any) -> Step:
     return lambda: whole(*args)
 
 
-# ---- small networks ---------------------------------------------------------------------------------------------------
+# ---- small networks --------------------------------------------------------------------------------------------------
 def small_mlp() -> Step:
     params = [_linear(4, 64), _linear(64, 64), _linear(64, 2)]
     x, y = _randn(32, 4), _randint((32,), 2)
@@ -131,7 +132,7 @@ def tanh_rnn(steps: int = 50, hidden: int = 64, batch: int = 8) -> Step:
     return _train(params, loss, _sgd(1e-3))
 
 
-# ---- transformers -----------------------------------------------------------------------------------------------------
+# ---- transformers ----------------------------------------------------------------------------------------------------
 def _layer_norm(p: dict[str, Any], x: Any) -> Any:
     mean = x.mean(-1, keepdims=True)
     return (x - mean) * lax.rsqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5) * p["w"] + p["b"]
@@ -209,7 +210,7 @@ def gpt_generation() -> Step:
     return _inference(whole, params)
 
 
-# ---- images -----------------------------------------------------------------------------------------------------------
+# ---- images ----------------------------------------------------------------------------------------------------------
 def _conv(x: Any, w: Any, stride: int = 1, pad: int = 0, groups: int = 1) -> Any:
     return lax.conv_general_dilated(
         x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NCHW", "OIHW", "NCHW"), feature_group_count=groups
@@ -344,7 +345,7 @@ def mobilenet(batch: int = 16) -> Step:
     return _train(params, loss, _sgd(0.05, 0.9), _stats(params))
 
 
-# ---- single expressions -----------------------------------------------------------------------------------------------
+# ---- single expressions ----------------------------------------------------------------------------------------------
 def _differentiated(function: Callable, *inputs: Any) -> Step:
     def whole(*inputs):
         result, back = jax.vjp(function, *inputs)

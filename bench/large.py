@@ -2,11 +2,13 @@
 
     python bench/run.py --large                    # or: python bench/large.py [part of a name ...] [--threads 1]
 
-Of floor: the time that the machine needs to move what the op reads and writes, at the rate of a copy of that size measured
-in the same run, in per cent of taeda's best time. The ratio is the median of taeda's time over torch's, in turns.
+Of floor: the time that the machine needs to move what the op reads and writes, at the rate of a copy of that size
+measured in the same run, in per cent of taeda's best time. The ratio is the median of taeda's time over torch's, in
+turns.
 
-Computing: what an element more costs where all is in the second-level cache, times the elements, likewise. Where that is near
-100 the kernel's instructions bound the op and no faster memory would help; where both are far below, something else is wrong.
+Computing: what an element more costs where all is in the second-level cache, times the elements, likewise. Where that
+is near 100 the kernel's instructions bound the op and no faster memory would help; where both are far below, something
+else is wrong.
 """
 
 from __future__ import annotations
@@ -142,7 +144,8 @@ def ready(T: Any, names: dict[str, Any], group: dict[str, str], expression: str)
 
 
 def computing(few: list[dict[str, Any]], group: dict[str, str], expression: str) -> float:
-    """Seconds that 4096 rows would take at the rate at which the second of two small sizes takes longer than the first."""
+    """Seconds that 4096 rows would take at the rate at which the second of two small sizes takes longer than the
+    first."""
     times = [seconds_per_call(ready(taeda, names, group, expression), 5, 0.005) for names in few]
     return (times[1] - times[0]) / (few[1]["ROWS"] - few[0]["ROWS"]) * 4096
 

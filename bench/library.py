@@ -2,8 +2,8 @@
 
     python bench/library.py                   # --threads 1, --rounds 10, --only ResNet, --cpu
 
-Both run in one process, in turns: in each round as many calls of one, a pause, then of the other. The time is that of the
-quickest call. Results must be the same bits. The code is the library without its weights.
+Both run in one process, in turns: in each round as many calls of one, a pause, then of the other. The time is that of
+the quickest call. Results must be the same bits. The code is the library without its weights.
 """
 
 from __future__ import annotations

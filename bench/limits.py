@@ -1,9 +1,9 @@
 """What ``run.py --target`` and ``run.py --neighbour`` time: kernels near the machine's limit, in short windows.
 
 Both frameworks are held to one instruction set (:data:`TARGETS`) and take turns by windows of 25 ms, alone or beside a
-neighbour: a process that streams through the caches, or one that multiplies matrices in them. Printed are the times that
-10, 50 and 90 per cent of the windows do not exceed, and the ratios taeda / torch of these. On one thread it is processor
-time: what a neighbour takes of the processor is left out, what it does to the caches is not.
+neighbour: a process that streams through the caches, or one that multiplies matrices in them. Printed are the times
+that 10, 50 and 90 per cent of the windows do not exceed, and the ratios taeda / torch of these. On one thread it is
+processor time: what a neighbour takes of the processor is left out, what it does to the caches is not.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ _case("ResNet-18 training step", 0.62, workloads.resnet18, (1, 2))
 
 # ---- neighbours ------------------------------------------------------------------------------------------------------
 def neighbour(kind: str, cpu: int) -> None:
-    """Disturb what runs on or beside ``cpu`` until killed: with NumPy, so that neither framework is its own neighbour."""
+    """Disturb what runs on or beside ``cpu`` until killed: with NumPy, so that neither framework is its own
+    neighbour."""
     import numpy as np
 
     os.sched_setaffinity(0, {cpu})
@@ -209,7 +210,8 @@ def _row(case: Case, times: dict[str, list[float]]) -> list[str]:
 
 
 def measure(cases: list[Case], rounds: int, place: tuple[int, int] | None) -> list[list[str]]:
-    """A row for each case: each framework in turn, ``rounds`` times :data:`TOGETHER` windows; on our processor of ``place``."""
+    """A row for each case: each framework in turn, ``rounds`` times :data:`TOGETHER` windows; on our processor of
+    ``place``."""
     from timing import FRAMEWORKS, Worker
 
     rows = []
@@ -252,8 +254,9 @@ def run(args: argparse.Namespace) -> None:
     cases = [c for c in cases if not args.only or any(text in c.name for text in args.only)]
     rounds = args.rounds
     start = (
-        f"Measured {datetime.date.today().isoformat()} with `{args.command}` on {cpu()}: {rounds} turns of each framework, "
-        f"{TOGETHER} windows of 25 ms in a turn, one where a call takes longer than 100 ms. On one thread processor time."
+        f"Measured {datetime.date.today().isoformat()} with `{args.command}` on {cpu()}: {rounds} turns of each "
+        f"framework, {TOGETHER} windows of 25 ms in a turn, one where a call takes longer than 100 ms. On one thread "
+        "processor time."
     )
     parts = [start]
     if args.neighbour is None:

@@ -1,7 +1,7 @@
 """Linear algebra against PyTorch, small and in batches: ``bench/linalg.py [name ...] [--threads n]``.
 
-Each call is timed in both libraries by turns in one process: the fastest of five batches per turn. Printed are the median
-times over the turns in microseconds and the median of the ratios taeda / torch.
+Each call is timed in both libraries by turns in one process: the fastest of five batches per turn. Printed are the
+median times over the turns in microseconds and the median of the ratios taeda / torch.
 """
 
 from __future__ import annotations

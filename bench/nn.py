@@ -1,7 +1,7 @@
 """Layers and optimisers against PyTorch: ``bench/nn.py [part of a name] [--threads n]``.
 
-Each case is timed in both libraries by turns in one process. Printed are the median times in microseconds and the median of
-the ratios taeda / torch.
+Each case is timed in both libraries by turns in one process. Printed are the median times in microseconds and the
+median of the ratios taeda / torch.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from cases import Case
 SIZES = {"8": (2, 4), "4K": (64, 64), "1M": (1024, 1024)}
 
 _ANY = (  # of any number
-    "abs neg sign square exp exp2 expm1 sin cos tan atan sinh cosh tanh asinh sigmoid erf erfc ceil floor round trunc frac "
-    "deg2rad rad2deg sinc isnan isinf isfinite isposinf isneginf signbit logical_not nan_to_num relu selu i0 sgn "
+    "abs neg sign square exp exp2 expm1 sin cos tan atan sinh cosh tanh asinh sigmoid erf erfc ceil floor round trunc "
+    "frac deg2rad rad2deg sinc isnan isinf isfinite isposinf isneginf signbit logical_not nan_to_num relu selu i0 sgn "
     "special.ndtr special.i0e special.i1 special.i1e special.log_ndtr special.erfcx special.bessel_j0 special.bessel_j1"
 )
 _POSITIVE = "sqrt rsqrt reciprocal log log2 log10 log1p lgamma digamma special.entr"

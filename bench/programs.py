@@ -1,4 +1,5 @@
-"""Programs beyond those of ``workloads.py``: further families of models, each in its usual form, at a size of some megabytes.
+"""Programs beyond those of ``workloads.py``: further families of models, each in its usual form, at a size of some
+megabytes.
 
 As there, each is written once against a framework module ``T`` and gives a step that returns its loss.
 """
@@ -32,7 +33,8 @@ def train(
 
 # ---- transformers ----------------------------------------------------------------------------------------------------
 def bert(T: Any, width=256, vocabulary=8000, half=False) -> Step:
-    """Masked language model: 6 layers of ``nn.TransformerEncoder``, 4 heads, 8 x 128 tokens of which some are padding."""
+    """Masked language model: 6 layers of ``nn.TransformerEncoder``, 4 heads, 8 x 128 tokens of which some are
+    padding."""
     nn, F = T.nn, T.nn.functional
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, activation="gelu", batch_first=True)
     encoder = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
@@ -235,9 +237,10 @@ def diffusion(T: Any) -> Step:
     return train(T, model.parameters(), lambda: F.mse_loss(model(x, t), noise), lambda p: T.optim.Adam(p, lr=2e-4))
 
 
-# ---- sequences and graphs ----------------------------------------------------------------------------------------------
+# ---- sequences and graphs --------------------------------------------------------------------------------------------
 def translation(T: Any, vocabulary=2000, width=128) -> Step:
-    """Bidirectional GRU, a decoder's cell with additive attention (Bahdanau et al. 2015): 16 pairs of 24 and 20 words."""
+    """Bidirectional GRU, a decoder's cell with additive attention (Bahdanau et al. 2015): 16 pairs of 24 and 20
+    words."""
     nn, F = T.nn, T.nn.functional
     source, target = nn.Embedding(vocabulary, width), nn.Embedding(vocabulary, width)
     encoder, cell = nn.GRU(width, width, bidirectional=True), nn.GRUCell(3 * width, width)
@@ -318,7 +321,7 @@ def recommender(T: Any, batch=256) -> Step:
     return train(T, model.parameters(), loss, lambda p: T.optim.Adagrad(p, lr=1e-2))
 
 
-# ---- functions of space and time -----------------------------------------------------------------------------------------
+# ---- functions of space and time -------------------------------------------------------------------------------------
 def radiance_field(T: Any) -> Step:
     """NeRF (Mildenhall et al. 2020): 8 layers of 256 on 64 points of each of 64 rays, Adam."""
     nn, F = T.nn, T.nn.functional

@@ -1,21 +1,19 @@
 """Times taeda against PyTorch: the same programs, in separate processes that take turns, and the medians of the ratios.
 
-    python bench/run.py                       # all cases, workloads and costs; writes bench/RESULTS.md
-    python bench/run.py --only small_ops rows # groups or parts of names; prints, writes nothing
-    python bench/run.py --ops                 # every op at three sizes, one and two threads; --only, --threads, --write
-    python bench/run.py --large               # pointwise ops on tensors that no cache holds, against copying; --only, --threads
-    python bench/run.py --workloads           # training and inference of whole models; --only, --threads, --write
-    python bench/run.py --convolutions        # layers of well-known networks against the machine; --only, --threads
-    python bench/run.py --costs               # peak memory and losses of the workloads, start, size; --only, --write
-    python bench/run.py --compile             # whole steps compiled, against PyTorch's compiler and JAX's; --only, --threads, --write
-    python bench/run.py --target avx2         # both held to AVX2: what is near the limit; --only, --threads, --write
-    python bench/run.py --neighbour           # the same beside a busy process: streams, multiplies; --only, --write
-    python bench/run.py --profile char-GPT    # a case by op and kernel, against its floor; --threads
-    python bench/run.py --list
+    python bench/run.py # all cases, workloads and costs; writes bench/RESULTS.md python bench/run.py --only small_ops
+    rows # groups or parts of names; prints, writes nothing python bench/run.py --ops # every op at three sizes, one and
+    two threads; --only, --threads, --write python bench/run.py --large # pointwise ops on tensors that no cache holds,
+    against copying; --only, --threads python bench/run.py --workloads # training and inference of whole models; --only,
+    --threads, --write python bench/run.py --convolutions # layers of well-known networks against the machine; --only,
+    --threads python bench/run.py --costs # peak memory and losses of the workloads, start, size; --only, --write python
+    bench/run.py --compile # whole steps compiled, against PyTorch's compiler and JAX's; --only, --threads, --write
+    python bench/run.py --target avx2 # both held to AVX2: what is near the limit; --only, --threads, --write python
+    bench/run.py --neighbour # the same beside a busy process: streams, multiplies; --only, --write python bench/run.py
+    --profile char-GPT # a case by op and kernel, against its floor; --threads python bench/run.py --list
 
 Each case is timed in turn by a process with taeda and one with torch, ``--rounds`` times; a round's time is the fastest
-of five batches. Ratios below 1 mean that taeda is faster. "of floor" is how many per cent of taeda's time the machine needs
-at least (``docs/profiling.md``). Quiet the machine first.
+of five batches. Ratios below 1 mean that taeda is faster. "of floor" is how many per cent of taeda's time the machine
+needs at least (``docs/profiling.md``). Quiet the machine first.
 """
 
 from __future__ import annotations
@@ -76,8 +74,8 @@ def _remark() -> str:
     if "AMD" not in cpu():
         return ""
     return (
-        " PyTorch's products and functions of MKL keep to AVX2 on AMD processors, at about half of their speed on Intel's: "
-        "ratios there are higher."
+        " PyTorch's products and functions of MKL keep to AVX2 on AMD processors, at about half of their speed on "
+        "Intel's: ratios there are higher."
     )
 
 
@@ -113,9 +111,10 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
         f"Measured {datetime.date.today().isoformat()} on {cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
         f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
         "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch: "
-        f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. Of floor: the time that the machine "
-        "needs at least (bytes at the rate of a copy of that size, or of reading where that is all, products at the "
-        f"rate of the inner tile, all measured in the same run), in per cent of taeda's best.{_remark()} The command of this page:",
+        f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. Of floor: the time that the "
+        "machine needs at least (bytes at the rate of a copy of that size, or of reading where that is all, products "
+        f"at the rate of the inner tile, all measured in the same run), in per cent of taeda's best.{_remark()} The "
+        "command of this page:",
         f"    {args.command}",
         f"{met} of {len(main)} bars met.",
         table(main),

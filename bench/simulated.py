@@ -5,8 +5,8 @@
 Each program makes a model, once with memory, which is run, and once on device meta, which is simulated. Right after the
 steps of a program, each process measures the rates of products and of memory while the others measure theirs; those of
 links are measured first. Layers that sleep
-do not take the cores from each other, so they tell whether what waits for what is right; layers that compute tell of all.
-Each row is the median of the steps that were run. It needs a quiet machine with a core for each process.
+do not take the cores from each other, so they tell whether what waits for what is right; layers that compute tell of
+all. Each row is the median of the steps that were run. It needs a quiet machine with a core for each process.
 """
 
 import argparse

@@ -54,8 +54,8 @@ def run_workloads(args: argparse.Namespace) -> None:
     cases = [c for c in cases if not args.only or any(text in c.name for text in args.only)]
     rows, _ = run_cases(cases, args.rounds)
     lines = [
-        f"Measured {datetime.date.today().isoformat()} with `{args.command}`: medians of {args.rounds} rounds, the processes "
-        "in turn. Forward, backward and update unless the name says otherwise.",
+        f"Measured {datetime.date.today().isoformat()} with `{args.command}`: medians of {args.rounds} rounds, the "
+        "processes in turn. Forward, backward and update unless the name says otherwise.",
         table([row.cells() for row in rows]),
         *[f"- {row.name}: {row.error}" for row in rows if row.error],
     ]

@@ -15,7 +15,8 @@ from typing import Any
 def seconds_of_batches(
     fn: Callable[[], Any], batches: int, batch_seconds: float, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Seconds per call in each of ``batches`` batches of calls of about ``batch_seconds``; the last of the trials first."""
+    """Seconds per call in each of ``batches`` batches of calls of about ``batch_seconds``; the last of the trials
+    first."""
     fn()
     number = 1
     while True:
@@ -49,7 +50,8 @@ def floors_of(T: Any) -> Any:
 
 
 def floor_of(T: Any, fn: Callable[[], Any]) -> float:
-    """Seconds that the machine needs for a call at least: its bytes at the rate of a copy, its products at the tile's."""
+    """Seconds that the machine needs for a call at least: its bytes at the rate of a copy, its products at the
+    tile's."""
     fn()
     with T.profiler.profile(with_flops=True) as prof:
         fn()

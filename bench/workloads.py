@@ -1,4 +1,5 @@
-"""What people train and run, written once against a framework module ``T`` (taeda or torch), for ``run.py --workloads``.
+"""What people train and run, written once against a framework module ``T`` (taeda or torch), for
+``run.py --workloads``.
 
 Each function gives the step to time; ``WORKLOADS`` pairs it with the highest ratio aimed at. Sizes are those of the
 programs named; data are random.
@@ -155,8 +156,8 @@ def mnist_cnn(T: Any, batch: int = 64) -> Step:
     """The network of PyTorch's MNIST example, Adadelta."""
     nn, F = T.nn, T.nn.functional
     model = nn.Sequential(
-        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-        nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10), nn.LogSoftmax(1),
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25),
+        nn.Flatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10), nn.LogSoftmax(1),
     )  # fmt: skip
     x, y = T.randn(batch, 1, 28, 28), T.randint(0, 10, (batch,))
     return train(T, model, lambda: F.nll_loss(model(x), y), lambda p: T.optim.Adadelta(p, lr=1.0))

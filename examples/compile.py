@@ -2,8 +2,8 @@
 
     pip install '.[demo]' && python examples/compile.py
 
-Both runs start from the same weights and see the same text. Their losses are equal, bit for bit: a compiled step computes
-the same numbers with fewer passes over memory.
+Both runs start from the same weights and see the same text. Their losses are equal, bit for bit: a compiled step
+computes the same numbers with fewer passes over memory.
 """
 
 import argparse

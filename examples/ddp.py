@@ -5,8 +5,8 @@
     sbatch examples/ddp.sbatch                                            # on several machines, by SLURM
     python examples/ddp.py                                                # one process alone
 
-What starts the processes tells them who they are; the program is the same. The task: learn the sum and the product of two
-numbers. All print the same parameters, whatever the number of processes.
+What starts the processes tells them who they are; the program is the same. The task: learn the sum and the product of
+two numbers. All print the same parameters, whatever the number of processes.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     pip install '.[demo]' && python examples/deploy.py
 
-The forms: a program of ``taeda.export``, an archive of ``taeda.jit``, ONNX where onnx and onnxruntime are installed, and one
-shared library, called by ctypes and, where there is a C compiler, by examples/deploy.c. The table says how far each agrees
-with the model on the held-out pictures, its size, how long loading takes, and a batch of 64 pictures.
+The forms: a program of ``taeda.export``, an archive of ``taeda.jit``, ONNX where onnx and onnxruntime are installed,
+and one shared library, called by ctypes and, where there is a C compiler, by examples/deploy.c. The table says how far
+each agrees with the model on the held-out pictures, its size, how long loading takes, and a batch of 64 pictures.
 """
 
 import argparse

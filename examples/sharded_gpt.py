@@ -3,8 +3,8 @@
     python -m taeda.distributed.run --nproc_per_node=2 examples/sharded_gpt.py
     python -m taeda.distributed.run --nproc_per_node=4 examples/sharded_gpt.py --tensor-parallel 2
 
-Started again with ``--folder`` of an earlier run, on any number of processes, it goes on from the last checkpoint. The text is
-the source of Python's ``argparse``.
+Started again with ``--folder`` of an earlier run, on any number of processes, it goes on from the last checkpoint. The
+text is the source of Python's ``argparse``.
 """
 
 import argparse

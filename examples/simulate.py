@@ -191,8 +191,9 @@ def main() -> None:
         mesh = {"dp": dp, "pp": pp, "tp": tp}
         found = run(LLAMA_70B, mesh, 8192, sequences, H100_NETWORK, H100, 1, interleave, sharding, pp == 1)
         shape, fits = f"{dp} x {pp} x {tp}", "" if found.fits else " (does not fit)"
-        print(f"{found.processes:6,}  {shape:>24}  {sequences:9,}  {found.seconds:6.2f}  {found.flops_per_second / 1e12:7.0f}  "
-              f"{found.utilization:4.0%}  {found.peak_bytes / 1e9:3.0f}  {sequences * 8192 / found.seconds:8,.0f}{fits}")  # fmt: skip
+        print(f"{found.processes:6,}  {shape:>24}  {sequences:9,}  {found.seconds:6.2f}  "
+              f"{found.flops_per_second / 1e12:7.0f}  {found.utilization:4.0%}  {found.peak_bytes / 1e9:3.0f}  "
+              f"{sequences * 8192 / found.seconds:8,.0f}{fits}")  # fmt: skip
         if found.processes == 1024:
             found.svg(options.drawing) if options.drawing else None
             found.trace(options.trace) if options.trace else None

@@ -115,9 +115,9 @@ from .ops.view_copies import (
 )  # fmt: skip
 from .ops.copies import clone
 from .ops.views import (
-    adjoint, as_strided, broadcast_shapes, broadcast_tensors, broadcast_to, diagonal, flatten, imag, is_nonzero, movedim,
-    movedim as moveaxis, narrow, permute, ravel, real, reshape, select, squeeze, t, transpose, transpose as swapaxes,
-    transpose as swapdims, unflatten, unsqueeze, view_as_complex, view_as_real,
+    adjoint, as_strided, broadcast_shapes, broadcast_tensors, broadcast_to, diagonal, flatten, imag, is_nonzero,
+    movedim, movedim as moveaxis, narrow, permute, ravel, real, reshape, select, squeeze, t, transpose,
+    transpose as swapaxes, transpose as swapdims, unflatten, unsqueeze, view_as_complex, view_as_real,
 )  # fmt: skip
 from .ops.spectrogram import istft, stft
 from .ops.inplace import (

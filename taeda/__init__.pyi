@@ -973,7 +973,7 @@ class Tensor:
     def geometric_(self, p: Any, *, generator: Any | None = None) -> Tensor:
         r"""Fill with the number of trials up to the first success, of probability ``p`` each."""
     def geqrf(self, *, out: Any = None) -> Any:
-        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
+        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales"""
     def ger(self, vec2: Tensor) -> Any:
         r"""``out[i, j] = input[i] * vec2[j]``."""
     def greater(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1019,7 +1019,7 @@ class Tensor:
     def i0_(self) -> Tensor:
         r"""In-place form of :func:`i0`."""
     def igamma(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over"""
+        r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,"""
     def igamma_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`igamma`."""
     def igammac(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1035,7 +1035,7 @@ class Tensor:
     def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         r"""In-place form of :func:`index_copy`."""
     def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the"""
+        r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from"""
     def index_fill_(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`index_fill`."""
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
@@ -1299,7 +1299,7 @@ class Tensor:
     def orgqr(self, tau: Any) -> Any:
         r""":func:`linalg_householder_product`."""
     def ormqr(self, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``."""
+        r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where"""
     def outer(self, vec2: Tensor) -> Any:
         r"""``out[i, j] = input[i] * vec2[j]``."""
     def permute(self, *dims: Any) -> Any:
@@ -1820,7 +1820,7 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Any:
 def conj_physical_(input: Tensor) -> Any:
     r"""In-place form of :func:`conj_physical`."""
 def constant_pad_nd(input: Tensor, pad: Any, value: Tensor | Number = 0, *, out: Any = None) -> Tensor:
-    r"""``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before."""
+    r"""``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one"""
 def conv1d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
     r"""Cross-correlation: every output is a weighted sum of a window of the input."""
 def conv2d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
@@ -2018,7 +2018,7 @@ def gcd_(input: Tensor, other: Tensor | Number) -> Tensor:
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
-    r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
+    r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales"""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
 def get_device(input: Tensor) -> Any:
@@ -2064,7 +2064,7 @@ def i0(input: Tensor, *, out: Any = None) -> Tensor:
 def i0_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`i0`."""
 def igamma(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over"""
+    r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,"""
 def igammac(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small."""
 def imag(input: Tensor) -> Any:
@@ -2074,7 +2074,7 @@ def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *
 def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
     r"""Write the slices of ``source`` at ``index`` along ``dim``."""
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the"""
+    r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from"""
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Write ``values`` at ``indices``, or add them there."""
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
@@ -2268,7 +2268,7 @@ def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Any:
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Any:
     r"""A copy of :func:`narrow`."""
 def native_batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any, *, out: Any = None) -> Any:
-    r""":func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not ``training``)."""
+    r""":func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not"""
 def native_dropout(input: Tensor, p: Any, train: builtins.bool = True, *, out: Any = None) -> Any:
     r"""Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
 def native_group_norm(input: Tensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, *, out: Any = None) -> Any:
@@ -2300,7 +2300,7 @@ def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.i
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements differ; NaN differs from all."""
 def nuclear_norm(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Any:
-    r"""The sum of the singular values of the matrices in ``dim``, which may be left out: ``nuclear_norm(x, keepdim)``."""
+    r"""The sum of the singular values of the matrices in ``dim``, which may be left out:"""
 def numel(input: Tensor) -> Any:
     r"""The number of elements."""
 def ones(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
@@ -2310,7 +2310,7 @@ def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None,
 def orgqr(input: Tensor, tau: Any, *, out: Any = None) -> Any:
     r""":func:`linalg_householder_product`."""
 def ormqr(input: Tensor, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``."""
+    r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where"""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
 def pca_lowrank(A: Any, q: Any = None, center: builtins.bool = True, niter: Number = 2) -> Any:

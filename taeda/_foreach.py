@@ -1,6 +1,7 @@
 """``taeda._foreach_add`` and its like: an op on each tensor of a list, under the names that optimisers outside use.
 
-They are loops: an op on a small tensor costs little here, and taeda's own optimisers go over all parameters in one kernel.
+They are loops: an op on a small tensor costs little here, and taeda's own optimisers go over all parameters in one
+kernel.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from taeda import Tensor
 from taeda._core.optim import alike
 from taeda.ops.updates import change_all
 
-_UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round
-rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
+_UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal
+round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
 _BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub".split()
 _OP = {"clamp_max": "minimum", "clamp_min": "maximum"}  # of tensors; numbers go to the op of that name
 _NAMES_OF_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}

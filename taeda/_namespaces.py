@@ -19,9 +19,9 @@ NAMES = {
         "taeda.amp": "autocast GradScaler",
         "taeda.amp.autocast_mode": (
             "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
-            "get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
-            "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype "
-            "set_autocast_enabled set_autocast_gpu_dtype"
+            "get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled "
+            "is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
+            "set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
         ),
         "taeda.autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
         "taeda._asserts": "_assert",

@@ -52,8 +52,8 @@ def _autograd(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
         return
     if any(t.requires_grad for t in _tensors(op(*args, **kwargs))):
         raise OpCheckError(
-            f"{op._qualname} has no derivative of its own, but its body records one: use register_autograd, and compute "
-            "the body without gradients"
+            f"{op._qualname} has no derivative of its own, but its body records one: use register_autograd, and "
+            "compute the body without gradients"
         )
 
 

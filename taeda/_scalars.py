@@ -89,8 +89,8 @@ def _checker(name: str, error: type[Exception]) -> Any:
             raise error("Expected cond to be True, but got False." if message is None else str(message()))
 
     check.__name__ = check.__qualname__ = name
-    check.__doc__ = f"""Raise a {error.__name__}, with what ``message()`` gives, where ``cond`` is False. While a program
-    is recorded, a condition that only a run can tell is checked by the program."""
+    check.__doc__ = f"""Raise a {error.__name__}, with what ``message()`` gives, where ``cond`` is False. While a
+    program is recorded, a condition that only a run can tell is checked by the program."""
     return check
 
 

@@ -21,7 +21,7 @@ __all__ = [
     "use_deterministic_algorithms",
 ]  # fmt: skip
 
-# ---- the default device -------------------------------------------------------------------------------------------------
+# ---- the default device ----------------------------------------------------------------------------------------------
 
 
 class _Devices(threading.local):
@@ -113,7 +113,7 @@ def set_default_tensor_type(t: Any) -> None:
     _core.set_default_dtype(dtype)
 
 
-# ---- determinism --------------------------------------------------------------------------------------------------------
+# ---- determinism -----------------------------------------------------------------------------------------------------
 
 
 def _need_bool(name: str, value: Any) -> builtins.bool:
@@ -167,7 +167,7 @@ def get_deterministic_debug_mode() -> int:
     return 0 if not settings.deterministic else 1 if settings.warn_only else 2
 
 
-# ---- precision, threads, warnings ---------------------------------------------------------------------------------------
+# ---- precision, threads, warnings ------------------------------------------------------------------------------------
 
 
 class _State:
@@ -179,11 +179,12 @@ class _State:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allow float32 products a lower precision: ``"highest"``, ``"high"`` or ``"medium"``. On the CPU they are always exact
-    float32, which is what each of the three allows."""
+    """Allow float32 products a lower precision: ``"highest"``, ``"high"`` or ``"medium"``. On the CPU they are always
+    exact float32, which is what each of the three allows."""
     if precision not in ("highest", "high", "medium"):
         warnings.warn(
-            f"set_float32_matmul_precision: {precision!r} is not one of 'highest', 'high', 'medium'; nothing was changed",
+            f"set_float32_matmul_precision: {precision!r} is not one of 'highest', 'high', 'medium'; nothing was "
+            "changed",
             UserWarning,
             stacklevel=2,
         )

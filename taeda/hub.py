@@ -1,4 +1,5 @@
-"""Model repositories: only what is on this machine is used; nothing is fetched, and a repository's code is not run unasked."""
+"""Model repositories: only what is on this machine is used; nothing is fetched, and a repository's code is not run
+unasked."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  #: where the name of a published fil
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _NO_NETWORK = (
-    "it fetches from the network and runs what it finds. Clone the repository and pass its folder with source='local', or "
-    "download the file and use taeda.load"
+    "it fetches from the network and runs what it finds. Clone the repository and pass its folder with source='local', "
+    "or download the file and use taeda.load"
 )
 _directory: str | None = None
 
@@ -30,7 +31,8 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder of checkpoints: ``$TORCH_HOME/hub``, by default ``~/.cache/torch/hub``, or what :func:`set_dir` was given."""
+    """The folder of checkpoints: ``$TORCH_HOME/hub``, by default ``~/.cache/torch/hub``, or what :func:`set_dir` was
+    given."""
     return os.path.join(_get_torch_home(), "hub") if _directory is None else _directory
 
 

@@ -1,9 +1,9 @@
 """Reductions and normalisations that take a mask: what it leaves out counts as if it were not there.
 
-Every function takes ``mask``, bool, broadcast to the sizes of ``input``: True keeps an element, and without a mask all are
-kept. ``dim`` is an int or a tuple of ints, all dimensions by default. A left-out element becomes what does not change the
-result (0 in a sum, 1 in a product, ``-inf`` in a maximum); where nothing is kept that is the result, and NaN for what has
-none, such as a mean.
+Every function takes ``mask``, bool, broadcast to the sizes of ``input``: True keeps an element, and without a mask all
+are kept. ``dim`` is an int or a tuple of ints, all dimensions by default. A left-out element becomes what does not
+change the result (0 in a sum, 1 in a product, ``-inf`` in a maximum); where nothing is kept that is the result, and NaN
+for what has none, such as a mean.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def _dims(dim: Any, input: Tensor) -> tuple[int, ...]:
     for d in (dim,) if isinstance(dim, int) else dim:
         if not -builtins.max(n, 1) <= d < builtins.max(n, 1):
             raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-builtins.max(n, 1)}, {builtins.max(n, 1) - 1}], but got {d})"
+                f"Dimension out of range (expected to be in range of [{-builtins.max(n, 1)}, "
+                f"{builtins.max(n, 1) - 1}], but got {d})"
             )
         d %= builtins.max(n, 1)
         if d in dims:
@@ -138,7 +139,8 @@ def amin(
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Position of the largest kept element along ``dim`` (in the flattened tensor by default), in the dtype of ``input``."""
+    """Position of the largest kept element along ``dim`` (in the flattened tensor by default), in the dtype of
+    ``input``."""
     kept = _replaced("argmax", "amax", input, dtype, mask)
     return kept.argmax(dim, keepdim).to(kept.dtype)
 
@@ -146,7 +148,8 @@ def argmax(
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Position of the smallest kept element along ``dim`` (in the flattened tensor by default), in the dtype of ``input``."""
+    """Position of the smallest kept element along ``dim`` (in the flattened tensor by default), in the dtype of
+    ``input``."""
     kept = _replaced("argmin", "amin", input, dtype, mask)
     return kept.argmin(dim, keepdim).to(kept.dtype)
 

@@ -59,8 +59,8 @@ class NestedTensor(OfParts):
             raise RuntimeError(f"the gradient of a nested tensor is nested too, got a {type(g).__name__}")
         if [x.shape for x in g._parts] != [x.shape for x in self._parts]:
             raise RuntimeError(
-                f"Mismatch in shape: the gradient has parts of sizes {[tuple(x.shape) for x in g._parts]}, the nested tensor "
-                f"of {[tuple(x.shape) for x in self._parts]}"
+                f"Mismatch in shape: the gradient has parts of sizes {[tuple(x.shape) for x in g._parts]}, the nested "
+                f"tensor of {[tuple(x.shape) for x in self._parts]}"
             )
         return g._parts
 
@@ -151,7 +151,8 @@ class NestedTensor(OfParts):
         if output_size is not None:
             if len(output_size) != self.dim() or any(a < b for a, b in zip(output_size[1:], longest, strict=True)):
                 raise RuntimeError(
-                    f"to_padded_tensor(): expected output_size at least {[len(self), *longest]}, got {list(output_size)}"
+                    f"to_padded_tensor(): expected output_size at least {[len(self), *longest]}, got "
+                    f"{list(output_size)}"
                 )
             longest = list(output_size[1:])
         rows = []
@@ -267,7 +268,8 @@ def nested_tensor_from_jagged(
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:
-    """Of each row of ``tensor`` the part from ``start`` on that is ``length`` long: numbers or tensors of one per row."""
+    """Of each row of ``tensor`` the part from ``start`` on that is ``length`` long: numbers or tensors of one per
+    row."""
     if dim != 1 or layout is not taeda.jagged:
         raise RuntimeError("nested.narrow(): expected dim 1 and layout jagged")
     starts, lengths = ([n] * len(tensor) if isinstance(n, int) else n.tolist() for n in (start, length))
@@ -290,11 +292,12 @@ def to_padded_tensor(input: NestedTensor, padding: float, output_size: Sequence[
     return input.to_padded_tensor(padding, output_size)
 
 
-# ---- what ops do --------------------------------------------------------------------------------------------------------
+# ---- what ops do -----------------------------------------------------------------------------------------------------
 
 
 def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """``func`` of the parts: nested arguments part by part, dense ones with as many rows row by row, the others whole."""
+    """``func`` of the parts: nested arguments part by part, dense ones with as many rows row by row, the others
+    whole."""
     nested = next((x for x in (*args, *kwargs.values()) if isinstance(x, NestedTensor)), None)
     if nested is None:
         raise NotImplementedError(f"{func.__name__}(): nested tensors in a list are not taken here")

@@ -1,9 +1,9 @@
 """``__torch_function__``: classes and modes that see calls of taeda's functions before they run, and may replace them.
 
-A class overrides by a classmethod ``__torch_function__(cls, func, types, args=(), kwargs=None)``. It is called when an object
-of the class is among a call's arguments (in lists and tuples of them too). Among several classes a subclass comes before
-its base, then the order of the arguments counts; ``NotImplemented`` passes on to the next. Subclasses of Tensor that do not
-define it get ``Tensor``'s, which runs the function and gives its results the subclass.
+A class overrides by a classmethod ``__torch_function__(cls, func, types, args=(), kwargs=None)``. It is called when an
+object of the class is among a call's arguments (in lists and tuples of them too). Among several classes a subclass
+comes before its base, then the order of the arguments counts; ``NotImplemented`` passes on to the next. Subclasses of
+Tensor that do not define it get ``Tensor``'s, which runs the function and gives its results the subclass.
 
 ``_core`` notices that a call may be overridden; what happens then is here.
 """
@@ -42,7 +42,7 @@ def _modes() -> list:
         return _thread.modes
 
 
-# ---- switching overrides off --------------------------------------------------------------------------------------------
+# ---- switching overrides off -----------------------------------------------------------------------------------------
 
 
 class _Switch:
@@ -81,7 +81,7 @@ def _disabled_torch_function_impl(func: Callable, types: Iterable, args: tuple =
         return func(*args, **(kwargs or {}))
 
 
-# ---- who overrides a call ------------------------------------------------------------------------------------------------
+# ---- who overrides a call --------------------------------------------------------------------------------------------
 
 
 def _overrides(kind: type) -> bool:
@@ -202,7 +202,7 @@ def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
 HELPERS.update(overrides=_dispatch, overriding=_overrides)
 
 
-# ---- modes ---------------------------------------------------------------------------------------------------------------
+# ---- modes -----------------------------------------------------------------------------------------------------------
 
 
 class TorchFunctionMode:
@@ -251,7 +251,7 @@ def _get_current_function_mode() -> Any:
     return modes[-1] if modes else None
 
 
-# ---- subclasses of Tensor ------------------------------------------------------------------------------------------------
+# ---- subclasses of Tensor --------------------------------------------------------------------------------------------
 
 #: Attributes of Tensor that never go through ``__torch_function__``.
 _PLAIN = {
@@ -264,8 +264,8 @@ _PLAIN = {
 
 #: Python's operators on Tensor run ops, which the core sees.
 _OPERATORS = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "lt", "le",
-    "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert",
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "lt",
+    "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert",
 )  # fmt: skip
 
 #: Functions whose results ``Tensor.__torch_function__`` leaves as they are.
@@ -277,7 +277,8 @@ _NO_WRAP = (
 def _tensor_torch_function(
     cls: type, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
 ) -> Any:
-    """Run ``func`` and give its results the class ``cls``, where every class concerned is one that ``cls`` derives from."""
+    """Run ``func`` and give its results the class ``cls``, where every class concerned is one that ``cls`` derives
+    from."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -378,7 +379,7 @@ _core.install("__torch_function__", classmethod(_tensor_torch_function))
 _core.install("__init_subclass__", classmethod(_init_subclass))
 
 
-# ---- what can be overridden ---------------------------------------------------------------------------------------------
+# ---- what can be overridden ------------------------------------------------------------------------------------------
 
 
 def is_tensor_like(inp: Any) -> bool:

@@ -14,8 +14,8 @@ __all__ = ["SobolEngine"]
 def _directions(dimension: int, bits: int) -> list[list[int]]:
     """The direction numbers of each dimension, as integers of ``bits`` bits, first bit highest.
 
-    From the primitive polynomials and initial numbers of Joe & Kuo 2008, criterion D(6): a line of ``_sobol.txt`` for each
-    dimension from the second on, the polynomial's inner coefficients and then its initial numbers.
+    From the primitive polynomials and initial numbers of Joe & Kuo 2008, criterion D(6): a line of ``_sobol.txt`` for
+    each dimension from the second on, the polynomial's inner coefficients and then its initial numbers.
     """
     rows = [[1] * bits]
     with Path(__file__).with_name("_sobol.txt").open() as lines:
@@ -37,8 +37,8 @@ class SobolEngine:
 
     Args:
         dimension: of the cube, at most ``MAXDIM``.
-        scramble: randomise the points and keep their evenness (Matousek 1998: a random lower triangular matrix and a random
-            shift for each dimension).
+        scramble: randomise the points and keep their evenness (Matousek 1998: a random lower triangular matrix and a
+            random shift for each dimension).
         seed: of the scrambling; taken from the default generator where it is not given.
     Raises:
         ValueError: the dimension is out of range.
@@ -97,8 +97,9 @@ class SobolEngine:
         if total & (total - 1):
             raise ValueError(
                 "The balance properties of Sobol' points require n to be a power of 2. "
-                f"{self.num_generated} points have been previously generated, then: n={self.num_generated}+2**{m}={total}. "
-                "If you still want to do this, please use 'SobolEngine.draw()' instead."
+                f"{self.num_generated} points have been previously generated, then: "
+                f"n={self.num_generated}+2**{m}={total}. If you still want to do this, please use 'SobolEngine.draw()' "
+                "instead."
             )
         return self.draw(2**m, out, dtype)
 

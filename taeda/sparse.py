@@ -14,8 +14,8 @@ from .ops.table import expect_tensors
 from .ops.views import _wrap
 
 __all__ = [
-    "CompressedTensor", "SparseTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm",
-    "sampled_addmm", "softmax", "spdiags", "sum",
+    "CompressedTensor", "SparseTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax",
+    "mm", "sampled_addmm", "softmax", "spdiags", "sum",
 ]  # fmt: skip
 
 

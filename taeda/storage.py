@@ -1,4 +1,5 @@
-"""Storages: the memory that tensors view, as bytes (``UntypedStorage``) and as elements of a dtype (``TypedStorage``)."""
+"""Storages: the memory that tensors view, as bytes (``UntypedStorage``) and as elements of a dtype
+(``TypedStorage``)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ class TypedStorage:
             )
         return _core.from_storage(self._untyped_storage, self.dtype, (self.size(),), (1,))
 
-    # ---- size and place -----------------------------------------------------------------------------------------------
+    # ---- size and place ----------------------------------------------------------------------------------------------
 
     def size(self) -> int:
         """The number of elements."""
@@ -106,7 +107,7 @@ class TypedStorage:
         """-1: the CPU."""
         return -1
 
-    # ---- contents -----------------------------------------------------------------------------------------------------
+    # ---- contents ----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: int) -> Any:
         if isinstance(index, slice):

@@ -153,7 +153,8 @@ def _tensor_argument(name: str, x: Any) -> Tensor:
 
 
 def typename(obj: Any, /) -> str:
-    """The full name of the type of ``obj`` (of a tensor: ``"torch.FloatTensor"``), or of ``obj`` if it is a type itself."""
+    """The full name of the type of ``obj`` (of a tensor: ``"torch.FloatTensor"``), or of ``obj`` if it is a type
+    itself."""
     if isinstance(obj, Tensor):
         return obj.type()
     module = getattr(obj, "__module__", "") or ""
@@ -167,7 +168,7 @@ def typename(obj: Any, /) -> str:
     return f"{module}.{name}" if module else name
 
 
-# ---- typed constructors -------------------------------------------------------------------------------------------------
+# ---- typed constructors ----------------------------------------------------------------------------------------------
 
 
 class _TypedTensor(type):

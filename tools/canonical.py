@@ -24,10 +24,10 @@ PAGE = ROOT / "docs" / "canonical.md"
 HEADER = """# Canonical ops
 
 Written by `tools/canonical.py` from the stanzas with the trait `canonical`.
-[Decomposed programs](export.md#fewer-ops-no-writes) are written in these {count} ops, after PyTorch's core ATen set, with the
-arguments that they have in [the reference](reference.md). Names without a space are those of `taeda` and of the Tensor.
-Parts of tuples, indexing (`operator.getitem`), sizes and steps of control flow come on top. What else may remain, and
-what PyTorch leaves of it, is in [the tables of conformance](conformance.md#exported-programs).
+[Decomposed programs](export.md#fewer-ops-no-writes) are written in these {count} ops, after PyTorch's core ATen set,
+with the arguments that they have in [the reference](reference.md). Names without a space are those of `taeda` and of
+the Tensor. Parts of tuples, indexing (`operator.getitem`), sizes and steps of control flow come on top. What else may
+remain, and what PyTorch leaves of it, is in [the tables of conformance](conformance.md#exported-programs).
 
 | family | ops |
 |---|---|

@@ -2,9 +2,9 @@
 
     python tools/edit_points.py [--most 12]
 
-An op's uses by other code are no edit points: adding the op does not touch them. What must be edited to add one is its stanza
-and, if the public namespace is to have it, a line of re-export; a string with the op's name (the key of a rule, an entry of a
-list) is an edit point for the ops that need it. Generated files (stubs, the reference page) do not count.
+An op's uses by other code are no edit points: adding the op does not touch them. What must be edited to add one is its
+stanza and, if the public namespace is to have it, a line of re-export; a string with the op's name (the key of a rule,
+an entry of a list) is an edit point for the ops that need it. Generated files (stubs, the reference page) do not count.
 """
 
 from __future__ import annotations

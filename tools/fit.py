@@ -372,9 +372,9 @@ def tail_slope(a):
     return mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.exp(-a * a / 2) / mp.sqrt(2 * mp.pi)
 
 
-# Functions by pieces, 32 at most, for float32: in piece k p_k(x - middle), where the middle is k widths.
-# name: (function, weight of an error at its value, width, degree, value at 0, value at the end)
-# Piece 0 begins at its middle. A value at the end replaces the constant of the last piece, which then ends at its middle.
+# Functions by pieces, 32 at most, for float32: in piece k p_k(x - middle), where the middle is k widths. name:
+# (function, weight of an error at its value, width, degree, value at 0, value at the end) Piece 0 begins at its middle.
+# A value at the end replaces the constant of the last piece, which then ends at its middle.
 PIECES = {
     "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 5, 0.0, 1.0),
     "TAIL_TIMES": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
@@ -385,7 +385,8 @@ ODD = {"ERF"}
 
 
 def near_float32(function: Curve, x: float) -> mp.mpf:
-    """A float32 near ``x`` where the function's value is within 1/512 ulp of a float32, and so loses nothing to rounding (Gal 1986)."""
+    """A float32 near ``x`` where the function's value is within 1/512 ulp of a float32, and so loses nothing to
+    rounding (Gal 1986)."""
     start = np.float32(x)
     step = 16 * np.spacing(start)
     for i in range(1 << 16):
@@ -430,13 +431,15 @@ def row(numbers: list) -> list[float]:
 
 
 def inverses(middles: list[float]) -> list[list[float]]:
-    """For 16 pieces of a logarithm: float32 numbers near ``1 / middle`` and minus their logarithms, nearly float32 too."""
+    """For 16 pieces of a logarithm: float32 numbers near ``1 / middle`` and minus their logarithms, nearly float32
+    too."""
     found = [mp.mpf(1) if x == 1 else near_float32(lambda y: -mp.log(y), 1 / x) for x in middles]
     return [row(found), row([-mp.log(x) for x in found])]
 
 
 def tanh_middles() -> list:
-    """Where the pieces of tanh begin; the middles of 16, four an octave, in the order of their bits; its values there."""
+    """Where the pieces of tanh begin; the middles of 16, four an octave, in the order of their bits; its values
+    there."""
     start = np.float32(TANH_FROM).view(np.int32)
     found = {}
     for i in range(16):
@@ -449,8 +452,8 @@ def tanh_middles() -> list:
 TANH_FROM = float(np.float32(0.57))
 
 
-#: Where the pieces of log lie by the four highest bits of a mantissa in [0.75, 1.5): from 1 on sixteenths, below 1 half of
-#: that. The two at 1 leave it as it is. Those of ``log(1 + z)`` lie at fifteenths.
+#: Where the pieces of log lie by the four highest bits of a mantissa in [0.75, 1.5): from 1 on sixteenths, below 1 half
+#: of that. The two at 1 leave it as it is. Those of ``log(1 + z)`` lie at fifteenths.
 LOG_MIDDLES = [1.0, *(1 + (i + 0.5) / 16 for i in range(1, 8)), *(0.75 + (i + 0.5) / 32 for i in range(7)), 1.0]
 LOG1P_MIDDLES = [1 + i / 15 for i in range(16)]
 
@@ -519,8 +522,8 @@ def constants() -> dict:
 
 
 def bessel_constants() -> dict:
-    """The roots, and Temme's coefficients of the uniform expansion of the incomplete gamma functions: a row per power of
-    1 / a, in powers of eta."""
+    """The roots, and Temme's coefficients of the uniform expansion of the incomplete gamma functions: a row per power
+    of 1 / a, in powers of eta."""
     roots = {f"J{order}_ROOTS": bessel_roots(order) for order in (0, 1)} | {"AIRY_ROOTS": AIRY_ROOTS}
     return {
         **{name: [split(v, "float64", 2) for v in values] for name, values in roots.items()},

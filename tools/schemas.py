@@ -18,7 +18,8 @@ from taeda.jit.schemas import find_function
 FILE = Path(taeda.__file__).parent / "jit" / "schemas.txt"
 _ALIAS = re.compile(r"\((?:[a-e](?:\|[a-e])*!?|[a-e]!? -> \*|\*)\)")
 _LEFT_OUT = re.compile(
-    r"Dimname|Storage\b|Stream|_out\b|_backward|foreach|fused|cudnn_(?!enable)|miopen|mkldnn_|quantize_|nested_(?!tensor_from_mask|from_padded)"
+    r"Dimname|Storage\b|Stream|_out\b|_backward|foreach|fused|cudnn_(?!enable)|miopen|mkldnn_|quantize_"
+    r"|nested_(?!tensor_from_mask|from_padded)"
     r"|_copy$|_scatter$"
     r"|^aten::(q_|_test|_sparse|_mps|_cslt|fbgemm|_fw_|_make_dual|_philox|special_.*_scalar)|AnyClass|Await|filename"
 )

@@ -3,8 +3,8 @@
     python tools/stubs.py            # write it
     python tools/stubs.py --check    # compare, for CI: exit code 1 and the difference where it is out of date
 
-A signature's types come from annotations where the op has them, else from its parameters' names and defaults. The Cython
-modules get stubs that only say that they are there.
+A signature's types come from annotations where the op has them, else from its parameters' names and defaults. Type
+checkers take what the Cython modules have as ``Any``.
 """
 
 from __future__ import annotations
@@ -361,32 +361,17 @@ def generate() -> str:
     return "\n".join(parts)
 
 
-def files() -> dict[Path, str]:
-    """Every stub with its text."""
-    core = sorted((ROOT / "taeda" / "_core").glob("*.pyx"))
-    opaque = '"""A Cython module. Written by tools/stubs.py."""\n\n'
-    opaque += "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
-    return {STUB: generate(), **{path.with_suffix(".pyi"): opaque for path in core}}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    stale = False
-    for path, text in files().items():
-        old = path.read_text() if path.exists() else ""
-        if old == text:
-            continue
-        stale = True
-        if not check:
-            path.write_text(text)
-            continue
+    text, old = generate(), STUB.read_text() if STUB.exists() else ""
+    if old != text and check:
         lines = difflib.unified_diff(old.splitlines(), text.splitlines(), "committed", "generated", lineterm="", n=1)
         print("\n".join(list(lines)[:40]))
-        print(f"{path.relative_to(ROOT)} is out of date: run python tools/stubs.py")
-    if stale and check:
-        raise SystemExit(1)
+        raise SystemExit(f"{STUB.relative_to(ROOT)} is out of date: run python tools/stubs.py")
+    if old != text:
+        STUB.write_text(text)
     print("the stubs are up to date")
 
 

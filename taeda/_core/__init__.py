@@ -5,7 +5,8 @@ try:
 except ModuleNotFoundError as error:  # a checkout on the path, not what was installed
     raise ImportError(
         f"taeda: the sources in {__path__[0]} are not built. To use an installed taeda, run Python from another folder "
-        "than the checkout; to use the checkout, build it in place: pip install -e . or python setup.py build_ext --inplace"
+        "than the checkout; to use the checkout, build it in place: pip install -e . or python setup.py build_ext "
+        "--inplace"
     ) from error
 from .fusion import compute_now, compute_written, put_off_ops
 from .plan import NoPlan, Plan, make_plan

@@ -14,7 +14,7 @@ OVERRIDING = set()       # subclasses of Tensor with a __torch_function__ of the
 
 cdef inline bint function_modes() noexcept:
     """Whether a TorchFunctionMode sees this thread's calls."""
-    return DOOR[0] & (FUNCTION_MODES | NO_OVERRIDES) == FUNCTION_MODES
+    return OVERRIDE_FLAGS[0] & (FUNCTION_MODES | NO_OVERRIDES) == FUNCTION_MODES
 
 
 cdef int update_modes() except -1:
@@ -28,8 +28,8 @@ cdef int update_modes() except -1:
 
 def change_overrides(int on, int off):
     """Set and clear bits of this thread's state of overrides; gives the state before."""
-    cdef int before = DOOR[0]
-    DOOR[0] = (before | on) & ~off
+    cdef int before = OVERRIDE_FLAGS[0]
+    OVERRIDE_FLAGS[0] = (before | on) & ~off
     update_modes()
     return before
 
@@ -81,7 +81,7 @@ cdef int unusual_kind(object x, int depth) except -1:
                 found = max(found, unusual_kind(<object>items[i], depth - 1))
         return found if found >= CONJUGATED else USUAL  # dtypes and devices in a list are for the op to read
     if isinstance(x, Tensor):
-        if (<Tensor>x).overrides and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES):
+        if (<Tensor>x).overrides and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES):
             return FOREIGN
         if (<Tensor>x).device_type:
             return ON_META if (<Tensor>x).device_type == META_NUMBER else ON_DEVICE
@@ -93,7 +93,7 @@ cdef int unusual_kind(object x, int depth) except -1:
     if PyType_Check(x):
         return PYTHON_TYPE if x in PYTHON_TYPES else USUAL
     if _PyType_Lookup(Py_TYPE(<PyObject*>x), "__torch_function__") != NULL \
-            and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES) and HELPERS["overriding"](type(x)):
+            and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES) and HELPERS["overriding"](type(x)):
         return FOREIGN
     return USUAL
 

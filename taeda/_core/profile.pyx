@@ -1,7 +1,7 @@
 """What a profile is made of while the program runs: ops, nodes and ranges, and below them runs of kernels.
 
 A :class:`Recorder` is a mode: it sees every op of the threads that have it, and writes one event of 80 bytes into a
-buffer. Runs of kernels come through the doors of the kernels (``taeda/kernels/build.py``) from every thread, the
+buffer. Runs of kernels come through the probes of the kernels (``taeda/kernels/build.py``) from every thread, the
 workers of the pool too. Nothing here costs anything while no recorder is on. ``taeda/profiler`` makes sense of what is
 written.
 """
@@ -84,7 +84,7 @@ cdef struct Run:                # of a kernel; several that follow each other ar
     int64_t pieces
     int64_t kernel
 
-cdef struct Door:
+cdef struct Probe:
     void* watcher
     int64_t kernel
 
@@ -146,8 +146,8 @@ cdef inline void close_event(int64_t place) noexcept:
         current = events[place].parent
 
 
-cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Door* door, kernel_t body) noexcept nogil:
-    """What the doors of kernels lead to."""
+cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Probe* probe, kernel_t body) noexcept nogil:
+    """What the probes of kernels lead to."""
     global running, runs, n_runs, room_runs, last_run, lost
     cdef int64_t start, stop, event
     cdef Run* r
@@ -168,7 +168,7 @@ cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Door
         return
     if last_run >= 0:
         r = &runs[last_run]
-        if r.kernel == door.kernel and r.event == event and start - r.end < JOIN:
+        if r.kernel == probe.kernel and r.event == event and start - r.end < JOIN:
             r.end = stop
             r.busy += stop - start
             r.pieces += 1
@@ -185,7 +185,7 @@ cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Door
     r = &runs[n_runs]
     r.start, r.end, r.busy = start, stop, stop - start
     r.event, r.thread = event, PyThread_get_thread_ident()
-    r.pieces, r.kernel = 1, door.kernel
+    r.pieces, r.kernel = 1, probe.kernel
     last_run = n_runs
     n_runs += 1
     drop()

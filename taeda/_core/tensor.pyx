@@ -91,7 +91,7 @@ cdef extern from *:
     static TAEDA_THREAD_LOCAL int taeda_inference[1];
     static TAEDA_THREAD_LOCAL PyObject *taeda_modes[1];
     /* per thread: which overrides (__torch_function__) there are; see call.pxi */
-    static TAEDA_THREAD_LOCAL int taeda_door[1];
+    static TAEDA_THREAD_LOCAL int taeda_override_flags[1];
     /* per thread: the stack of (pack, unpack) of saved_tensors_hooks (NULL when empty) */
     static TAEDA_THREAD_LOCAL PyObject *taeda_saved_hooks[1];
     /* per thread: the backward pass under way (NULL: none) */
@@ -100,7 +100,7 @@ cdef extern from *:
     int* NO_GRAD "taeda_no_grad"
     int* INFERENCE "taeda_inference"
     PyObject** MODES "taeda_modes"
-    int* DOOR "taeda_door"
+    int* OVERRIDE_FLAGS "taeda_override_flags"
     PyObject** SAVED_HOOKS "taeda_saved_hooks"
     PyObject** TASK "taeda_task"
 

@@ -1,4 +1,5 @@
-"""Automatic mixed precision: ``autocast`` runs the ops that gain from it in half precision; ``GradScaler`` keeps small gradients."""
+"""Automatic mixed precision: ``autocast`` runs the ops that gain from it in half precision; ``GradScaler`` keeps small
+gradients."""
 
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler

@@ -1,7 +1,8 @@
 """``autocast``: a mode that gives each op its arguments in the precision that its trait ``autocast`` asks for.
 
-On the CPU: products and convolutions in bfloat16 (or float16, ``"lower"``), losses and what needs range in float32, joins in
-the widest dtype of their arguments (``"widest"``); ops without the trait, and calls with ``out=``, as they come.
+On the CPU: products and convolutions in bfloat16 (or float16, ``"lower"``), losses and what needs range in float32,
+joins in the widest dtype of their arguments (``"widest"``); ops without the trait, and calls with ``out=``, as they
+come.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class autocast:
         elif self.fast_dtype not in (bfloat16, float16):
             if self.fast_dtype is not float32:
                 warnings.warn(
-                    f"autocast: dtype {self.fast_dtype} is not supported on the CPU, which takes bfloat16 and float16. Disabling",
+                    f"autocast: dtype {self.fast_dtype} is not supported on the CPU, which takes bfloat16 and "
+                    "float16. Disabling",
                     stacklevel=2,
                 )
             self._enabled = False
@@ -172,7 +174,7 @@ class autocast:
         return wrapped
 
 
-# ---- the functions behind it ---------------------------------------------------------------------------------------------
+# ---- the functions behind it -----------------------------------------------------------------------------------------
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
@@ -262,7 +264,7 @@ def autocast_decrement_nesting() -> int:
     return _state.depth
 
 
-# ---- custom functions ----------------------------------------------------------------------------------------------------
+# ---- custom functions ------------------------------------------------------------------------------------------------
 
 
 @contextmanager

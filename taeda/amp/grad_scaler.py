@@ -1,6 +1,7 @@
 """``GradScaler``: the loss is multiplied by a large number so that gradients in half precision do not vanish.
 
-Steps whose gradients overflow are left out, and the number is lowered (Micikevicius et al. 2018, "Mixed precision training").
+Steps whose gradients overflow are left out, and the number is lowered (Micikevicius et al. 2018, "Mixed precision
+training").
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ class GradScaler:
             return finite.logical_not().float()
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """``optimizer.step(*args, **kwargs)``, unless a gradient is infinite or NaN; unscales first where that was not done.
+        """``optimizer.step(*args, **kwargs)``, unless a gradient is infinite or NaN; unscales first where that was not
+        done.
 
         Returns:
             What the optimiser's step gives, or None where it was left out.
@@ -150,7 +152,8 @@ class GradScaler:
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Adjust the scale after the steps of this iteration, or set it to ``new_scale`` (a float or one-element tensor)."""
+        """Adjust the scale after the steps of this iteration, or set it to ``new_scale`` (a float or one-element
+        tensor)."""
         if not self._enabled:
             return
         scale = self._begun("update")
@@ -210,7 +213,8 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """``scale``, ``growth_factor``, ``backoff_factor``, ``growth_interval``, ``_growth_tracker``; empty where disabled."""
+        """``scale``, ``growth_factor``, ``backoff_factor``, ``growth_interval``, ``_growth_tracker``; empty where
+        disabled."""
         if not self._enabled:
             return {}
         return {

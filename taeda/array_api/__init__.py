@@ -1,8 +1,8 @@
 """The Python array API standard, version 2024.12: the same tensors, under the standard's names and rules.
 
 ``x.__array_namespace__()`` gives this module. It is apart from ``taeda`` because the two ask for different things under
-one name: PyTorch's ``max(x, dim)`` gives indices too, its ``sum`` of uint8 is int64, its arrays of no dimensions give way
-in promotion. What remains different is listed in ``docs/array-api.md``.
+one name: PyTorch's ``max(x, dim)`` gives indices too, its ``sum`` of uint8 is int64, its arrays of no dimensions give
+way in promotion. What remains different is listed in ``docs/array-api.md``.
 """
 
 from __future__ import annotations

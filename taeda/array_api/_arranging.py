@@ -16,7 +16,7 @@ __all__ = [
     "tensordot", "tile", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot",
 ]  # fmt: skip
 
-# ---- shapes -------------------------------------------------------------------------------------------------------------
+# ---- shapes ----------------------------------------------------------------------------------------------------------
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
@@ -147,7 +147,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     return taeda.tile(x, repetitions)
 
 
-# ---- picks --------------------------------------------------------------------------------------------------------------
+# ---- picks -----------------------------------------------------------------------------------------------------------
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -168,7 +168,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     return taeda.take_along_dim(x, need_indices("take_along_axis", indices), axis)
 
 
-# ---- order and sets -----------------------------------------------------------------------------------------------------
+# ---- order and sets --------------------------------------------------------------------------------------------------
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -229,7 +229,8 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def _unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distinct elements, inverse indices and counts; complex numbers in order of their real, then their imaginary parts."""
+    """Distinct elements, inverse indices and counts; complex numbers in order of their real, then their imaginary
+    parts."""
     if x.dtype.is_complex:
         pairs = taeda.view_as_real(x.reshape(-1)) + 0.0  # no zero has a sign afterwards
         values, inverse, counts = taeda.unique(pairs, return_inverse=True, return_counts=True, dim=0)
@@ -239,7 +240,7 @@ def _unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return values, inverse.reshape(x.shape), counts
 
 
-# ---- products -----------------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:

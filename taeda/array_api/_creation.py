@@ -52,8 +52,8 @@ def _from_buffer(view: memoryview) -> Tensor:
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Numbers from ``start`` to before ``stop``, ``step`` apart; with one argument, from 0 to before it. None, where the
-    step leads away from ``stop``."""
+    """Numbers from ``start`` to before ``stop``, ``step`` apart; with one argument, from 0 to before it. None, where
+    the step leads away from ``stop``."""
     if stop is None:
         start, stop = 0, start
     if step == 0:

@@ -1,7 +1,7 @@
 """Element by element: the ops of the table under the standard's names, with its promotion.
 
-The standard promotes arrays by dtype alone; PyTorch lets an array of no dimensions give way to one that has some. So two
-arrays are converted to their common dtype first, and the op has nothing left to decide.
+The standard promotes arrays by dtype alone; PyTorch lets an array of no dimensions give way to one that has some. So
+two arrays are converted to their common dtype first, and the op has nothing left to decide.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ _RENAMED = {
 }
 
 _UNARY = """
-    abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite isinf isnan log log1p
-    log2 log10 logical_not negative positive reciprocal signbit sin sinh sqrt square tan tanh trunc
+    abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite isinf isnan log
+    log1p log2 log10 logical_not negative positive reciprocal signbit sin sinh sqrt square tan tanh trunc
 """.split()
 
 _BINARY = """
@@ -98,7 +98,8 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
-    """What is left of ``x1`` over ``x2``, with the sign of ``x2``, which a zero has too; see :func:`taeda.remainder`."""
+    """What is left of ``x1`` over ``x2``, with the sign of ``x2``, which a zero has too; see
+    :func:`taeda.remainder`."""
     first, second = promoted("remainder", x1, x2)
     rest = taeda.remainder(first, second)
     if rest.dtype.is_floating_point:

@@ -118,7 +118,7 @@ def _arg(op: Any, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     return found.reshape((1,) * x.ndim) if keepdims else found
 
 
-# ---- along one axis -----------------------------------------------------------------------------------------------------
+# ---- along one axis --------------------------------------------------------------------------------------------------
 
 
 def _cumulative(op: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
@@ -156,7 +156,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, appen
     return taeda.diff(x, n, axis, prepend, append)
 
 
-# ---- search -------------------------------------------------------------------------------------------------------------
+# ---- search ----------------------------------------------------------------------------------------------------------
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:

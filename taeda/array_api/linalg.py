@@ -121,7 +121,8 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The solution of ``x1 @ y = x2``. Only an array of one dimension is a vector, anything else a stack of matrices."""
+    """The solution of ``x1 @ y = x2``. Only an array of one dimension is a vector, anything else a stack of
+    matrices."""
     a, b = promoted("solve", x1, x2)
     vector = b.ndim == 1
     b = b.unsqueeze(-1) if vector else b

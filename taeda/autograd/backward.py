@@ -148,9 +148,9 @@ def _check_outputs(outputs: tuple) -> None:
     for i, out in enumerate(outputs):
         if not _wants_grad(out):
             raise RuntimeError(
-                f"element {i} of tensors does not require grad and does not have a grad_fn: nothing that it was computed from "
-                "requires grad, or it was computed under no_grad or after detach(). Set requires_grad=True on what it should "
-                "be differentiated by"
+                f"element {i} of tensors does not require grad and does not have a grad_fn: nothing that it was "
+                "computed from requires grad, or it was computed under no_grad or after detach(). Set "
+                "requires_grad=True on what it should be differentiated by"
             )
 
 
@@ -192,10 +192,10 @@ def backward(
     _check_outputs(tensors)
     if create_graph:
         warnings.warn(
-            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
-            "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
-            "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
-            "the cycle and avoid the leak.",
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+            "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
+            "after use to break the cycle and avoid the leak.",
             UserWarning,
             stacklevel=3,
         )

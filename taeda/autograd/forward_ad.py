@@ -1,7 +1,8 @@
 """Forward-mode derivatives with dual tensors, ``x + e * tangent``.
 
-A derivative in a direction is linear in the cotangent of the reverse mode, and so is got by differentiating that mode once
-more (Townsend 2017, "A new trick for calculating Jacobian vector products"): every op that has a derivative has this one.
+A derivative in a direction is linear in the cotangent of the reverse mode, and so is got by differentiating that mode
+once more (Townsend 2017, "A new trick for calculating Jacobian vector products"): every op that has a derivative has
+this one.
 """
 
 from __future__ import annotations

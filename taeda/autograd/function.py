@@ -56,10 +56,10 @@ class FunctionCtx(Node):
         if self._saved is None:
             if self._released:
                 raise RuntimeError(
-                    "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                    "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-                    "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
-                    "if you need to access saved tensors after calling backward."
+                    "Trying to backward through the graph a second time (or directly access saved tensors after they "
+                    "have already been freed). Saved intermediate values of the graph are freed when you call "
+                    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+                    "graph a second time or if you need to access saved tensors after calling backward."
                 )
             return self._to_save
         return tuple(
@@ -75,7 +75,8 @@ class FunctionCtx(Node):
         return [(f"saved {i}", t) for i, t in enumerate(kept) if t is not None]
 
     def _keep_saved(self, outputs: list) -> None:
-        """Move what forward saved to the core's saved tensors (versions, hooks); those among ``outputs`` without their node."""
+        """Move what forward saved to the core's saved tensors (versions, hooks); those among ``outputs`` without their
+        node."""
         if not self._to_save:
             return
         saved = []
@@ -118,8 +119,8 @@ class FunctionCtx(Node):
                 g = _core.HELPERS["sum_to_size"](g, meta[0])
             except RuntimeError:
                 raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index {i} - got {list(g.shape)} but expected shape "
-                    f"compatible with {list(meta[0])}"
+                    f"Function {self.name()} returned an invalid gradient at index {i} - got {list(g.shape)} but "
+                    f"expected shape compatible with {list(meta[0])}"
                 ) from None
         return g if g.dtype == meta[1] else _core.HELPERS["grad_cast"](g, meta[1])
 
@@ -144,7 +145,8 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
         )
 
     vjp = backward
@@ -188,8 +190,8 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            f"{type(self).__name__}: a Function is not called, it is applied: make forward and backward static methods and "
-            f"use {type(self).__name__}.apply(...)"
+            f"{type(self).__name__}: a Function is not called, it is applied: make forward and backward static methods "
+            f"and use {type(self).__name__}.apply(...)"
         )
 
 
@@ -230,11 +232,11 @@ def _check_dirty(t: Tensor, count: int) -> None:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if t._base is not None and count > 1:
         raise RuntimeError(
-            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
-            "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
-            "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
-            "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
-            "operations)."
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
+            "more than one Tensor. This is not supported by the current autograd engine. You should either make sure "
+            "the input is not a view (using .clone() for example) or make your Function only return one Tensor "
+            "(potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a "
+            "second one that does the other operations)."
         )
 
 
@@ -244,7 +246,8 @@ def _context_class(cls: Any) -> type:
 
 
 def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, record: bool) -> list:
-    """What the caller gets for the outputs of ``forward``; where an input requires grad, ``ctx`` becomes their maker."""
+    """What the caller gets for the outputs of ``forward``; where an input requires grad, ``ctx`` becomes their
+    maker."""
     inputs = [a for a in args if isinstance(a, Tensor)]
     dirty, constant = {id(t) for t in ctx._dirty}, {id(t) for t in ctx._non_differentiable}
     for t in ctx._dirty:
@@ -252,8 +255,8 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
             raise RuntimeError("mark_dirty: only inputs that forward changed in place can be marked")
         if not any(t is out for out in outputs):
             raise RuntimeError(
-                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                "modified inplace must all be outputs of the Function."
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+                "are modified inplace must all be outputs of the Function."
             )
         if t._version == versions[next(i for i, a in enumerate(args) if a is t)]:
             _core.bump(t)

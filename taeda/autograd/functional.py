@@ -17,7 +17,7 @@ from .modes import enable_grad, set_grad_enabled
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
-# ---- arguments ----------------------------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def _tensors(x: Any, what: str, function: str) -> tuple[tuple[Tensor, ...], bool]:
@@ -28,11 +28,12 @@ def _tensors(x: Any, what: str, function: str) -> tuple[tuple[Tensor, ...], bool
         if not isinstance(t, Tensor):
             if many:
                 raise TypeError(
-                    f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the value at index {i} "
-                    f"has type {type(t)}."
+                    f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the value at "
+                    f"index {i} has type {type(t)}."
                 )
             raise TypeError(
-                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given {what} has type {type(t)}."
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given {what} "
+                f"has type {type(t)}."
             )
     return items, many
 
@@ -48,8 +49,8 @@ def _like(v: Any, refs: tuple[Tensor, ...], many: bool, what: str, other: str, f
     """The vector ``v``, checked against what it multiplies; ones for a single scalar where it is None."""
     if v is None:
         if len(refs) != 1 or refs[0].numel() != 1:
-            raise RuntimeError(f"The vector v can only be None if {other} returns a single Tensor with a single element." if what == "out"
-                               else f"The vector v can only be None if the input to {other} is a single Tensor with a single element.")  # fmt: skip
+            where = f"{other} returns" if what == "out" else f"the input to {other} is"
+            raise RuntimeError(f"The vector v can only be None if {where} a single Tensor with a single element.")
         return (refs[0].new_ones(refs[0].shape),)
     items, _ = _tensors(v, "v", function)
     if len(items) != len(refs):
@@ -93,8 +94,8 @@ def _require_graph(outputs: tuple[Tensor, ...], strict: bool, what: str = "the u
     for i, o in enumerate(outputs):
         if strict and not o.requires_grad:
             raise RuntimeError(
-                f"Output {i} of {what} does not require gradients. The outputs must be computed in a differentiable manner "
-                f"from the input when running in strict mode."
+                f"Output {i} of {what} does not require gradients. The outputs must be computed in a differentiable "
+                f"manner from the input when running in strict mode."
             )
 
 
@@ -107,7 +108,7 @@ def _finish(results: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any:
     return results if many else results[0]
 
 
-# ---- products -----------------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
 def vjp(
@@ -151,7 +152,8 @@ def jvp(
 
 
 def _directional(outputs, inputs, v, create_graph, strict=None) -> tuple[Tensor, ...]:
-    """The derivative of ``outputs`` in the direction ``v``: the derivative of u J v with respect to u, wherever u is."""
+    """The derivative of ``outputs`` in the direction ``v``: the derivative of u J v with respect to u, wherever u
+    is."""
     u = tuple(o.new_zeros(o.shape).requires_grad_() for o in outputs)
     back = _gradients(outputs, inputs, u, create_graph=True, strict=strict)
     return _gradients(back, u, v, create_graph)
@@ -200,7 +202,7 @@ def _scalar_gradient(func, inputs, strict, function):
     return outputs[0], jac
 
 
-# ---- matrices -----------------------------------------------------------------------------------------------------------
+# ---- matrices --------------------------------------------------------------------------------------------------------
 
 
 def jacobian(
@@ -232,7 +234,8 @@ def jacobian(
             )
     if vectorize and strict:
         raise RuntimeError(
-            "jacobian: strict=True and vectorized=True are not supported together. Please either set strict=False or vectorize=False"
+            "jacobian: strict=True and vectorized=True are not supported together. Please either set strict=False or "
+            "vectorize=False"
         )
     with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "jacobian")

@@ -1,7 +1,7 @@
 """Derivatives against finite differences: ``gradcheck`` and ``gradgradcheck``.
 
-Everything is compared as real matrices: a complex number counts as its real and its imaginary part, so that the check is
-complete for functions that are not analytic too.
+Everything is compared as real matrices: a complex number counts as its real and its imaginary part, so that the check
+is complete for functions that are not analytic too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class GradcheckError(RuntimeError):
     """A derivative does not agree with finite differences, or does not behave as a derivative must."""
 
 
-# ---- arguments ----------------------------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def _tuple(x: Any) -> tuple:
@@ -54,25 +54,26 @@ def _check_inputs(inputs: tuple, function: str) -> tuple[Tensor, ...]:
     found = _differentiable(inputs)
     if not found:
         raise ValueError(
-            f"{function} expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            f"{function} expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
         )
     for i, x in enumerate(found):
         if x.dtype not in (_core.float64, _core.complex128):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely "
-                f"fail if all the inputs are not of double precision floating point or complex.",
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                f"will likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=4,
             )
         if any(st == 0 and n > 1 for st, n in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be "
-                f"able to compute the numerical gradients correctly. You should call .contiguous on the input before passing "
-                f"it to gradcheck."
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                f"on the input before passing it to gradcheck."
             )
     return found
 
 
-# ---- matrices -----------------------------------------------------------------------------------------------------------
+# ---- matrices --------------------------------------------------------------------------------------------------------
 
 
 def _reals(t: Tensor) -> Any:
@@ -158,7 +159,7 @@ def _mismatch(kind: str, i: int, j: int, numerical: Any, analytical: Any) -> str
     )
 
 
-# ---- the checks ---------------------------------------------------------------------------------------------------------
+# ---- the checks ------------------------------------------------------------------------------------------------------
 
 
 def _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, check_dtypes) -> None:
@@ -173,9 +174,9 @@ def _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, c
         for j, (a, b) in enumerate(zip(analytical, again, strict=True)):
             if not _close(a, b, 0.0, nondet_tol):
                 raise GradcheckError(
-                    f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                    f"different values, although analytical gradient matches numerical gradient. The tolerance for "
-                    f"nondeterminism was {nondet_tol}. Output {i}, input {j}."
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                    "gives different values, although analytical gradient matches numerical gradient. The tolerance "
+                    f"for nondeterminism was {nondet_tol}. Output {i}, input {j}."
                 )
 
 

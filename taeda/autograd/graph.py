@@ -20,7 +20,8 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor."""
+    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a
+    tensor."""
 
     node: Any
     output_nr: int
@@ -47,13 +48,14 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
         _core.bump(t)
 
 
-# ---- saved tensors ------------------------------------------------------------------------------------------------------
+# ---- saved tensors ---------------------------------------------------------------------------------------------------
 
 _refusal = threading.local()
 
 
 class saved_tensors_hooks:
-    """Within it, ``pack_hook`` makes what is kept of each tensor saved for backward, and ``unpack_hook`` the tensor from it.
+    """Within it, ``pack_hook`` makes what is kept of each tensor saved for backward, and ``unpack_hook`` the tensor
+    from it.
 
     Args:
         pack_hook: from a tensor to anything; it must not change the tensor.
@@ -75,7 +77,8 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within it, tensors saved for backward are kept as copies in main memory and come back to their device when needed."""
+    """Within it, tensors saved for backward are kept as copies in main memory and come back to their device when
+    needed."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Tensor) -> tuple:
@@ -105,7 +108,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _refusal.message = previous
 
 
-# ---- hooks on several gradients -----------------------------------------------------------------------------------------
+# ---- hooks on several gradients --------------------------------------------------------------------------------------
 
 
 class _Handles:
@@ -161,7 +164,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     return _Handles([t.register_hook(functools.partial(on_gradient, i)) for i, t in enumerate(tensors)])
 
 
-# ---- saved tensors that may be written ----------------------------------------------------------------------------------
+# ---- saved tensors that may be written -------------------------------------------------------------------------------
 
 
 class _Copies:

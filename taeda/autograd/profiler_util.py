@@ -1,4 +1,5 @@
-"""An older name of the events of ``taeda.profiler``, which lies above this layer and is imported when something is asked for."""
+"""An older name of the events of ``taeda.profiler``, which lies above this layer and is imported when something is
+asked for."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def _named(name: str, defaults: dict[str, Any], doc: str, function: Any) -> Any:
 
 _NO = "is_available() = False: Whether it is used: False."
 
-#: Of each library: what it is, its switches as they are at first, what ``flags`` sets them to unless it is told, what it
-#: answers, and whether it has ``set_flags``.
+#: Of each library: what it is, its switches as they are at first, what ``flags`` sets them to unless it is told, what
+#: it answers, and whether it has ``set_flags``.
 LIBRARIES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, bool]] = {
     "cudnn": (
         "cuDNN, which is not used: convolution is deterministic whatever ``deterministic`` and ``benchmark`` say.",
@@ -71,7 +71,7 @@ LIBRARIES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, bool]] = {
         {},
         _NO + """
         is_built() = False: Whether this build knows Apple's GPUs: False.
-        is_macos_or_newer(major, minor) = False: Whether there is an Apple GPU under macOS ``major.minor`` or later: False.
+        is_macos_or_newer(major, minor) = False: Whether there is an Apple GPU under this macOS or a later one: False.
         is_macos13_or_newer(minor=0) = False: :func:`is_macos_or_newer` of 13: False.""",
         False,
     ),

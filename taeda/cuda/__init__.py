@@ -1,7 +1,7 @@
 """NVIDIA GPUs, of which this build has none: questions are answered so, and work on one is refused.
 
-Programs ask ``cuda.is_available()`` and go on with the CPU. What would have no effect without a GPU (seeding it, emptying
-its cache, waiting for it) has none; what needs one raises.
+Programs ask ``cuda.is_available()`` and go on with the CPU. What would have no effect without a GPU (seeding it,
+emptying its cache, waiting for it) has none; what needs one raises.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ memory_reserved = memory_cached = max_memory_allocated = globals()["memory_alloc
 max_memory_reserved = max_memory_cached = memory_reserved
 
 
-# ---- without effect -----------------------------------------------------------------------------------------------------
+# ---- without effect --------------------------------------------------------------------------------------------------
 
 
 def manual_seed(seed: int) -> None:
@@ -104,7 +104,8 @@ def set_device(device: Any) -> None:
 
 
 class device:
-    """Context manager: within it, a GPU is the current one. Without a GPU it does nothing for a negative index or None."""
+    """Context manager: within it, a GPU is the current one. Without a GPU it does nothing for a negative index or
+    None."""
 
     def __init__(self, device: Any) -> None:
         self.idx = -1 if device is None else device if isinstance(device, int) else taeda.device(device).index or 0
@@ -132,7 +133,7 @@ def stream(stream: Any) -> Iterator[None]:
     yield
 
 
-# ---- what needs a GPU ----------------------------------------------------------------------------------------------------
+# ---- what needs a GPU ------------------------------------------------------------------------------------------------
 
 
 def _needs_class(name: str) -> Any:
@@ -189,7 +190,8 @@ def _lazy_init() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """``cuda.memory`` and ``cuda.random`` are this module: their functions are here. Typed storages have no GPU form."""
+    """``cuda.memory`` and ``cuda.random`` are this module: their functions are here. Typed storages have no GPU
+    form."""
     if name in ("memory", "random", "streams", "graphs"):
         return sys.modules[__name__]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

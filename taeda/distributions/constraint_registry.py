@@ -1,4 +1,5 @@
-"""From a region to a transform of unconstrained numbers into it: ``biject_to`` one to one, ``transform_to`` convenient."""
+"""From a region to a transform of unconstrained numbers into it: ``biject_to`` one to one, ``transform_to``
+convenient."""
 
 from __future__ import annotations
 

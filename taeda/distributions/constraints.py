@@ -158,8 +158,8 @@ class _Bounded(Constraint):
         given = dict(zip(self._bounds, bounds, strict=False)) | named
         if len(bounds) + len(named) != len(self._bounds) or given.keys() != set(self._bounds):
             raise TypeError(
-                f"{type(self).__name__[1:]}: expected {' and '.join(self._bounds)}, got {len(bounds)} positional arguments "
-                f"and {', '.join(named) or 'none by name'}"
+                f"{type(self).__name__[1:]}: expected {' and '.join(self._bounds)}, got {len(bounds)} positional "
+                f"arguments and {', '.join(named) or 'none by name'}"
             )
         self.__dict__.update(given)
 

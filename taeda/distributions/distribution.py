@@ -56,8 +56,8 @@ class Distribution:
             regions = self.arg_constraints
         except NotImplementedError:
             warnings.warn(
-                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
-                "distribution with `validate_args=False` to turn off validation.",
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize "
+                "the distribution with `validate_args=False` to turn off validation.",
                 stacklevel=3,
             )
             return
@@ -253,8 +253,8 @@ class Distribution:
 class ExponentialFamily(Distribution):
     """Densities ``exp(<t(x), theta> - F(theta) + k(x))`` with natural parameters theta and log-normaliser F.
 
-    A subclass gives ``_natural_params``, ``_log_normalizer(*natural_params)`` and ``_mean_carrier_measure``, the mean of
-    k. Entropy and divergence follow from F and its gradient (Nielsen & Nock 2010, "Entropies and cross-entropies of
+    A subclass gives ``_natural_params``, ``_log_normalizer(*natural_params)`` and ``_mean_carrier_measure``, the mean
+    of k. Entropy and divergence follow from F and its gradient (Nielsen & Nock 2010, "Entropies and cross-entropies of
     exponential families").
     """
 

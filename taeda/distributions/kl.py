@@ -1,7 +1,7 @@
 """Kullback-Leibler divergences ``KL(p || q) = E_p[log p(x) - log q(x)]`` in closed form.
 
-Most are ``-entropy(p) - E_p[log q]``, where the second term needs a few means under p: of x, of its square, of log x, of
-``exp(-x / scale)``.
+Most are ``-entropy(p) - E_p[log q]``, where the second term needs a few means under p: of x, of its square, of log x,
+of ``exp(-x / scale)``.
 """
 
 from __future__ import annotations

@@ -279,7 +279,8 @@ class LowRankMultivariateNormal(_OneMatrix):
 
 
 class LKJCholesky(Distribution):
-    """Lower Cholesky factors L of correlation matrices with density proportional to ``det(L @ L.T) ** (concentration - 1)``.
+    """Lower Cholesky factors L of correlation matrices with density proportional to
+    ``det(L @ L.T) ** (concentration - 1)``.
 
     Sampled by the onion method: row after row, its length without the diagonal from a beta distribution, its direction
     uniform (section 3.2 of the paper).

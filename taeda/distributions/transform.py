@@ -1,4 +1,5 @@
-"""What transforms share: the base class, inverses, and transforms made of one other (composed, reshaped, of more dimensions)."""
+"""What transforms share: the base class, inverses, and transforms made of one other (composed, reshaped, of more
+dimensions)."""
 
 from __future__ import annotations
 

@@ -280,7 +280,8 @@ class SoftmaxTransform(_Plain):
 
 
 class StickBreakingTransform(_Plain):
-    """A vector to a point of the simplex with one coordinate more: each breaks its share off what is left of a stick."""
+    """A vector to a point of the simplex with one coordinate more: each breaks its share off what is left of a
+    stick."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex

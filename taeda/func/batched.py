@@ -1,7 +1,7 @@
 """Batched tensors, and the mode under which ops and gradients see them.
 
-A batched tensor shows the sizes of one example; its memory holds all of them, in a leading dimension. While the function
-runs, a mode (see ``_core``) sees each op first and has it run on the whole (``taeda.func.batching``).
+A batched tensor shows the sizes of one example; its memory holds all of them, in a leading dimension. While the
+function runs, a mode (see ``_core``) sees each op first and has it run on the whole (``taeda.func.batching``).
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ for _name in ("new_empty", "new_zeros", "new_ones", "new_full"):
 def _refusing(name: str) -> Callable:
     def refuse(self, *args, **kwargs):
         raise RuntimeError(
-            f"vmap: it looks like you're calling .{name} on a Tensor inside a function that vmap batches: it has a value per "
-            f"example. Compute with tensors (taeda.where, comparisons, masks) instead, or keep it out of the function."
+            f"vmap: it looks like you're calling .{name} on a Tensor inside a function that vmap batches: it has a "
+            "value per example. Compute with tensors (taeda.where, comparisons, masks) instead, or keep it out of the "
+            "function."
         )
 
     refuse.__name__ = name
@@ -131,7 +132,7 @@ for _name in ("__array__", "__dlpack__", "__reduce_ex__", "__index__", "__int__"
     setattr(Batched, _name, _refusing(_name))
 
 
-# ---- the mode -----------------------------------------------------------------------------------------------------------
+# ---- the mode --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -146,10 +147,12 @@ def modes(stack: list) -> Iterator[None]:
 
 
 class VmapMode:
-    """One ``vmap`` under way: the size of its batch, what batched tensors it made, and ``run``, which runs an op on such.
+    """One ``vmap`` under way: the size of its batch, what batched tensors it made, and ``run``, which runs an op on
+    such.
 
-    A derivative inside the function may be taken with respect to what is one tensor for all examples. It stays one as long as
-    nothing batched meets it: there it is repeated, so that the examples' gradients are apart (see :func:`_across`).
+    A derivative inside the function may be taken with respect to what is one tensor for all examples. It stays one as
+    long as nothing batched meets it: there it is repeated, so that the examples' gradients are apart (see
+    :func:`_across`).
     """
 
     def __init__(self, size: int, randomness: str, run: Callable) -> None:
@@ -218,9 +221,9 @@ class VmapMode:
     def item(self, t: Tensor) -> Any:
         if type(t) is Batched:
             raise RuntimeError(
-                "vmap: It looks like you're calling .item() on a Tensor (or using it in `if`, or as a number). We don't support "
-                "vmap over calling .item() on a Tensor, please try to rewrite what you're doing with other operations, such "
-                "as taeda.where."
+                "vmap: It looks like you're calling .item() on a Tensor (or using it in `if`, or as a number). We "
+                "don't support vmap over calling .item() on a Tensor, please try to rewrite what you're doing with "
+                "other operations, such as taeda.where."
             )
         with modes([]):
             return t.item()
@@ -289,7 +292,7 @@ class VmapInfo:
         self.randomness = randomness
 
 
-# ---- gradients under modes ----------------------------------------------------------------------------------------------
+# ---- gradients under modes -------------------------------------------------------------------------------------------
 
 
 def vmap_modes() -> list[VmapMode]:
@@ -323,7 +326,8 @@ def lower(t: Tensor, mode: VmapMode) -> Tensor:
 
 
 def raise_(t: Tensor, mode: VmapMode, order: list) -> Tensor:
-    """The inverse of :func:`lower`: the first dimension becomes the batch of ``mode``, inside modes later in ``order``."""
+    """The inverse of :func:`lower`: the first dimension becomes the batch of ``mode``, inside modes later in
+    ``order``."""
     if type(t) is Batched and order.index(t.mode) > order.index(mode):
         inner = t.mode.below(lambda: t.physical.movedim(1, 0))
         return t.mode.wrap(t.mode.below(raise_, inner, mode, order))
@@ -333,8 +337,8 @@ def raise_(t: Tensor, mode: VmapMode, order: list) -> Tensor:
 def differentiate(tensors: list, grads: list, keep: bool, create: bool, inputs: list) -> list:
     """Gradients with respect to ``inputs`` under vmap.
 
-    A mode by which the outputs are batched is older than the graph: it lies below it, and is differentiated there. Modes by
-    which only ``grads`` are batched are younger, and stay on while the backward pass runs.
+    A mode by which the outputs are batched is older than the graph: it lies below it, and is differentiated there.
+    Modes by which only ``grads`` are batched are younger, and stay on while the backward pass runs.
     """
     order = _core.mode_stack()
     older = [m for m in order if isinstance(m, VmapMode) and any(is_batched(t, m) for t in tensors)]
@@ -356,14 +360,14 @@ def differentiate(tensors: list, grads: list, keep: bool, create: bool, inputs: 
 def _across(mode: VmapMode, tensors: list, grads: list, keep: bool, create: bool, inputs: list) -> list:
     """:func:`differentiate` with respect to ``inputs`` of which some are one tensor for all examples of ``mode``.
 
-    First as far as what depends on these met something batched and was repeated: the gradients there are batched. They are the
-    cotangents of what was repeated, whose graph knows nothing of the batch.
+    First as far as what depends on these met something batched and was repeated: the gradients there are batched. They
+    are the cotangents of what was repeated, whose graph knows nothing of the batch.
     """
     apart = [is_batched(x, mode) for x in inputs]
     if not mode.shared:
         raise RuntimeError(
-            f"vmap: autograd.grad of a batched output with respect to inputs[{apart.index(False)}], which is not batched: its "
-            f"gradient would mix the examples. Use taeda.func.grad, vjp or jacrev inside the function."
+            f"vmap: autograd.grad of a batched output with respect to inputs[{apart.index(False)}], which is not "
+            f"batched: its gradient would mix the examples. Use taeda.func.grad, vjp or jacrev inside the function."
         )
     known = {x.grad_fn: True for x, own in zip(inputs, apart, strict=True) if not own}
     repeated = [pair for pair in mode.repeated.values() if _leads(pair[0], known)]

@@ -1,10 +1,11 @@
 """How ops run on batched tensors: by what their stanzas say, and example by example where they say nothing.
 
-An op's trait ``batch`` names the rule of its family, in ``taeda.func.families``; views and products, which are made of little
-else than their sizes, have rules of their own by name, here and in ``taeda.func.products``.
+An op's trait ``batch`` names the rule of its family, in ``taeda.func.families``; views and products, which are made of
+little else than their sizes, have rules of their own by name, here and in ``taeda.func.products``.
 
-A rule gets the mode, the op and its arguments by name, and gives the result for the whole batch; it runs with its own mode
-off, on tensors whose first dimension is the batch. What an op's rule gives must be what the op gives for each example.
+A rule gets the mode, the op and its arguments by name, and gives the result for the whole batch; it runs with its own
+mode off, on tensors whose first dimension is the batch. What an op's rule gives must be what the op gives for each
+example.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _bind(op: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
     return values
 
 
-# ---- without a rule ------------------------------------------------------------------------------------------------------
+# ---- without a rule --------------------------------------------------------------------------------------------------
 
 
 def _decomposed(call: Call) -> Any:
@@ -149,7 +150,7 @@ def _decomposed(call: Call) -> Any:
         return function(*[call[name] for name in asked_for(function)])
 
 
-# ---- example by example -------------------------------------------------------------------------------------------------
+# ---- example by example ----------------------------------------------------------------------------------------------
 
 
 def _by_example(call: Call) -> Any:
@@ -167,9 +168,9 @@ def _in_place(call: Call, function: Callable | None) -> Any:
     if not call.held(name):
         others = [n for n in call.op.params[1:] if any(call.mode.holds(x) for x in tree_leaves(call[n]))]
         raise RuntimeError(
-            f"vmap: inplace {call.op.name}(self, *extra_args) is not possible because there exists a Tensor `{others[0]}` in "
-            f"extra_args that has more elements than `self`. This happened due to `{others[0]}` being vmapped over but `self` "
-            f"not being vmapped over in a vmap. Use the out-of-place form."
+            f"vmap: inplace {call.op.name}(self, *extra_args) is not possible because there exists a Tensor "
+            f"`{others[0]}` in extra_args that has more elements than `self`. This happened due to `{others[0]}` being "
+            f"vmapped over but `self` not being vmapped over in a vmap. Use the out-of-place form."
         )
     if function is not None and function(call) is not NotImplemented:
         return target
@@ -183,8 +184,8 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     """Numbers for each example, or the same for all; NotImplemented where the op's rule gives them."""
     if mode.randomness == "error":
         raise RuntimeError(
-            f"vmap: called random operation {op.name}() while in randomness error mode. Please either use the 'same' or "
-            f"'different' randomness flags on vmap or perform the randomness operation out of vmap"
+            f"vmap: called random operation {op.name}() while in randomness error mode. Please either use the 'same' "
+            f"or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
     different = mode.randomness == "different"
     values = _bind(op, args, kwargs)
@@ -198,8 +199,8 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
         if not mode.holds(target):
             if different:
                 raise RuntimeError(
-                    f"vmap: Cannot ask for different inplace randomness on an unbatched tensor: {op.name}() would write the "
-                    f"numbers of every example into it. Use the out-of-place form."
+                    f"vmap: Cannot ask for different inplace randomness on an unbatched tensor: {op.name}() would "
+                    f"write the numbers of every example into it. Use the out-of-place form."
                 )
             return NotImplemented
         physical = {n: v.physical if mode.holds(v) else v for n, v in values.items()}
@@ -222,7 +223,7 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     return mode.wrap(stack([op(*args, **kwargs) for _ in range(mode.size)], 0)) if different else NotImplemented
 
 
-# ---- by trait -----------------------------------------------------------------------------------------------------------
+# ---- by trait --------------------------------------------------------------------------------------------------------
 
 
 def _aligned(mode: VmapMode, tensors: list, rank: int) -> list:
@@ -309,7 +310,7 @@ def _shift_all(dims: Any, rank: int, name: str) -> Any:
     return _shift(dims, rank, name)
 
 
-# ---- views --------------------------------------------------------------------------------------------------------------
+# ---- views -----------------------------------------------------------------------------------------------------------
 
 
 @rule("transpose")
@@ -456,7 +457,7 @@ def _copy(call: Call) -> Any:
     return call(input=target, src=_aligned(call.mode, [source], rank)[0])
 
 
-# ---- rearranging ---------------------------------------------------------------------------------------------------------
+# ---- rearranging -----------------------------------------------------------------------------------------------------
 
 
 @rule("roll")

@@ -21,7 +21,7 @@ from .._core import Tensor
 from ..ops.table import OPS
 from .batching import Call, _shift, _shift_all, family, rule
 
-# ---- along a dimension --------------------------------------------------------------------------------------------------
+# ---- along a dimension -----------------------------------------------------------------------------------------------
 
 
 @family("reduction")
@@ -112,13 +112,13 @@ def _with_a_dimension(call: Call, name: str) -> Tensor:
     return physical if physical.dim() > 1 else physical.unsqueeze(1)
 
 
-# ---- the whole batch as more of the same ---------------------------------------------------------------------------------
+# ---- the whole batch as more of the same -----------------------------------------------------------------------------
 
 
 @family("leading")
 def _leading(call: Call) -> Any:
-    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts. What came with the factors of a
-    matrix has a dimension less than they, and so have numbers that belong to one."""
+    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts. What came with the factors of
+    a matrix has a dimension less than they, and so have numbers that belong to one."""
     names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
     if len({call[n].dim() + _LESS.get(n, 0) for n in names}) > 1:
         return NotImplemented
@@ -186,7 +186,7 @@ def _check(call: Call) -> Any:
     return call.run({n: call.plain(v) for n, v in call.values.items()})
 
 
-# ---- indices ------------------------------------------------------------------------------------------------------------
+# ---- indices ---------------------------------------------------------------------------------------------------------
 
 
 @family("indexed")
@@ -267,7 +267,7 @@ def _search(call: Call) -> Any:
     return call(sequence=call.physical("sequence"), values=call.physical("values"))
 
 
-# ---- losses -------------------------------------------------------------------------------------------------------------
+# ---- losses ----------------------------------------------------------------------------------------------------------
 
 
 @rule("_cross_entropy", "_nll_loss")
@@ -326,8 +326,8 @@ def _batch_norm(call: Call) -> Any:
     running = call["running_mean"] is not None and not call.held("running_mean")
     if running and call["training"]:
         raise RuntimeError(
-            "vmap: batch_norm would write the statistics of each example into running_mean and running_var, which are one for "
-            "all. Use track_running_stats=False, group_norm, or give each example its own."
+            "vmap: batch_norm would write the statistics of each example into running_mean and running_var, which are "
+            "one for all. Use track_running_stats=False, group_norm, or give each example its own."
         )
     physical = x.physical if call.mode.holds(x) else call.mode.physical(x)
     merged = physical.transpose(0, 1).reshape(x.shape[0], size * x.shape[1], *x.shape[2:])

@@ -38,7 +38,8 @@ def functional_call(
         merged = {name: value for d in parameter_and_buffer_dicts for name, value in d.items()}
     else:
         raise ValueError(
-            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(parameter_and_buffer_dicts)}"
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
         )
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     return call(module, merged, args, kwargs, tie_weights=tie_weights, strict=strict)
@@ -92,7 +93,8 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let every batch norm under ``root`` normalise by the batch alone, without running statistics, in place; gives it."""
+    """Let every batch norm under ``root`` normalise by the batch alone, without running statistics, in place; gives
+    it."""
     for module in root.modules():
         if hasattr(module, "track_running_stats") and hasattr(module, "num_batches_tracked"):
             module.running_mean = module.running_var = module.num_batches_tracked = None

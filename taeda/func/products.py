@@ -12,7 +12,7 @@ from .batched import modes
 from .batching import Call, _aligned, _pointwise, rule
 from .families import folded, unfolded
 
-# ---- products -----------------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
 def _product(call: Call, a: Any, b: Any) -> Tensor:
@@ -73,12 +73,13 @@ def _linear(call: Call) -> Any:
         return made if bias is None else made + bias
 
 
-# ---- layers -------------------------------------------------------------------------------------------------------------
+# ---- layers ----------------------------------------------------------------------------------------------------------
 
 
 @rule("_convolution", "_conv_input", "_conv_weight")
 def _bilinear(call: Call) -> Any:
-    """The maps between image, kernel and result: an image of every example in a row, or every example a group of channels."""
+    """The maps between image, kernel and result: an image of every example in a row, or every example a group of
+    channels."""
     first, second = call.op.params[:2]
     if call.only(first) and second == "weight":
         return unfolded(call, call.run({**call.values, first: folded(call.physical(first))}))
@@ -155,7 +156,7 @@ def _scaled(call: Call, made: Tensor, place: Callable[[Tensor], Tensor]) -> Any:
     return call.mode.wrap(made)
 
 
-# ---- indexing -----------------------------------------------------------------------------------------------------------
+# ---- indexing --------------------------------------------------------------------------------------------------------
 
 
 def _plain_indices(call: Call) -> tuple | None:

@@ -1,7 +1,8 @@
-"""Derivatives of functions that compose: ``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd``, ``hessian``, ``linearize``.
+"""Derivatives of functions that compose: ``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd``, ``hessian``,
+``linearize``.
 
-Each runs the function on inputs of its own, a node above the caller's, and asks the engine for gradients with respect to
-them. What comes back has a graph only where something else (an outer transform, ordinary autograd) needs one.
+Each runs the function on inputs of its own, a node above the caller's, and asks the engine for gradients with respect
+to them. What comes back has a graph only where something else (an outer transform, ordinary autograd) needs one.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, as_one, is_batched, vmap_modes
 from .vmap import vmap
 
-# ---- inputs of one's own ------------------------------------------------------------------------------------------------
+# ---- inputs of one's own ---------------------------------------------------------------------------------------------
 
 
 class _Inputs:
-    """The inputs of one derivative: what the function gets, the edges to differentiate with respect to, the leaves added."""
+    """The inputs of one derivative: what the function gets, the edges to differentiate with respect to, the leaves
+    added."""
 
     def __init__(self, tensors: list, name: str) -> None:
         self.outer = _core.is_grad_enabled()
@@ -35,7 +37,8 @@ class _Inputs:
     def _own(self, t: Any, name: str) -> tuple[Tensor, Tensor]:
         if not isinstance(t, Tensor):
             raise ValueError(
-                f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to differentiate."
+                f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to "
+                "differentiate."
             )
         if not (t.is_floating_point() or t.is_complex()):
             raise RuntimeError(
@@ -131,7 +134,8 @@ def _split_aux(out: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
         return out, None
     if not (isinstance(out, tuple) and len(out) == 2):
         raise RuntimeError(
-            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, got {type(out).__name__}"
+            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, got "
+            f"{type(out).__name__}"
         )
     return out
 
@@ -143,7 +147,7 @@ def _settle(inputs: _Inputs, x: Any) -> Any:
     )
 
 
-# ---- gradients ----------------------------------------------------------------------------------------------------------
+# ---- gradients -------------------------------------------------------------------------------------------------------
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
@@ -181,8 +185,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             )
         if out.dim() != 0:
             raise RuntimeError(
-                f"Expected f(*args) to return a scalar tensor, got tensor with {out.dim()} dims. Maybe you wanted to use the "
-                f"vjp or jacrev APIs instead?"
+                f"Expected f(*args) to return a scalar tensor, got tensor with {out.dim()} dims. Maybe you wanted to "
+                f"use the vjp or jacrev APIs instead?"
             )
         create = inputs.needs_graph([out])
         with set_grad_enabled(create):
@@ -197,8 +201,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """``func(*primals)``, and a function from cotangents of the output to cotangents of the primals.
 
     Returns:
-        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives a tuple
-        with a cotangent per primal.
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives a
+        tuple with a cotangent per primal.
     """
     out, pull, aux, _inputs = _vjp(func, primals, has_aux, "vjp")
     return (out, pull, aux) if has_aux else (out, pull)
@@ -216,7 +220,8 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
         flat, given_shape = tree_flatten(given)
         if given_shape != shape and not (len(flat) == len(outputs) == 1):
             raise RuntimeError(
-                f"{name}: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function."
+                f"{name}: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                "function."
             )
         for c, o in zip(flat, outputs, strict=True):
             if not isinstance(c, Tensor) or c.shape != o.shape:
@@ -242,7 +247,8 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
     out, push, aux = _linear(func, primals, has_aux, strict, "jvp")
     if not isinstance(tangents, tuple):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected tangents to be a tuple. E.g. it should be valid to call f(*tangents). Got {type(tangents).__name__}"
+            "jvp(f, primals, tangents): Expected tangents to be a tuple. E.g. it should be valid to call "
+            f"f(*tangents). Got {type(tangents).__name__}"
         )
     tangent = push(*tangents)
     return (out, tangent, aux) if has_aux else (out, tangent)
@@ -258,7 +264,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
     """Output, the function from tangents to tangents, aux."""
     if not isinstance(primals, tuple) or not primals:
         raise RuntimeError(
-            f"{name}(f, primals, tangents): Expected primals to be a non-empty tuple. E.g. it should be valid to call f(*primals). Got {type(primals).__name__}"
+            f"{name}(f, primals, tangents): Expected primals to be a non-empty tuple. E.g. it should be valid to call "
+            f"f(*primals). Got {type(primals).__name__}"
         )
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
@@ -267,7 +274,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         outputs, shape = _tensors(out, name, "the output of f")
         if strict and not all(o.requires_grad for o in outputs):
             raise RuntimeError(
-                f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True."
+                f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                "allowed with strict=True."
             )
         weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name)
         back = inputs.gradients(outputs, weights.given, True, True)
@@ -278,7 +286,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         flat, tangent_shape = tree_flatten(tangents)
         if tangent_shape != structure:
             raise RuntimeError(
-                f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be."
+                f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is "
+                "a tuple of 3 tensors, tangents also must be."
             )
         for t, p in zip(flat, leaves, strict=True):
             if not isinstance(t, Tensor) or t.shape != p.shape:
@@ -294,7 +303,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
     return _settle(inputs, out), push, _settle(inputs, aux)
 
 
-# ---- matrices -----------------------------------------------------------------------------------------------------------
+# ---- matrices --------------------------------------------------------------------------------------------------------
 
 
 def _basis(tensors: list) -> list[list[Tensor]]:
@@ -363,8 +372,8 @@ def jacrev(
 def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable:
-    """A function that gives the Jacobian of ``func``, by one jvp per element of the input, batched. Arguments and result as
-    for :func:`jacrev`."""
+    """A function that gives the Jacobian of ``func``, by one jvp per element of the input, batched. Arguments and
+    result as for :func:`jacrev`."""
 
     @functools.wraps(func)
     def jacobian(*args):

@@ -23,10 +23,11 @@ def vmap(
 
     Args:
         func: from tensors (nested in tuples, lists, dicts) to tensors.
-        in_dims: which dimension of each argument is mapped, None for one that is the same for every example; an int for all,
-            or a nesting like the arguments'.
+        in_dims: which dimension of each argument is mapped, None for one that is the same for every example; an int for
+            all, or a nesting like the arguments'.
         out_dims: where that dimension goes in each result.
-        randomness: whether random ops draw ``"different"`` or the ``"same"`` numbers for the examples, or are an ``"error"``.
+        randomness: whether random ops draw ``"different"`` or the ``"same"`` numbers for the examples, or are an
+            ``"error"``.
         chunk_size: run in parts of at most this many examples, to save memory.
     """
     if randomness not in ("error", "different", "same"):
@@ -45,11 +46,13 @@ def vmap(
 
 
 def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple[list, Any, list, int]:
-    """Leaves, structure, mapped dimension of each leaf, and the size of the batch. Keyword arguments are mapped over 0."""
+    """Leaves, structure, mapped dimension of each leaf, and the size of the batch. Keyword arguments are mapped over
+    0."""
     name = getattr(func, "__name__", str(func))
     if not isinstance(in_dims, (int, tuple, list, dict)):
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}): expected `in_dims` to be int or a (potentially nested) tuple, got {type(in_dims)}."
+            f"vmap({name}, in_dims={in_dims}): expected `in_dims` to be int or a (potentially nested) tuple, got "
+            f"{type(in_dims)}."
         )
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
@@ -58,7 +61,8 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
     leaves, structure = tree_flatten((args, kwargs))
     if not leaves:
         raise ValueError(
-            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs."
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs."
         )
     sizes = []
     for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
@@ -66,17 +70,18 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
             continue
         if not isinstance(dim, int):
             raise ValueError(
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be "
+                "either an integer dimension or None."
             )
         if not isinstance(x, Tensor):
             raise ValueError(
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type "
-                f"{type(x)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of "
+                f"type {type(x)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
             )
         if not -x.dim() <= dim < x.dim():
             raise ValueError(
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a Tensor "
-                f"of dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a "
+                f"Tensor of dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
             )
         dims[i] = dim % x.dim()
         sizes.append(x.shape[dim])
@@ -86,7 +91,8 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
         )
     if any(n != sizes[0] for n in sizes):
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
         )
     return leaves, structure, dims, sizes[0]
 
@@ -111,7 +117,8 @@ def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
     for x in results:
         if not isinstance(x, Tensor):
             raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None for output?"
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+                "out_dims= to None for output?"
             )
     if isinstance(out_dims, list):
         out_dims = tuple(out_dims)
@@ -136,7 +143,8 @@ def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
         return x
     if not isinstance(place, int):
         raise ValueError(
-            f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got {type(place)}"
+            f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got "
+            f"{type(place)}"
         )
     physical = mode.physical(x)
     n = physical.dim()

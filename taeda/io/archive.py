@@ -114,7 +114,8 @@ class ArchiveWriter:
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 class _Entry:
-    """What the directory says of a record; ``plain``: it is neither compressed nor encrypted. ``deflated``: compressed."""
+    """What the directory says of a record; ``plain``: it is neither compressed nor encrypted. ``deflated``:
+    compressed."""
 
     __slots__ = ("checksum", "deflated", "header", "packed", "plain", "size")
 

@@ -1,4 +1,5 @@
-"""``save`` and ``load``: PyTorch's files, both ways; code in a file is not run unless the caller says ``weights_only=False``."""
+"""``save`` and ``load``: PyTorch's files, both ways; code in a file is not run unless the caller says
+``weights_only=False``."""
 
 from __future__ import annotations
 
@@ -92,8 +93,8 @@ def load(
 ) -> Any:  # fmt: skip
     """Load what ``save`` of taeda or PyTorch wrote: tensors, numbers, strings and containers of them.
 
-    Code in a file is not run unless ``weights_only=False`` says so: names in it are looked up in a list of what builds data,
-    to which ``taeda.serialization.add_safe_globals`` adds.
+    Code in a file is not run unless ``weights_only=False`` says so: names in it are looked up in a list of what builds
+    data, to which ``taeda.serialization.add_safe_globals`` adds.
 
     Args:
         f: a path, or a file open for reading in binary. A safetensors file is read too.

@@ -35,7 +35,8 @@ class StorageType:
 
 
 class Stored(TypedStorage):
-    """A storage of a file: its memory, and its dtype (None if the file does not say); whether it is wanted on device meta."""
+    """A storage of a file: its memory, and its dtype (None if the file does not say); whether it is wanted on device
+    meta."""
 
     on_meta = False
 

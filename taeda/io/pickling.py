@@ -1,8 +1,8 @@
 """Pickle as a data format: a reader that cannot run code and a writer of what it reads.
 
 The reader is a machine of its own, not a restricted ``pickle.Unpickler``: it knows the opcodes that build data. Names
-become plain values or :class:`Constructor` objects, both from an allow-list, or what the user allowed; only the latter two
-can be called.
+become plain values or :class:`Constructor` objects, both from an allow-list, or what the user allowed; only the latter
+two can be called.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ def unpickle(module: Any = None, **arguments: Any) -> Callable[[Any, int, Callab
 
 
 def _find(module: str, name: str) -> Any:
-    """taeda's object of PyTorch's name, or that of a name which other versions and systems have; None: the name's own."""
+    """taeda's object of PyTorch's name, or that of a name which other versions and systems have; None: the name's
+    own."""
     if module.split(".")[0] in ("torch", "taeda"):
         found: Known = known(module, name)
         if isinstance(found, Constructor):

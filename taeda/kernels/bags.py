@@ -50,8 +50,8 @@ def bag_totals(f: Function, dtype: str, mean: bool) -> None:
 def bag_maxima(f: Function, dtype: str) -> None:
     """The maxima of bags (see :func:`bag_totals`), and the number of the row that each is from.
 
-    Of equals the first counts, and NaN wins; an empty bag is 0, from row -1. Pointers: out, rows (int64), weight, indices,
-    edges. ``arg = [width]``. The range counts bags.
+    Of equals the first counts, and NaN wins; an empty bag is 0, from row -1. Pointers: out, rows (int64), weight,
+    indices, edges. ``arg = [width]``. The range counts bags.
     """
     stored, t = part(dtype), part(WORKING.get(dtype, dtype))
     lanes, width = f.lanes(t), f.size(0)

@@ -4,8 +4,8 @@ A kernel is content-addressed: its name is the hash of its text, its target and 
 objects shipped with the package, the user's disk cache, then LLVM. Cache files are written to a temporary name and
 renamed, so that processes can share a cache; an entry that does not load is dropped and built again.
 
-Every kernel has a door: an entry that goes straight to the body (a load, a test and a jump) unless something watches. A
-profiler puts its function there, and nobody who holds a kernel's address need know (:func:`watch`).
+Every kernel has a probe: an entry that goes straight to the body (a load, a test and a jump) unless something watches.
+A profiler puts its function there, and nobody who holds a kernel's address need know (:func:`watch`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SHIPPED = Path(__file__).with_name("shipped")
 _addresses: dict[str, int] = {}
 _sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel once more
 _alive: list[object] = []  # what LLVM must not free
-_doors: list[
+_probes: list[
     tuple[str, int]
-] = []  # label and address of the door of each loaded kernel; its place is the kernel's number
-_watcher = 0  # the function that doors lead to; 0: none
+] = []  # label and address of the probe of each loaded kernel; its place is the kernel's number
+_watcher = 0  # the function that probes lead to; 0: none
 
 
 def cache_dir() -> Path:
@@ -103,9 +103,9 @@ class Compiler:
         _alive.append(handle)
         return self._engine.get_function_address(name)
 
-    def door(self, name: str) -> int:
-        """The address of the door of the loaded kernel ``name``, 0 where it has none."""
-        return self._engine.get_global_value_address(f"{name}.door")
+    def probe(self, name: str) -> int:
+        """The address of the probe of the loaded kernel ``name``, 0 where it has none."""
+        return self._engine.get_global_value_address(f"{name}.probe")
 
 
 _compilers: dict[str, Compiler] = {}
@@ -144,41 +144,41 @@ def _write(path: Path, code: bytes) -> None:
         pass
 
 
-_DOOR = """@{name}.door = dso_local global {{ ptr, i64 }} zeroinitializer
+_PROBE = """@{name}.probe = dso_local global {{ ptr, i64 }} zeroinitializer
 define void @{name}(ptr %ptr, ptr %arg, i64 %begin, i64 %end) nounwind {{
-  %watcher = load atomic ptr, ptr @{name}.door monotonic, align 8
+  %watcher = load atomic ptr, ptr @{name}.probe monotonic, align 8
   %alone = icmp eq ptr %watcher, null
   br i1 %alone, label %straight, label %watched
 straight:
   tail call void @body(ptr %ptr, ptr %arg, i64 %begin, i64 %end)
   ret void
 watched:
-  tail call void %watcher(ptr %ptr, ptr %arg, i64 %begin, i64 %end, ptr @{name}.door, ptr @body)
+  tail call void %watcher(ptr %ptr, ptr %arg, i64 %begin, i64 %end, ptr @{name}.probe, ptr @body)
   ret void
 }}
 """
 
 
-def _with_door(f: Function, text: str, name: str) -> str:
-    """The kernel's module, with its door where it has one, for loading as ``name``."""
+def _with_probe(f: Function, text: str, name: str) -> str:
+    """The kernel's module, with its probe where it has one, for loading as ``name``."""
     if f.inner:
         return text.replace(f"@{f.name}(", f"@{name}(", 1)
-    return _DOOR.format(name=name) + text.replace(f"define void @{f.name}(", "define internal void @body(", 1)
+    return _PROBE.format(name=name) + text.replace(f"define void @{f.name}(", "define internal void @body(", 1)
 
 
-def _open_door(label: str, door: int) -> None:
-    """Number a loaded kernel, and let its door lead where the others do."""
+def _add_probe(label: str, probe: int) -> None:
+    """Number a loaded kernel, and let its probe lead where the others do."""
     import ctypes
 
-    ctypes.c_int64.from_address(door + 8).value = len(_doors)
-    _doors.append((label, door))
-    ctypes.c_int64.from_address(door).value = _watcher
+    ctypes.c_int64.from_address(probe + 8).value = len(_probes)
+    _probes.append((label, probe))
+    ctypes.c_int64.from_address(probe).value = _watcher
 
 
 def watch(watcher: int) -> None:
     """From now on every run of a kernel goes to the C function at ``watcher``; 0: to its body again.
 
-    The function gets a kernel's four arguments, its door (where the second word is the kernel's number) and its body,
+    The function gets a kernel's four arguments, its probe (where the second word is the kernel's number) and its body,
     which it is to call. That happens on any thread, with or without Python's lock.
     """
     global _watcher
@@ -186,13 +186,13 @@ def watch(watcher: int) -> None:
 
     with _lock:
         _watcher = watcher
-        for _, door in _doors:
-            ctypes.c_int64.from_address(door).value = watcher
+        for _, probe in _probes:
+            ctypes.c_int64.from_address(probe).value = watcher
 
 
 def watched_names() -> list[str]:
-    """The name and key of each loaded kernel that has a door, by its number."""
-    return [label for label, _ in _doors]
+    """The name and key of each loaded kernel that has a probe, by its number."""
+    return [label for label, _ in _probes]
 
 
 def build(f: Function, again: Callable[[], Function]) -> int:
@@ -203,8 +203,8 @@ def build(f: Function, again: Callable[[], Function]) -> int:
     """
     text = f.text()
     target = host()
-    door = "" if f.inner else _DOOR
-    digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{door}{text}".encode()).hexdigest()[:32]
+    probe = "" if f.inner else _PROBE
+    digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{probe}{text}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
     if address is not None:
         return address
@@ -221,11 +221,11 @@ def build(f: Function, again: Callable[[], Function]) -> int:
                     break
                 path.unlink(missing_ok=True)
         else:
-            code = compiler().object(_with_door(f, text, name))
+            code = compiler().object(_with_probe(f, text, name))
             _write(places[1], code)
             address = compiler().load(name, code)
         if not f.inner:
-            _open_door(f.label, compiler().door(name))
+            _add_probe(f.label, compiler().probe(name))
         _addresses[digest] = address
         _sources[address] = again
         return address
@@ -248,8 +248,9 @@ def source(address: int) -> Function:
 class kernel:
     """Make ``emit(f, *key)`` a table from ``key`` to the address of a compiled kernel.
 
-    ``@kernel`` over a function that writes one kernel into the builder ``f``. Calling the result with hashable arguments
-    (dtype names, layout classes, constants) gives the address; the second call with equal arguments is one dict look-up.
+    ``@kernel`` over a function that writes one kernel into the builder ``f``. Calling the result with hashable
+    arguments (dtype names, layout classes, constants) gives the address; the second call with equal arguments is one
+    dict look-up.
     """
 
     def __init__(self, emit):

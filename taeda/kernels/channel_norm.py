@@ -1,9 +1,9 @@
 """Batch and group norm of images with channels last: sums per channel over memory that is read from front to back.
 
-An image is rows (positions) of channels. A task takes a block of rows, whose sums live in memory, one number per channel.
-Blocks depend on sizes alone and are joined in float64. Four rows are added up before their sums go to memory, and what
-comes two groups later is asked for from front to back: for 25088 x 256 float32 (Zen 4, one core) that takes 0.7 ms, a row at a
-time 1.1, four without asking 2.1.
+An image is rows (positions) of channels. A task takes a block of rows, whose sums live in memory, one number per
+channel. Blocks depend on sizes alone and are joined in float64. Four rows are added up before their sums go to memory,
+and what comes two groups later is asked for from front to back: for 25088 x 256 float32 (Zen 4, one core) that takes
+0.7 ms, a row at a time 1.1, four without asking 2.1.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class _Blocks:
 
 @kernel
 def channel_moments(f: Function, dtype: str) -> None:
-    """Sums of ``x - shift`` and its square, and the shift (the mean of some rows): ``[images, blocks, 3, channels]``."""
+    """Sums of ``x - shift`` and its square, and the shift (the mean of some rows):
+    ``[images, blocks, 3, channels]``."""
     b = _Blocks(f, dtype)
     with f.loop(f.begin, f.end) as T:
         image, begin = T.index / b.blocks, T.index % b.blocks * b.most
@@ -204,8 +205,8 @@ def _several_rows(
 def _apply(f: Function, dtype: str, layout: str, stream: bool, inputs: int, body: Callable[..., Value]) -> None:
     """All but x, g and the result are one per channel.
 
-    ``layout`` is the pointwise class of these: ``c`` with channels last, ``s`` where a row is of one channel; ``w`` as ``c``, by
-    several rows. ``stream``: the result is stored past the cache.
+    ``layout`` is the pointwise class of these: ``c`` with channels last, ``s`` where a row is of one channel; ``w`` as
+    ``c``, by several rows. ``stream``: the result is stored past the cache.
     """
     t, coefficients = WORKING.get(dtype, dtype), body.__code__.co_argcount - inputs
     if layout == "w":

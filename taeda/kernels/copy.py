@@ -139,8 +139,8 @@ def _strips(f: Function, strips: Value, strip: int) -> Iterator[tuple[Value, Val
         S.carry = (f.select(last, f.i64(0), s + 1), b1, *moved)
 
 
-#: So few rows or columns, which moreover lie side by side, are woven together or taken apart: images of 3 channels, pixels
-#: of 2 x 2. Item by item that took 1.5 ns each.
+#: So few rows or columns, which moreover lie side by side, are woven together or taken apart: images of 3 channels,
+#: pixels of 2 x 2. Item by item that took 1.5 ns each.
 FEW = (2, 3, 4)
 
 
@@ -182,7 +182,8 @@ def _widths(f: Function, item: int) -> list[int]:
 
 
 def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[Value, int]]:
-    """The first of each run of ``n`` of ``count`` items, and ``n``: as many as go by the first width, then by the next."""
+    """The first of each run of ``n`` of ``count`` items, and ``n``: as many as go by the first width, then by the
+    next."""
     start = f.i64(0)
     for n in widths:
         stop = start + ((count - start) & f.i64(-n)) if n > 1 else count
@@ -195,10 +196,11 @@ def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[V
 def transpose(f: Function, item: int) -> None:
     """``dst[b0, b1, i, j] = src[b0, b1, j, i]``, both contiguous in their last dimension.
 
-    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1 stride,
-    far, few]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips of
-    ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns lie side by side in the
-    result, its negative where so many rows do in the source, else 0. Of four the last two are ``far`` behind the first two.
+    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1
+    stride, far, few]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips
+    of ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns lie side by
+    side in the result, its negative where so many rows do in the source, else 0. Of four the last two are ``far``
+    behind the first two.
     """
     rows, columns, dst_row, src_row, far, woven = (f.size(i) for i in (0, 1, 2, 3, 9, 10))
     side, strip, widths = tile_side(f, item), transpose_rows(item), _widths(f, item)
@@ -259,10 +261,11 @@ def transpose_large(f: Function, item: int) -> None:
     """:func:`transpose` past the cache, for results of which nothing would stay there.
 
     ``[begin, end)`` are square blocks of :data:`BLOCK` items, row by row, for each batch. What counts is that memory is
-    read and written in long runs: while one block is transposed the next is asked for along its rows (4096 x 4096 float32, Zen 4,
-    one thread: 5.4 ms so and 10.2 reading lines of 64 rows in turn). Where rows of the result do not begin at cache lines,
-    some at a time are put together in the first-level cache and leave it by whole lines (3001 x 3008: 4.2 and 9.3 ms); a
-    row's part of a block then begins and ends where a line does, and the block reads a few columns more.
+    read and written in long runs: while one block is transposed the next is asked for along its rows (4096 x 4096
+    float32, Zen 4, one thread: 5.4 ms so and 10.2 reading lines of 64 rows in turn). Where rows of the result do not
+    begin at cache lines, some at a time are put together in the first-level cache and leave it by whole lines (3001 x
+    3008: 4.2 and 9.3 ms); a row's part of a block then begins and ends where a line does, and the block reads a few
+    columns more.
     """
     rows, columns, dst_row, src_row = (f.size(i) for i in range(4))
     n, side = tile_side(f, item), BLOCK[item]

@@ -44,11 +44,11 @@ def _number(working: str) -> Type:
 def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
     """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and the parts of ``logsumexp(x)``.
 
-    The parts are the largest element and the logarithm of the sum of ``exp(x - largest)``: their sum in one number would
-    have a rounding error that grows with it, and the gradient would have that error in every element.
+    The parts are the largest element and the logarithm of the sum of ``exp(x - largest)``: their sum in one number
+    would have a rounding error that grows with it, and the gradient would have that error in every element.
 
-    Operands: loss, weight, largest, logarithm, x, target, w (may be left out), report (a class out of range, and whether
-    there was one). Parameter: the ignored class.
+    Operands: loss, weight, largest, logarithm, x, target, w (may be left out), report (a class out of range, and
+    whether there was one). Parameter: the ignored class.
     """
     working = compute(dtypes[4])
     operands = operands_of(dtypes, columns, "rrrrfrws", working)

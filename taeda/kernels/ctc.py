@@ -118,8 +118,8 @@ def ctc_backward(f: Function, dtype: str) -> None:
     """The gradient of the log-probabilities, which are taken to be normalised.
 
     ``ptr``: the gradient ``[steps, batch, classes]`` (zeros to begin with), a table like alpha for the backward
-    variables, log-probabilities, labels, skips, steps, lengths as in :func:`ctc_forward`, then alpha, loss, its gradient
-    ``[batch]``.
+    variables, log-probabilities, labels, skips, steps, lengths as in :func:`ctc_forward`, then alpha, loss, its
+    gradient ``[batch]``.
     """
     t = TYPES[dtype]
     with f.loop(f.begin, f.end) as N:

@@ -2,8 +2,9 @@
 
 E4M3 and E5M2 are those of Micikevicius et al. 2022 ("FP8 formats for deep learning"), the ``fnuz`` ones of Noune et al.
 2022 ("8-bit numerical formats for deep neural networks"), E8M0 is the scale of the OCP Microscaling specification 1.0.
-Nothing computes in them. Rounding is to the nearest, ties to even, and what lies beyond the largest number becomes, as in
-PyTorch, that number (``e4m3fn``), infinite (``e5m2``) or NaN (``fnuz``, which have neither infinities nor a negative zero).
+Nothing computes in them. Rounding is to the nearest, ties to even, and what lies beyond the largest number becomes, as
+in PyTorch, that number (``e4m3fn``), infinite (``e5m2``) or NaN (``fnuz``, which have neither infinities nor a negative
+zero).
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def encode(x: Value, dtype: str) -> Value:
     shift = 23 - form.mantissa
     moved = rest - ((127 - form.bias) << 23)
     large = (moved + ((1 << (shift - 1)) - 1) + ((moved >> shift) & 1)) >> shift
-    # adding 2**23 of the smallest numbers leaves as many bits of the sum as there are numbers below the smallest normal one
+    # adding 2**23 of the smallest numbers leaves as many bits of the sum as there are numbers below the smallest normal
+    # one
     magic = f.const(F32, 2.0 ** (24 - form.bias - form.mantissa), x.lanes)
     small = (rest.bits(F32) + magic).bits(U32) - magic.bits(U32)
     code = f.select(rest < (128 - form.bias) << 23, small, large)

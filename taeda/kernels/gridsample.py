@@ -1,7 +1,7 @@
 """Sampling at points: the taps of each point in one table, then a gather, a scatter, or products with the gradient.
 
-A tap is an element of the input with a weight. Tables are tap-major over the points of one sample: int64 element index (-1
-where the tap lies outside and counts as zero), weight, and the weight's derivatives by each coordinate.
+A tap is an element of the input with a weight. Tables are tap-major over the points of one sample: int64 element index
+(-1 where the tap lies outside and counts as zero), weight, and the weight's derivatives by each coordinate.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _taps_of(axis: _Axis, mode: str) -> list[tuple[Value, Value, Value, Value]]:
 def table(f: Function, dtype: str, mode: str, padding: str, align: bool, dims: int) -> None:
     """Fill the tables from the grid.
 
-    ``ptr = [index, weight, derivative, grid]``, ``arg = [points, size of each dimension, outermost first]``; the parallel
-    dimension is samples times vectors of points. Tables of one sample follow those of the one before.
+    ``ptr = [index, weight, derivative, grid]``, ``arg = [points, size of each dimension, outermost first]``; the
+    parallel dimension is samples times vectors of points. Tables of one sample follow those of the one before.
     """
     t = TYPES[dtype]
     work = _compute(t)
@@ -152,7 +152,8 @@ def table(f: Function, dtype: str, mode: str, padding: str, align: bool, dims: i
 
 @kernel
 def sample(f: Function, dtype: str) -> None:
-    """``ptr = [out, in, index, weight]``, ``arg = [points, elements of a plane, taps, channels]``; parallel over planes."""
+    """``ptr = [out, in, index, weight]``, ``arg = [points, elements of a plane, taps, channels]``; parallel over
+    planes."""
     t = TYPES[dtype]
     work = _compute(t)
     lanes = _lanes(f, work)
@@ -173,7 +174,8 @@ def sample(f: Function, dtype: str) -> None:
 
 @kernel
 def scatter(f: Function, dtype: str) -> None:
-    """``ptr = [gradient of in (zero), gradient of out, index, weight]``, arguments as :func:`sample`; parallel over planes."""
+    """``ptr = [gradient of in (zero), gradient of out, index, weight]``, arguments as :func:`sample`; parallel over
+    planes."""
     t = TYPES[dtype]
     work = _compute(t)
     points, plane, taps, channels = (f.size(i) for i in range(4))
@@ -195,8 +197,8 @@ def scatter(f: Function, dtype: str) -> None:
 def slope(f: Function, dtype: str, dims: int) -> None:
     """Gradient of the grid.
 
-    ``ptr = [gradient of grid, in, gradient of out, index, derivative]``, arguments as :func:`sample`; the parallel dimension
-    is samples times vectors of points.
+    ``ptr = [gradient of grid, in, gradient of out, index, derivative]``, arguments as :func:`sample`; the parallel
+    dimension is samples times vectors of points.
     """
     t = TYPES[dtype]
     work = _compute(t)
@@ -228,10 +230,11 @@ def slope(f: Function, dtype: str, dims: int) -> None:
             f.scatter(f.offset(point, (dims - 1 - k) * t.bytes), f.i64(dims * t.bytes), tap.carry[k].to(t), left)
 
 
-# ---- many channels: lanes are channels, which lie side by side in memory ------------------------------------------------
+# ---- many channels: lanes are channels, which lie side by side in memory ---------------------------------------------
 @kernel
 def sample_last(f: Function, dtype: str) -> None:
-    """:func:`sample` with channels last: ``out`` is ``[samples, points, channels]``. The range counts points of all samples."""
+    """:func:`sample` with channels last: ``out`` is ``[samples, points, channels]``. The range counts points of all
+    samples."""
     t = TYPES[dtype]
     work = _compute(t)
     lanes = f.lanes(work)

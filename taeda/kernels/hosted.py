@@ -1,7 +1,8 @@
 """The functions of ``_core`` that launches run, as kernels: for libraries that run without it.
 
-Most launches run a kernel. Some run a function of ``_core`` that cuts the range further and calls a kernel for each part, or
-moves memory. Each has the same arguments here as there (its name is that of the function), and gives the same bits.
+Most launches run a kernel. Some run a function of ``_core`` that cuts the range further and calls a kernel for each
+part, or moves memory. Each has the same arguments here as there (its name is that of the function), and gives the same
+bits.
 """
 
 from __future__ import annotations
@@ -216,8 +217,8 @@ def _join(f: Function, count: Value, t: Type) -> None:
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (
-        run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, sum_nothing, write_range, in_slot, transpose_groups,
-        divide_float, divide_double, take_apart, join_parts,
+        run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, sum_nothing, write_range, in_slot,
+        transpose_groups, divide_float, divide_double, take_apart, join_parts,
     )
 } | {"zero_lines": zero_piece}  # fmt: skip
 

@@ -22,7 +22,8 @@ def to_channels(f: Function, t: Type) -> Helper:
 
 
 def to_pixels(f: Function, t: Type, to: Type | None = None) -> Helper:
-    """``to_pixels(y, y_c, from, pitch, pixels, channels)``: ``[pixel, channel]``, a row every ``pitch`` bytes, to memory.
+    """``to_pixels(y, y_c, from, pitch, pixels, channels)``: ``[pixel, channel]``, a row every ``pitch`` bytes, to
+    memory.
 
     Squares are read whole: ``from`` has room for one more. What is written may be of another type, ``to``.
     """

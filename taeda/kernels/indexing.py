@@ -160,9 +160,10 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     ones count from the end) to be multiplied by a stride. Positions are checked on the way by ``get``, and must have
     been before ``put``.
 
-    ``ptr = [dst, bad, src, index]``; ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb
-    strides, size, stride, low, high]``. ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``. Of rows that are
-    put only those at byte offsets within ``[low, high)`` are moved: threads that keep the order of the index share these.
+    ``ptr = [dst, bad, src, index]``;
+    ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb strides, size, stride, low, high]``.
+    ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``. Of rows that are put only those at byte
+    offsets within ``[low, high)`` are moved: threads that keep the order of the index share these.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
@@ -205,7 +206,8 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
 
 
 def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) -> None:
-    """Single items for each outer position (one: ``flat``). A near side that is written is contiguous along the index."""
+    """Single items for each outer position (one: ``flat``). A near side that is written is contiguous along the
+    index."""
     if get:
         wide = f.lanes(I64)
         first, stop = (f.begin, f.end) if flat else (f.i64(0), r.nb)
@@ -234,7 +236,8 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
 
 
 def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None], group: int = 4) -> None:
-    """``body(byte offset, position)`` for all of the index in its order, which is read ahead of what the body writes."""
+    """``body(byte offset, position)`` for all of the index in its order, which is read ahead of what the body
+    writes."""
 
     def some(first: Value, count: int) -> None:
         places = [r.index(first + k)[0] for k in range(count)]
@@ -263,7 +266,8 @@ def _place(
 def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value) -> None:
     """Items from ``src + places[j]``, one after the other.
 
-    They are loaded one by one: on Zen 4 a gather instruction took about twice as long for what it reads (docs/notes/0012).
+    They are loaded one by one: on Zen 4 a gather instruction took about twice as long for what it reads
+    (docs/notes/0012).
     """
     group = 8
 
@@ -280,8 +284,8 @@ def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: 
 def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> None:
     """``far[p, index[b], q] op= near[p, b, q]``, in the order of ``b``. Arguments as :func:`rows` has them.
 
-    ``[begin, end)`` are the ``p``: one thread does all of ``b`` for the rows that it owns. ``op`` is one of ``ACCUMULATE``;
-    ``inner`` is ``1`` (where all rows are its own), ``c`` or ``v``.
+    ``[begin, end)`` are the ``p``: one thread does all of ``b`` for the rows that it owns. ``op`` is one of
+    ``ACCUMULATE``; ``inner`` is ``1`` (where all rows are its own), ``c`` or ``v``.
     """
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
@@ -314,10 +318,10 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
 def along(f: Function, what: int | str, action: str, layout: str, outer: int) -> None:
     """Gather from or scatter to ``far[o, index[o, d, j], j]`` with ``near[o, d, j]``.
 
-    ``what`` is the item size for ``get`` and ``put``, the dtype for the accumulating actions. ``layout`` is ``last`` where
-    there is no inner dimension (``d`` is the last one), ``dense`` where moreover all three are contiguous along it, ``run``
-    where one index serves all ``j`` and the others are contiguous along these, else ``any``. Indices are checked by
-    ``get``, negative ones are out of range; for the others they must have been before.
+    ``what`` is the item size for ``get`` and ``put``, the dtype for the accumulating actions. ``layout`` is ``last``
+    where there is no inner dimension (``d`` is the last one), ``dense`` where moreover all three are contiguous along
+    it, ``run`` where one index serves all ``j`` and the others are contiguous along these, else ``any``. Indices are
+    checked by ``get``, negative ones are out of range; for the others they must have been before.
 
     ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j,
     then per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an
@@ -410,8 +414,8 @@ def _scatter_row(
 ) -> None:
     """``far[index[j], j] op= near[j]`` for ``j`` of a run, one after the other.
 
-    ``at = [far, near, index]``; ``steps`` are the byte strides of far along the dimension and along ``j``, of near and of
-    the index.
+    ``at = [far, near, index]``; ``steps`` are the byte strides of far along the dimension and along ``j``, of near and
+    of the index.
     """
     group = 4  # the index is read ahead of the writes
     (first, stop), (far_d, far_j, near_j, index_j) = run, steps
@@ -514,8 +518,8 @@ def _keep_true(
 def mask_positions(f: Function, ndim: int) -> None:
     """Positions of the true bytes in row-major order: ``ndim`` coordinates each, one column of memory per dimension.
 
-    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1, positions]``; ``starts`` says how many come
-    before each block, and after the last one. ``[begin, end)`` are blocks.
+    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1, positions]``; ``starts`` says
+    how many come before each block, and after the last one. ``[begin, end)`` are blocks.
     """
     out, mask, starts = f.data(0), f.data(1), f.data(2)
     n = f.size(0)
@@ -621,7 +625,8 @@ def histogram(f: Function, dtype: str) -> None:
 
 @kernel
 def search_sorted(f: Function, dtype: str, right: bool, out: str, rows: bool) -> None:
-    """Where each value would be inserted into its row of a sorted sequence (``rows``), or into the only one, by halving.
+    """Where each value would be inserted into its row of a sorted sequence (``rows``), or into the only one, by
+    halving.
 
     ``ptr = [dst, values, sequence]``, ``arg = [values per row, sequence length, sequence row stride in bytes]``, all
     contiguous, the sequence not empty; ``[begin, end)`` are values. NaN counts as larger than everything.
@@ -632,7 +637,8 @@ def search_sorted(f: Function, dtype: str, right: bool, out: str, rows: bool) ->
     per_row, n, row_stride = (f.size(i) for i in range(3))
 
     def search(first: Value, count: int) -> None:
-        """``count`` values side by side: each waits for memory at every step. Loads one by one beat a gather instruction."""
+        """``count`` values side by side: each waits for memory at every step. Loads one by one beat a gather
+        instruction."""
         places = [first + k for k in range(count)]
         items = [f.load(f.offset(f.data(1), i * t.bytes), t).to(work) for i in places]
         sequences = [f.offset(f.data(2), i / per_row * row_stride) if rows else f.data(2) for i in places]

@@ -8,8 +8,8 @@ Every kernel has the same C signature, the *kernel ABI*::
 
     void kernel(char **ptr, const int64_t *arg, int64_t begin, int64_t end)
 
-``ptr`` are the data pointers (outputs first), ``arg`` are sizes, byte strides and scalar parameters (a float is passed as
-the bits of a double), and ``[begin, end)`` is the part of the kernel's parallel dimension that this call does.
+``ptr`` are the data pointers (outputs first), ``arg`` are sizes, byte strides and scalar parameters (a float is passed
+as the bits of a double), and ``[begin, end)`` is the part of the kernel's parallel dimension that this call does.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class _Types(dict[str, Type]):
         )
 
 
-#: Scalar type by taeda dtype name. Complex dtypes are pairs of these (see :mod:`taeda.kernels.pointwise`); float8 is only
-#: stored.
+#: Scalar type by taeda dtype name. Complex dtypes are pairs of these (see :mod:`taeda.kernels.pointwise`); float8 is
+#: only stored.
 TYPES = _Types((t.name, t) for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64))
 
 Number = int | float | bool
@@ -379,9 +379,11 @@ class Function:
         self.label = name
         #: Whether only other kernels call this one: a profile counts it as part of them.
         self.inner = False
-        #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for them.
+        #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for
+        #: them.
         self.features: tuple[str, ...] = ()
-        #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rowwise.Prologue`), if anything.
+        #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rowwise.Prologue`), if
+        #: anything.
         self.prologue: object = None
         self.epilogue: object = None
 
@@ -496,8 +498,8 @@ class Function:
     def store(self, pointer: Value, x: Value, mask: Value | None = None, nontemporal: bool = False) -> None:
         """Store the lanes of ``x``; those whose ``mask`` is false are left alone.
 
-        A masked store of AVX2 takes 20 cycles and more (Zen 3 and 4), or a branch for each lane where it has none: where all
-        lanes are to be stored it is stepped over.
+        A masked store of AVX2 takes 20 cycles and more (Zen 3 and 4), or a branch for each lane where it has none:
+        where all lanes are to be stored it is stepped over.
         """
         if x.type is BOOL:
             x = x.to(U8)
@@ -530,8 +532,9 @@ class Function:
     def gather(self, pointer: Value, stride: Value, t: Type, lanes: int, count: Value | None = None) -> Value:
         """Load lane ``i`` from ``pointer + i * stride``; with ``count``, only the first ``count`` lanes (others are 0).
 
-        Full vectors are loaded lane by lane: the prefetcher does not see what a gather instruction reads (1M float32, every
-        second one: 2,400 us by gathers, 180 so on Zen 5), and in the cache it is no faster. The same goes for stores.
+        Full vectors are loaded lane by lane: the prefetcher does not see what a gather instruction reads (1M float32,
+        every second one: 2,400 us by gathers, 180 so on Zen 5), and in the cache it is no faster. The same goes for
+        stores.
         """
         if t is BOOL:
             return self.gather(pointer, stride, U8, lanes, count) != 0
@@ -604,7 +607,8 @@ class Function:
         return result if mask is None else self.select(mask, result, 0)
 
     def compress(self, x: Value, keep: Value) -> Value:
-        """The lanes of ``x`` that ``keep`` (bools) names, side by side from lane 0 on; what is behind them is anything."""
+        """The lanes of ``x`` that ``keep`` (bools) names, side by side from lane 0 on; what is behind them is
+        anything."""
         suffix = f"v{x.lanes}{self._suffix(x.type)}"
         name = f"llvm.experimental.vector.compress.{suffix}"
         self.declarations[name] = f"declare {x.llvm} @{name}({x.llvm}, {keep.llvm}, {x.llvm})"
@@ -716,7 +720,8 @@ class Function:
         L.carry = tuple(phis)
 
     def groups(self, lo: Value | int, hi: Value | int, size: int) -> Iterator[tuple[Value, int]]:
-        """``for first, count in f.groups(lo, hi, size)``: ``size`` (a power of 2) indices at a time, then the rest one by one.
+        """``for first, count in f.groups(lo, hi, size)``: ``size`` (a power of 2) indices at a time, then the rest one
+        by one.
 
         The body of the ``for`` is built for each of the two: with a ``count`` of ``size``, and of 1.
         """
@@ -729,8 +734,8 @@ class Function:
     def strips(
         self, lo: Value | int, hi: Value | int, lanes: int, registers: int = 1
     ) -> Iterator[tuple[Value, int, Value | None]]:
-        """``for first, count, mask in f.strips(lo, hi, lanes)``: ``registers`` (a power of 2) of ``lanes`` at a time, and
-        the rest one by one, under a mask; of whole ones ``mask`` is None.
+        """``for first, count, mask in f.strips(lo, hi, lanes)``: ``registers`` (a power of 2) of ``lanes`` at a time,
+        and the rest one by one, under a mask; of whole ones ``mask`` is None.
 
         The body of the ``for`` is built for each of the two.
         """
@@ -793,17 +798,18 @@ class Function:
 
     @contextmanager
     def branch(self, condition: Value) -> Iterator[_Branch]:
-        """Two ways: the block runs if the scalar ``condition`` holds; call ``B.otherwise()`` in it to start the other.
+        """Run the block if the scalar ``condition`` holds. Call ``B.otherwise()`` in it to start the block that runs if
+        not.
 
         Values made inside are not visible after it.
         """
         yes, no, done = self._label("then"), self._label("else"), self._label("done")
         self.lines.append(f"  br i1 {condition.text}, label %{yes}, label %{no}")
         self._open(yes)
-        way = _Branch(self, no, done)
-        yield way
-        if not way.turned:
-            way.otherwise()
+        branch = _Branch(self, no, done)
+        yield branch
+        if not branch.has_else:
+            branch.otherwise()
         self.lines.append(f"  br label %{done}")
         self._open(done)
 
@@ -824,7 +830,8 @@ class Function:
         )
 
     def _attributes(self) -> str:
-        """What is said of every function of a kernel that needs more than the target has; these replace its features."""
+        """What is said of every function of a kernel that needs more than the target has; these replace its
+        features."""
         if not self.features:
             return ""
         from .target import host
@@ -838,11 +845,11 @@ class _Branch:
 
     def __init__(self, fn: Function, no: str, done: str):
         self._fn, self._no, self._done = fn, no, done
-        self.turned = False
+        self.has_else = False
 
     def otherwise(self) -> None:
-        """End the first way and start the second."""
-        self.turned = True
+        """End the first block and start the second."""
+        self.has_else = True
         self._fn.lines.append(f"  br label %{self._done}")
         self._fn._open(self._no)
 

@@ -7,7 +7,8 @@ and their inverse are kept in float32 for half precision.
 
 A kernel's key is ``(dtypes, columns, levels, affine)``: a dtype name per operand, outputs first, None for one that was
 left out, the mode and levels of the row-wise schedule, and ``affine``, how weight and bias are laid out along vectors
-(``c`` or ``s``). Some take ``stream`` after the mode: the first output is stored past the cache (its rows begin at lines).
+(``c`` or ``s``). Some take ``stream`` after the mode: the first output is stored past the cache (its rows begin at
+lines).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ SHORT = 2048
 def _operands(
     dtypes: Dtypes, columns: bool, letters: str, affine: str, working: str, stream: bool = False
 ) -> list[Operand]:
-    """``f``: every element; ``r``: one value per row; ``w``: laid out as ``affine`` says. ``stream`` is about the first."""
+    """``f``: every element; ``r``: one value per row; ``w``: laid out as ``affine`` says. ``stream`` is about the
+    first."""
     found = []
     for dtype, letter in zip(dtypes, letters, strict=True):
         layout = affine if letter == "w" else "s" if letter == "r" and not columns else "c"
@@ -81,8 +83,8 @@ def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value
 class _Sums:
     """All sums over a row that a norm needs, in one pass: of squares, and for the gradient of ``g * weight * x``.
 
-    What is ``centred`` sums differences from the mean of the row's first vector, and the mean comes out as well. These sums
-    lose digits where that is far from the mean: then they are taken again, from the mean, while the row is near.
+    What is ``centred`` sums differences from the mean of the row's first vector, and the mean comes out as well. These
+    sums lose digits where that is far from the mean: then they are taken again, from the mean, while the row is near.
     """
 
     def __init__(
@@ -257,9 +259,10 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
 def group_norm_backward(f: Function, dtypes: Dtypes, stream: bool = False) -> None:
     """Gradients of group norm over ``[channels of a group, positions]``, statistics computed again.
 
-    Operands: dx, dw and db of each sample, x, g, weight. Parameter: eps. The sums of each channel are all that the group's
-    need, so that gradients of weight and bias cost no pass of their own. A group is read once for all its sums. To ask for the
-    next while it is written, from the second-level cache, cost more than it gained (32x256x56x56: 13.8 ms, so 11.1).
+    Operands: dx, dw and db of each sample, x, g, weight. Parameter: eps. The sums of each channel are all that the
+    group's need, so that gradients of weight and bias cost no pass of their own. A group is read once for all its sums.
+    To ask for the next while it is written, from the second-level cache, cost more than it gained (32x256x56x56: 13.8
+    ms, so 11.1).
     """
     working = compute(dtypes[3])
     t = part(working)
@@ -354,8 +357,8 @@ def rms_norm(
 def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = False) -> None:
     """Gradients of :func:`layer_norm` (``centred``) or :func:`rms_norm`, statistics computed again on the way.
 
-    Operands: dx, dw and db per block of rows (may be left out), x, g, weight. Parameters: eps, number of rows, rows in a
-    block. ``[begin, end)`` are blocks: in each, the gradients of weight and bias add up while its rows are at hand.
+    Operands: dx, dw and db per block of rows (may be left out), x, g, weight. Parameters: eps, number of rows, rows in
+    a block. ``[begin, end)`` are blocks: in each, the gradients of weight and bias add up while its rows are at hand.
     """
     working = compute(dtypes[3])
     t = part(working)

@@ -1,8 +1,8 @@
 """The largest element of a row and the sum of its exponentials in one reading, while the row before is written.
 
-A row goes by in stretches that the first-level cache holds: each is gone over for its maximum, lane by lane, then for its
-exponentials; sums follow where a maximum grows (Milakov and Gimelshein 2018). Exponentials may be kept, each as large as its
-stretch's maximum made it: what they lack is a factor per stretch.
+A row goes by in stretches that the first-level cache holds: each is gone over for its maximum, lane by lane, then for
+its exponentials; sums follow where a maximum grows (Milakov and Gimelshein 2018). Exponentials may be kept, each as
+large as its stretch's maximum made it: what they lack is a factor per stretch.
 """
 
 from __future__ import annotations
@@ -211,8 +211,8 @@ class Online:
 def sums(f: Function, schedule: Schedule, x: int, dtype: str, each: Callable[[Row, Value, Value], None]) -> None:
     """``each(row, largest, total)`` for all rows; asks ahead where rows are long.
 
-    What stores nothing does not know whether its rows are in the cache; asking ahead pays where they are long (cross entropy
-    of 2048 x 8192 takes 4.4 ms so and 5.4 without, but 512 x 1024 130 us and 105).
+    What stores nothing does not know whether its rows are in the cache; asking ahead pays where they are long (cross
+    entropy of 2048 x 8192 takes 4.4 ms so and 5.4 without, but 512 x 1024 130 us and 105).
     """
     with f.branch(schedule.n0 * schedule.operands[x].bytes > LONG) as B:
         schedule.rows(lambda row: each(row, *Online(schedule, x, dtype, True).totals(row)))

@@ -1,8 +1,8 @@
 """One kernel per update rule of an optimiser, run once over all parameters.
 
-``ptr[0]`` is a table with one row of 8-byte slots per parameter: address of the parameter, of its gradient, of each state
-tensor, then the rule's scalars as doubles. ``ptr[1]`` is a list of chunks: row, first element, number of elements. The
-parallel dimension is the chunks, which are cut by the sizes of the parameters alone.
+``ptr[0]`` is a table with one row of 8-byte slots per parameter: address of the parameter, of its gradient, of each
+state tensor, then the rule's scalars as doubles. ``ptr[1]`` is a list of chunks: row, first element, number of
+elements. The parallel dimension is the chunks, which are cut by the sizes of the parameters alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rows that go through several passes, of which those of neighbouring rows run side by side in one loop.
 
-Norms need sums over a row before they can write it. Pass after pass, the memory waits while what is in the cache is computed,
-and the processor waits while the next row comes. Here one loop over the columns sums row ``i + 1`` and writes row ``i``:
-memory is asked for evenly, and each row is computed as it would be alone.
+Norms need sums over a row before they can write it. Pass after pass, the memory waits while what is in the cache is
+computed, and the processor waits while the next row comes. Here one loop over the columns sums row ``i + 1`` and writes
+row ``i``: memory is asked for evenly, and each row is computed as it would be alone.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from .ir import Value
 from .reduce import add
 from .rowwise import Row, Schedule, State, _Fold
 
-#: Bytes from what is read for the first time to what is asked for meanwhile, into the second-level cache and from there into
-#: the first. Where results are stored past the cache: the gradients of layer norm of 8192 x 768 float32 take 4.8 ms without
-#: and 1.9 so, layer norm of 4096 x 2048 4.1 and 1.8 (Zen 4; 8192 and 1024: 2.1 and 2.2). What a later pass reads again the
-#: processor finds itself: asking for that too took a tenth longer. Asking for all in the first-level cache pushes out what is
-#: needed next (5.5 ms of gradients of 4096 x 2048 rather than 3.7).
+#: Bytes from what is read for the first time to what is asked for meanwhile, into the second-level cache and from there
+#: into the first. Where results are stored past the cache: the gradients of layer norm of 8192 x 768 float32 take 4.8
+#: ms without and 1.9 so, layer norm of 4096 x 2048 4.1 and 1.8 (Zen 4; 8192 and 1024: 2.1 and 2.2). What a later pass
+#: reads again the processor finds itself: asking for that too took a tenth longer. Asking for all in the first-level
+#: cache pushes out what is needed next (5.5 ms of gradients of 4096 x 2048 rather than 3.7).
 FAR, NEAR = 16384, 2048
 
 
@@ -111,9 +111,9 @@ def pipeline(
         stages: see :class:`Stage`.
         first, end: the rows.
         shared: operands of which all rows have the same, or where a row's is, by its number.
-        unroll: vectors that are handled at once where nothing comes from memory. Else it is one, so that what is asked for,
-            read and stored is mixed most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and 5.7 so,
-            gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
+        unroll: vectors that are handled at once where nothing comes from memory. Else it is one, so that what is asked
+            for, read and stored is mixed most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and
+            5.7 so, gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
         fresh: operands that come from memory: ask for what comes (see :data:`FAR`).
     """
     f, last, same = schedule.f, len(stages) - 1, shared or {}

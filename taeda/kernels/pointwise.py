@@ -74,7 +74,8 @@ def cast(x: Number, dtype: str) -> Number:
 
 @dataclass
 class Operand:
-    """One memory operand: its dtype, its layout class, inner and outer stride in bytes; ``stream``: stored past the cache."""
+    """One memory operand: its dtype, its layout class, inner and outer stride in bytes; ``stream``: stored past the
+    cache."""
 
     dtype: str
     layout: str
@@ -156,8 +157,8 @@ class _Schedule:
         if strided:  # lanes are fetched one by one: no point in a great many of them
             widest = max(widest, 4)
         self.lanes = f.vector_bytes // widest if f.vector_bytes >= 16 else 1
-        # AVX-512 masks moves of every width and gathers of 4 and 8 bytes, AVX2 moves of 4 and 8 bytes, NEON nothing. Where
-        # there is no mask the rest of a row goes element by element.
+        # AVX-512 masks moves of every width and gathers of 4 and 8 bytes, AVX2 moves of 4 and 8 bytes, NEON nothing.
+        # Where there is no mask the rest of a row goes element by element.
         narrow = any(stored(o.dtype).bytes < 4 for o in self.operands)
         able = min(strided, default=4) >= 4 if f.vector_bytes >= 64 else not strided and not narrow
         self.masked = self.lanes > 1 and f.vector_bytes >= 32 and able
@@ -189,13 +190,14 @@ class _Schedule:
     def _rounds_late(x: Number, o: Operand) -> bool:
         """Whether :meth:`join` converts to bfloat16: two vectors at once, and next to the store.
 
-        Where a body branches, no vector of that type may be left for another block: without AVX512-BF16, LLVM would carry
-        it as float32 and round it by a call of a library that is not there.
+        Where a body branches, no vector of that type may be left for another block: without AVX512-BF16, LLVM would
+        carry it as float32 and round it by a call of a library that is not there.
         """
         return o.dtype == "bfloat16" and not isinstance(x, Complex) and x.type is F32
 
     def fetch(self, o: Operand, row: Value, index: Value, lanes: int, count: Value | None) -> Number:
-        """What a body gets of an operand, if not yet in the type that it works in; for bfloat16 see :meth:`_rounds_late`."""
+        """What a body gets of an operand, if not yet in the type that it works in; for bfloat16 see
+        :meth:`_rounds_late`."""
         x = o.load(self.f, o.at(self.f, row, index), lanes, count)
         return x.to(F32) if not isinstance(x, Complex) and x.type is BF16 else x
 
@@ -217,10 +219,10 @@ class _Schedule:
     def unroll(self) -> int:
         """Vectors per iteration of the main loop: a cheap body needs several to hide the loop's own cost.
 
-        Outputs narrower than what is computed in need several for a register, which is a cache line with AVX-512: a store
-        of less costs as much, and past the cache more. AVX2's vectors are half as long, and waiting for each other's
-        results they fill the window of the processor: four side by side take 0.6 to 0.95 of the time of two, or of one
-        (Zen 4: gelu 17.2 cycles a vector for 19.3, erf 24.3 for 29.0, tanh 18.5 for 26.3, exp 9.0 for 10.7).
+        Outputs narrower than what is computed in need several for a register, which is a cache line with AVX-512: a
+        store of less costs as much, and past the cache more. AVX2's vectors are half as long, and waiting for each
+        other's results they fill the window of the processor: four side by side take 0.6 to 0.95 of the time of two, or
+        of one (Zen 4: gelu 17.2 cycles a vector for 19.3, erf 24.3 for 29.0, tanh 18.5 for 26.3, exp 9.0 for 10.7).
         """
         if "v" in [o.layout for o in self.operands]:
             return 1
@@ -248,8 +250,8 @@ class _Schedule:
     def prefetch(self, places: Sequence[Value], index: Value, elements: int) -> None:
         """Ask for what a longer body will need 2 KiB on, as its instructions fill the window in which loads run ahead.
 
-        Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364; nothing gained for short bodies,
-        unless they write past the cache.
+        Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364; nothing gained for short
+        bodies, unless they write past the cache.
         """
         f = self.f
         for i, (o, place) in enumerate(zip(self.operands, places, strict=True)):
@@ -260,8 +262,8 @@ class _Schedule:
     def ahead(self, size: Value) -> list[Value]:
         """Bytes from the beginning of each operand's row to what is asked for meanwhile.
 
-        Where results are stored past the cache these are whole rows, unless rows are adjacent or there is only one: what
-        lies between them is not asked for (half of the columns of 4096 x 2048, ``a + b``: 3.4 to 2.6 ms).
+        Where results are stored past the cache these are whole rows, unless rows are adjacent or there is only one:
+        what lies between them is not asked for (half of the columns of 4096 x 2048, ``a + b``: 3.4 to 2.6 ms).
         """
         f, least = self.f, AHEAD
         if not any(o.stream for o in self.outs):
@@ -278,8 +280,8 @@ class _Schedule:
     def step(self, rows: Sequence[Value], index: Value, lanes: int, times: int = 1, count: Value | None = None) -> None:
         """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores.
 
-        The vectors go through the body side by side, instruction by instruction: the scheduler, which holds some 60 of them,
-        then finds more that need not wait (Zen 4: erf takes 10.6 cycles a vector, 12.0 one after the other).
+        The vectors go through the body side by side, instruction by instruction: the scheduler, which holds some 60 of
+        them, then finds more that need not wait (Zen 4: erf takes 10.6 cycles a vector, 12.0 one after the other).
         """
         f, n = self.f, len(self.outs)
         at = [index + j * lanes if j else index for j in range(times)]
@@ -344,8 +346,8 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
         outs: dtype names of the outputs.
         ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
         compute: dtype name that the body works in: one of ``WORKING`` for those that are only stored.
-        classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner
-            stride 0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose
+        classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner stride
+            0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose
             rows begin at cache lines).
     """
     _Schedule(f, body, outs, ins, compute, classes).emit()
@@ -354,7 +356,8 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
 def build_pointwise(
     body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str, name: str = "pointwise"
 ) -> int:
-    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. A profile calls it ``name``."""
+    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. A profile calls it
+    ``name``."""
 
     def write() -> Function:
         f = Function(vector_bytes=host().vector_bytes)

@@ -1,8 +1,8 @@
 """Pooling: maximum and sum over windows of an image, and their adjoints.
 
-A register holds neighbouring outputs of one row; the taps of the window are looped over. Three spatial dimensions (d, h, w)
-cover one and two; the images are contiguous planes. The commonest strides along a row have kernels of their own, which load
-what lies between as well and pick by a shuffle: a gather takes five times as long.
+A register holds neighbouring outputs of one row; the taps of the window are looped over. Three spatial dimensions (d,
+h, w) cover one and two; the images are contiguous planes. The commonest strides along a row have kernels of their own,
+which load what lies between as well and pick by a shuffle: a gather takes five times as long.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from .gemm import smaller
 from .ir import F64, I32, I64, TYPES, U32, Function, Type, Value
 from .pointwise import WORKING, part
 
-#: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension runs from
-#: ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else by the size of
-#: the window within the image (0), or within the image and its padding (-1).
+#: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension
+#: runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else
+#: by the size of the window within the image (0), or within the image and its padding (-1).
 POOL_ARGS = tuple("od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw adaptive divide".split())
 
 
@@ -65,7 +65,8 @@ class _Axis:
 
 @kernel
 def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
-    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows.
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts
+    rows.
 
     ``stride``: see :data:`STRIDES`.
     """
@@ -76,7 +77,8 @@ def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
     plane_size = g["id"] * g["ih"] * g["iw"]
 
     def strided(base: Value, first: Value) -> tuple[Value, Value, Value]:
-        """Every ``stride``-th element of a line from ``first`` on, 0 outside of it; their places, and which lie inside."""
+        """Every ``stride``-th element of a line from ``first`` on, 0 outside of it; their places, and which lie
+        inside."""
         at = first.to(I32) + f.iota(I32, lanes * stride)
         inside = at.bits(U32) < g["iw"].to(U32)  # places before the line are large
         every = f.load(f.offset(base, first * t.bytes), t, lanes * stride, inside)
@@ -156,10 +158,11 @@ def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Valu
 
 @kernel
 def pool_spread(f: Function, dtype: str, stride: int) -> None:
-    """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input rows.
+    """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input
+    rows.
 
-    ``stride`` is 1; 2 or 4 where windows lie side by side along a row, without padding; -2 for any other windows at a stride
-    of 2, whose elements are spread by a shuffle; 0 for the rest.
+    ``stride`` is 1; 2 or 4 where windows lie side by side along a row, without padding; -2 for any other windows at a
+    stride of 2, whose elements are spread by a shuffle; 0 for the rest.
     """
     t = TYPES[dtype]
     lanes = f.lanes(t)

@@ -1,6 +1,7 @@
 """Pooling of images with channels last: registers hold neighbouring channels of one pixel, and nothing is laid out.
 
-Half precision is read as it lies and computed in float32. What a window has outside of the image is left out of its loops.
+Half precision is read as it lies and computed in float32. What a window has outside of the image is left out of its
+loops.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ AT_ONCE = 4  # registers of channels for which the taps of a window are looked u
 
 @kernel
 def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
-    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows.
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts
+    rows.
 
     Windows of a fixed size without gaps are ``plain``: divisions for each pixel took longer than its 16 channels.
     """
@@ -77,9 +79,11 @@ def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
 
 @kernel
 def pool_back_last(f: Function, dtype: str, kind: str) -> None:
-    """What every input gets from the windows that it lies in. Dilation 1, windows of a fixed size. The range counts input rows.
+    """What every input gets from the windows that it lies in. Dilation 1, windows of a fixed size. The range counts
+    input rows.
 
-    ``kind`` is ``sum``, or ``argmax`` where a window's gradient goes to the one input that its index (third pointer) names.
+    ``kind`` is ``sum``, or ``argmax`` where a window's gradient goes to the one input that its index (third pointer)
+    names.
     """
     stored, t = part(dtype), part(WORKING.get(dtype, dtype))
     lanes = f.lanes(t)

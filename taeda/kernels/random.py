@@ -1,9 +1,9 @@
 """Random numbers: the Mersenne Twister a vector at a time, and the transformations of its words into distributions.
 
 Matsumoto & Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). A distribution's kernel reads the words that ``twist``
-has written, tempers them and writes a contiguous output; how many words an element takes, and what is done to them, is PyTorch's, so that
-equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a uniform float64 is the
-low 53 bits of it, a uniform float32 the low 24 bits of one word.
+has written, tempers them and writes a contiguous output; how many words an element takes, and what is done to them, is
+PyTorch's, so that equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a
+uniform float64 is the low 53 bits of it, a uniform float32 the low 24 bits of one word.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _mix(f: Function, low: Value, high: Value, far: Value) -> Value:
 
 @kernel
 def twist(f: Function) -> None:
-    """``ptr = [words]``: the words 624 + ``[begin, end)`` of a sequence from those before them; the range in blocks of 624.
+    """``ptr = [words]``: the words 624 + ``[begin, end)`` of a sequence from those before them; the range in blocks of
+    624.
 
     As a sequence and not, as the twister is usually written, round a state of 624 words, every word depends on the same
     three before it, the last of them 227 back: vectors of it, which 624 is a multiple of, need no seam.
@@ -39,7 +40,8 @@ def twist(f: Function) -> None:
 
 
 def _twist(f: Function, words: Value, begin: Value | int, end: Value | int) -> None:
-    """Each word is loaded once, in a vector at a multiple of the vectors' size; what lies across two is joined in registers."""
+    """Each word is loaded once, in a vector at a multiple of the vectors' size; what lies across two is joined in
+    registers."""
     lanes = f.lanes(U32)
     aside = MIDDLE % lanes
     first = f.offset(words, begin * 4)
@@ -61,7 +63,8 @@ SPAN = 33 * STATE
 
 @functools.cache
 def characteristic() -> tuple[int, ...]:
-    """The exponents of the polynomial that annihilates the sequence from its second word on (Matsumoto & Nishimura 1998, A)."""
+    """The exponents of the polynomial that annihilates the sequence from its second word on (Matsumoto & Nishimura
+    1998, A)."""
 
     def times(p: int, q: int) -> int:
         return functools.reduce(operator.xor, (p << i for i in range(q.bit_length()) if q >> i & 1), 0)
@@ -82,9 +85,9 @@ def jump(f: Function) -> None:
     """A state further on in the sequence (Haramoto et al. 2008): ``ptr = [out, words, places, starts]``.
 
     The words of the sequence, of which there are ``SPAN``, satisfy every recurrence that ``t ** distance`` modulo the
-    characteristic polynomial lays down: ``out`` is the sum of the states at the places of its terms. Places are in units of 16
-    words, those of one remainder (a step of the range) from ``starts[remainder]`` on: what is loaded never crosses a line.
-    ``out`` begins with zeros.
+    characteristic polynomial lays down: ``out`` is the sum of the states at the places of its terms. Places are in
+    units of 16 words, those of one remainder (a step of the range) from ``starts[remainder]`` on: what is loaded never
+    crosses a line. ``out`` begins with zeros.
     """
     out, words, places, starts = (f.data(i) for i in range(4))
     lanes = f.lanes(U32)
@@ -131,7 +134,8 @@ def temper(f: Function) -> None:
 
 
 class _Window:
-    """Some blocks of the sequence in the stack, for kernels that make it themselves: one, and ``BLOCKS`` that follow."""
+    """Some blocks of the sequence in the stack, for kernels that make it themselves: one, and ``BLOCKS`` that
+    follow."""
 
     BLOCKS = 4
 
@@ -170,9 +174,10 @@ class _Window:
 def checkpoints(f: Function) -> None:
     """States from which parts of the stream can be drawn again: ``ptr = [out, state]``, one state a step of the range.
 
-    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins ``i / inner * outer words + i % inner *
-    inner words`` after the position, which is word ``(position + that) % 624`` of its state. At the end ``state`` is the
-    one that has the last of all ``words``. Each state is made from those before: the range is for one thread.
+    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins
+    ``i / inner * outer words + i % inner * inner words`` after the position, which is word ``(position + that) % 624``
+    of its state. At the end ``state`` is the one that has the last of all ``words``. Each state is made from those
+    before: the range is for one thread.
     """
     out, state, window = f.data(0), f.data(1), _Window(f, f.data(1), f)
     position, inner, inner_words, outer_words, words = (f.size(i) for i in range(5))
@@ -278,10 +283,11 @@ def _from_unit64(f: Function, dtype: str, body) -> None:
 
 
 def _chosen(f: Function, words: Value, chance: Value, lanes: int) -> Value:
-    """Whether uniform float64 numbers from ``words`` are below ``chance``, compared as the whole numbers that they are made of.
+    """Whether uniform float64 numbers from ``words`` are below ``chance``, compared as the whole numbers that they are
+    made of.
 
-    The first word of a pair, which has the upper 21 of the 53 bits, nearly always tells: the second is tempered where one
-    of the lanes must know it (1M numbers: 440 to 378 us).
+    The first word of a pair, which has the upper 21 of the 53 bits, nearly always tells: the second is tempered where
+    one of the lanes must know it (1M numbers: 440 to 378 us).
     """
     limit = f.unary("ceil", chance * 2.0**53).to(I64)
     high, low = ((limit >> shift).bits(U64).to(U32) for shift in (32, 0))
@@ -316,7 +322,8 @@ def bernoulli(f: Function, dtype: str) -> None:
 
 @kernel
 def dropout(f: Function, dtype: str, stream: bool) -> None:
-    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with the chance ``p``, else ``x * 0``; which, in a bool mask.
+    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with the chance ``p``, else ``x * 0``;
+    which, in a bool mask.
 
     ``stream``: ``out`` is stored past the cache; :func:`fence` comes after that.
     """
@@ -340,11 +347,13 @@ def fence(f: Function) -> None:
 
 
 def chosen_rows(f: Function) -> Helper:
-    """``rows(out, pitch, state, position, chance, rows, columns, upto, more)``: Bernoulli draws again, from a saved state.
+    """``rows(out, pitch, state, position, chance, rows, columns, upto, more)``: Bernoulli draws again, from a saved
+    state.
 
     Bytes that are not 0 where an element's uniform float64 is below ``chance`` (the bits of a double), as in
-    :func:`bernoulli`. There are ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a register more than the columns),
-    of which row ``i`` gets the first ``upto + i * more``, none past ``columns``; the words of the others are passed over.
+    :func:`bernoulli`. There are ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a register more than the
+    columns), of which row ``i`` gets the first ``upto + i * more``, none past ``columns``; the words of the others are
+    passed over.
     """
     h = f.helper("chosen_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64)
     out, pitch, state, position, chance, rows, columns, upto, more = h.params

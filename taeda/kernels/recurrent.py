@@ -1,12 +1,12 @@
 """The recurrence of an RNN, LSTM or GRU, forward and backward: one step over a batch, and whole layers.
 
-A *cell* is everything of a step but its products, written once for all kernels below. ``x`` and ``hidden`` are the gates'
-inputs from the step's element and from the state, biases included; every operand is contiguous rows with a block of the
-hidden size for each gate.
+A *cell* is everything of a step but its products, written once for all kernels below. ``x`` and ``hidden`` are the
+gates' inputs from the step's element and from the state, biases included; every operand is contiguous rows with a block
+of the hidden size for each gate.
 
-A *layer* runs steps with their products: the weights lie packed in panels (``gemm.pack_b``, each gate by itself), and a panel
-is multiplied by rows of the state into the stack, where the cell takes it. Panels of hidden units do not depend on each
-other within a step, rows of the batch never do.
+A *layer* runs steps with their products: the weights lie packed in panels (``gemm.pack_b``, each gate by itself), and a
+panel is multiplied by rows of the state into the stack, where the cell takes it. Panels of hidden units do not depend
+on each other within a step, rows of the batch never do.
 """
 
 from __future__ import annotations
@@ -143,11 +143,12 @@ def _step_gradient(r: _Rows, mode: str, dh: Value) -> Value | None:
     return None
 
 
-# ---- single steps: the parallel dimension is the batch, arg[0] the hidden size ----------------------------------------
+# ---- single steps: the parallel dimension is the batch, arg[0] the hidden size ---------------------------------------
 
 
 def _each(f: Function, dtype: str, operands: str, body: Callable[[_Rows], None]) -> None:
-    """Run ``body`` for every vector of hidden units of every row. ``operands``: names, with ``:gates`` where not one."""
+    """Run ``body`` for every vector of hidden units of every row. ``operands``: names, with ``:gates`` where not
+    one."""
     t = TYPES[dtype]
     size = f.size(0)
     with f.loop(f.begin, f.end) as L:
@@ -223,9 +224,10 @@ def gru_cell_backward(f: Function, dtype: str) -> None:
     _each(f, dtype, "d_x:3 d_h:3 d_old g_h saved:4 old_h", lambda r: r.store("d_old", _gru_gradient(r, r.load("g_h"))))
 
 
-# ---- layers -----------------------------------------------------------------------------------------------------------
+# ---- layers ----------------------------------------------------------------------------------------------------------
 
-#: Arguments of the layers' kernels: hidden units, steps in the table, rows of a task (``by_rows``), whether there is a bias.
+#: Arguments of the layers' kernels: hidden units, steps in the table, rows of a task (``by_rows``), whether there is a
+#: bias.
 LAYER_ARGS = ("size", "steps", "block", "bias")
 #: Pointers. ``steps`` is a table of int64: where the step's rows begin and how many there are, and the same of the step
 #: whose states (backward: gradients) it goes on from; rows beyond those have their first (last) step here.

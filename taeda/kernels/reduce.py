@@ -218,8 +218,8 @@ def _extreme(*choices: tuple[Callable, Callable], mapping=lambda x: x, dtype_of=
 
         if t.kind != "f" or is_complex(dtype) or row.schedule.columns:
             return exactly()
-        # Without NaN one instruction does for each number; a sum beside it, of one more, shows whether there is one. It may
-        # also be NaN for infinities of both signs: then the row is read once more.
+        # Without NaN one instruction does for each number; a sum beside it, of one more, shows whether there is one. It
+        # may also be NaN for infinities of both signs: then the row is read once more.
         best = row.fold(
             [x],
             [*init, (dtype_of(dtype), 0.0)],

@@ -1,7 +1,8 @@
 """Resampling: each output is a short weighted sum of inputs along a line, given by a table of taps.
 
-``out[o] = sum_t weight[t, o] * in[index[t, o]]`` along one dimension, or along the last two of a plane at once. Interpolation
-of any kind is this, averages over uneven windows are, and so are their gradients, with the transposed tables.
+``out[o] = sum_t weight[t, o] * in[index[t, o]]`` along one dimension, or along the last two of a plane at once.
+Interpolation of any kind is this, averages over uneven windows are, and so are their gradients, with the transposed
+tables.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def working(dtype: str) -> str:
     return WORKING.get(dtype, dtype)
 
 
-# ---- channels first ---------------------------------------------------------------------------------------------------
+# ---- channels first --------------------------------------------------------------------------------------------------
 #: What :func:`plane` takes: sizes and taps across (of rows) and along (in a row), pieces of a row and registers in one.
 PLANE_ARGS = "out_h in_h taps_h out_w in_w taps_w pieces registers".split()
 
@@ -35,11 +36,11 @@ def _pick(f: Function, low: Value, high: Value, index: Value) -> Value:
 def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
     """Along the last dimension and the one before; planes are contiguous. ``arg``: :data:`PLANE_ARGS`.
 
-    ``ptr = [out, in, index across, weight across, starts, places, weights, spans]``. The tables along a row are by register
-    of outputs and tap: ``starts``, the first of the inputs, ``places`` from there and ``weights`` of each lane. ``picks``:
-    places are lanes of two registers; else they are offsets in bytes (int32). ``staged``: the rows that a result comes from
-    are added up first, from ``spans[2 * piece]`` to ``spans[2 * piece + 1]``; else there is one, of weight 1. The range
-    counts rows of the result.
+    ``ptr = [out, in, index across, weight across, starts, places, weights, spans]``. The tables along a row are by
+    register of outputs and tap: ``starts``, the first of the inputs, ``places`` from there and ``weights`` of each
+    lane. ``picks``: places are lanes of two registers; else they are offsets in bytes (int32). ``staged``: the rows
+    that a result comes from are added up first, from ``spans[2 * piece]`` to ``spans[2 * piece + 1]``; else there is
+    one, of weight 1. The range counts rows of the result.
     """
     t, work = part(dtype), part(working(dtype))
     lanes = f.lanes(work)
@@ -101,15 +102,16 @@ def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
                 f.store(to, T.carry[0].to(t), f.first(g["out_w"] - o, lanes))
 
 
-# ---- channels last ------------------------------------------------------------------------------------------------------
+# ---- channels last ---------------------------------------------------------------------------------------------------
 
 
 @kernel
 def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
     """Along the two dimensions before the last, which are channels.
 
-    ``ptr = [out, in, index across, weight across, index along, weight along]``, ``arg = [out_h, in_h, taps_h, out_w, in_w,
-    taps_w, channels]``; ``taps`` are those across and along where there are few, else 0. The range counts rows.
+    ``ptr = [out, in, index across, weight across, index along, weight along]``,
+    ``arg = [out_h, in_h, taps_h, out_w, in_w, taps_w, channels]``; ``taps`` are those across and along where there are
+    few, else 0. The range counts rows.
     """
     t, work = part(dtype), part(working(dtype))
     lanes = f.lanes(work)
@@ -158,13 +160,13 @@ def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
             (unrolled if taps[0] else by_loops)(image, y, X.index)
 
 
-# ---- any dimension ------------------------------------------------------------------------------------------------------
+# ---- any dimension ---------------------------------------------------------------------------------------------------
 @kernel
 def outer(f: Function, dtype: str) -> None:
     """Along a dimension with others behind it: registers hold what lies side by side.
 
-    ``ptr = [out, in, index, weight]``: int64 indices and weights, tap-major. ``arg = [outputs, inputs, inner, taps]``. The
-    range counts outputs, for each of what comes before.
+    ``ptr = [out, in, index, weight]``: int64 indices and weights, tap-major. ``arg = [outputs, inputs, inner, taps]``.
+    The range counts outputs, for each of what comes before.
     """
     t, work = TYPES[dtype], part(working(dtype))
     lanes = f.lanes(work)

@@ -76,7 +76,7 @@ class Routine(Function):
         self.store(self.offset(pointer, nbytes), x)
 
 
-# ---- atomics: of any function, in one order of all ------------------------------------------------------------------------
+# ---- atomics: of any function, in one order of all -------------------------------------------------------------------
 
 
 def atomic_load(f: Function, pointer: Value, t: Type = I64) -> Value:

@@ -7,8 +7,8 @@ mode vectors run across neighbouring rows, so nothing is ever combined across la
 own stride is large while its neighbours are adjacent (a sum over dimension 0, a softmax over channels).
 
 Floating-point folds are *blocked*: each lane adds at most :data:`BLOCK` elements before its partial result goes to the
-next level (of two in row mode, of three in column mode and of a vector at a time), which keeps the rounding error of a long sum near that of
-pairwise summation.
+next level (of two in row mode, of three in column mode and of a vector at a time), which keeps the rounding error of a
+long sum near that of pairwise summation.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from .target import host
 #: Elements that one lane adds before its sum moves up a level.
 BLOCK = 16
 #: Tiles of column mode for light bodies. The memory system wants long runs, and most of all rows to their end, so that
-#: memory is read from front to back: on 4096 x 2048 float32, summing over dimension 0 takes 2.1 ms with runs of 4096 bytes
-#: and 0.9 with the 8192 that a row has (Zen 4, one core).
+#: memory is read from front to back: on 4096 x 2048 float32, summing over dimension 0 takes 2.1 ms with runs of 4096
+#: bytes and 0.9 with the 8192 that a row has (Zen 4, one core).
 LONG_TILES = (1024, 128, 64, 32, 8, 4, 2)
-#: Of this tile and what is left of it down to FRONT_LEAST, sums live in memory, and each row is read to the tile's end before
-#: the next, where the rows have more bytes than FRONT_BYTES: 2048 x 4096 takes 1.3 ms so and 2.9 by tiles of 128, 25088 x 256
-#: 0.6 and 1.9. Of what is in the cache, registers are faster by a fifth.
+#: Of this tile and what is left of it down to FRONT_LEAST, sums live in memory, and each row is read to the tile's end
+#: before the next, where the rows have more bytes than FRONT_BYTES: 2048 x 4096 takes 1.3 ms so and 2.9 by tiles of
+#: 128, 25088 x 256 0.6 and 1.9. Of what is in the cache, registers are faster by a fifth.
 FRONT, FRONT_LEAST, FRONT_BYTES = 1024, 16, 1 << 21
-#: Rows that are added to sums in memory at once where they have more bytes than WIDE_ROW: 1024 x 8192 float64 takes 2.5 ms
-#: so and 4.1 row by row. Of shorter ones several in a page are several streams for the processor's prefetching: 65536 x 128
-#: float64 takes 12 ms so and 2.2 row by row.
+#: Rows that are added to sums in memory at once where they have more bytes than WIDE_ROW: 1024 x 8192 float64 takes 2.5
+#: ms so and 4.1 row by row. Of shorter ones several in a page are several streams for the processor's prefetching:
+#: 65536 x 128 float64 takes 12 ms so and 2.2 row by row.
 ROWS, WIDE_ROW = 4, 8192
 
-#: Of so few rows all are read side by side, a few registers of each: 8 of 1M float32 take 1.4 ms so and 2.6 by long runs.
+#: Of so few rows all are read side by side, a few registers of each: 8 of 1M float32 take 1.4 ms so and 2.6 by long
+#: runs.
 FEW, NARROW = 16, 8
 
 Number = Value | Complex
@@ -71,8 +72,8 @@ class Epilogue:
     Attributes:
         steps: the ops.
         leaves: what they read: operands that follow those of a prologue; None for the kernel's own result.
-        outs: what is stored, as numbers of steps, -1 for the kernel's own result. The first goes to operand 0, the others to
-            operands that follow the leaves. All have the dtype of operand 0.
+        outs: what is stored, as numbers of steps, -1 for the kernel's own result. The first goes to operand 0, the
+            others to operands that follow the leaves. All have the dtype of operand 0.
         skip: words of the kernel's parameters. The numbers of the steps, two words each, come after them.
     """
 
@@ -88,8 +89,8 @@ class Operand:
 
     ``layout`` is about the dimension that vectors run along: ``c`` contiguous, ``v`` any stride, ``s`` stride 0 (one
     value for all lanes). ``compute`` is the dtype that loads are converted to; None leaves them, but for those that are
-    only stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines, and
-    the kernel ends with a fence.
+    only stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines,
+    and the kernel ends with a fence.
 
     ``made`` computes elements instead of loading them: from a function that loads what other operands have at the same
     place of the row, and the number of lanes.
@@ -179,7 +180,8 @@ class Row:
         return self.f.offset(pointer, inner * step)
 
     def _load(self, i: int, at: Callable[[int], Value], lanes: int, count: Value | None, mask: Value | None) -> Number:
-        """``lanes`` values of operand ``i`` along the vector dimension, converted for computing; ``at`` gives addresses."""
+        """``lanes`` values of operand ``i`` along the vector dimension, converted for computing; ``at`` gives
+        addresses."""
         s, f = self.schedule, self.f
         operand = s.operands[i]
         if operand.made is None:
@@ -349,8 +351,8 @@ class Row:
             outs: operands that ``ys`` are stored to.
             blocked: keep the chain of additions short (sums); not needed where combining is exact.
             index: the integer type of positions, if ``step`` wants them.
-            unroll: vectors that row mode handles at once. Of eight LLVM loads the later ones first, and Zen 4 no longer asks
-                ahead: sums of magnitudes of 32 MiB took 2.5 ms, of four 0.8.
+            unroll: vectors that row mode handles at once. Of eight LLVM loads the later ones first, and Zen 4 no longer
+                asks ahead: sums of magnitudes of 32 MiB took 2.5 ms, of four 0.8.
             fetch: operands to prefetch meanwhile, at the same place one row on (row mode): worth it where a pass is
                 long enough for the memory to catch up (log_softmax of 512 x 1024 takes 204 us without, 148 with).
             joined: combine the lanes of a register at the end (row mode).
@@ -596,7 +598,8 @@ TOGETHER = 16384
 
 
 class Group:
-    """Rows that follow one another, as many as a register has lanes or fewer: what they fold to are lanes of one vector.
+    """Rows that follow one another, as many as a register has lanes or fewer: what they fold to are lanes of one
+    vector.
 
     Where rows are short, most of the time went into joining lanes and into what is computed once per row: layer norm of
     768 x 128 float32 took 44 us one row at a time.
@@ -757,7 +760,8 @@ class Schedule:
         return tuple(found)
 
     def behind(self, operands: Iterable[int]) -> list[int]:
-        """What is asked for ahead where these are read: themselves, or of what they are computed from that which goes on."""
+        """What is asked for ahead where these are read: themselves, or of what they are computed from that which goes
+        on."""
         leaves = [k for k in self.leaves if self.operands[k].layout == "c"]
         return [k for i in operands for k in (leaves if self.operands[i].made else (i,))]
 
@@ -778,7 +782,8 @@ class Schedule:
         return self.f.scalar(self._params + i, t)
 
     def local(self, dtype: str, nbytes: int, step: int = 0) -> int:
-        """The number of a new operand: ``nbytes`` of the stack; elements of a row are ``step`` bytes apart in column mode."""
+        """The number of a new operand: ``nbytes`` of the stack; elements of a row are ``step`` bytes apart in column
+        mode."""
         self.operands = (*self.operands, Operand(dtype))
         self.strides.append([self.f.i64(step), *[self.f.i64(0)] * 3])
         self.pointers.append(self.f.scratch(nbytes))
@@ -810,7 +815,8 @@ class Schedule:
             L.carry = (f.select(full, a + 1, a), f.select(full, 0, b))
 
     def rows_in_line(self, body: Callable[[Row], None]) -> None:
-        """:meth:`rows` for a body so short that finding the row takes longest: pointers go on where rows are evenly spaced.
+        """:meth:`rows` for a body so short that finding the row takes longest: pointers go on where rows are evenly
+        spaced.
 
         Negative log-likelihood of 65536 x 16: 278 to 129 us (Zen 4).
         """
@@ -839,7 +845,8 @@ class Schedule:
             body(Group(self, L.index, f.select(left < most, left, most), shared or {}))
 
     def _beyond(self, u: Value, units: Value, tile: int) -> list[Value]:
-        """Bytes from a tile to one that comes when some 64 of its registers have been gone over, or to the next rows' first."""
+        """Bytes from a tile to one that comes when some 64 of its registers have been gone over, or to the next rows'
+        first."""
         f = self.f
         ahead = (f.i64(64) / (self.n0 + 1) + 1) * tile
         left = u + ahead - units
@@ -881,7 +888,8 @@ class Schedule:
 
 
 def build_with(emit: kernel, key: tuple, prologue: Prologue | None, epilogue: Epilogue | None, label: str) -> int:
-    """The address of the kernel ``emit(f, *key)`` with a prologue, an epilogue or both; ``label`` is what a profile calls it.
+    """The address of the kernel ``emit(f, *key)`` with a prologue, an epilogue or both; ``label`` is what a profile
+    calls it.
 
     Results are those of the kernel and of pointwise kernels before and after it.
     """

@@ -192,7 +192,8 @@ def _from_the_end(row: Row) -> Iterator[None]:
 
 @kernel
 def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns: bool) -> None:
-    """One scan over rows, or from their ends. Operands: the outputs (value, then position where there is one), the input."""
+    """One scan over rows, or from their ends. Operands: the outputs (value, then position where there is one), the
+    input."""
     rule = SCANS[op]
     outs = list(range(len(dtypes) - 1))
     x = len(outs)

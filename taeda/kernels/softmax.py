@@ -1,8 +1,8 @@
 """Softmax, its logarithm and their gradients, as row-wise kernels.
 
 Each kernel is a table from ``(dtypes, columns)`` to an address: a dtype name per operand, outputs first, None for an
-operand that was left out. Where rows run along memory, long ones go by ``online.py``; where they do not, some registers of
-neighbouring rows go together, and what is read is kept in the cache in the order of its use.
+operand that was left out. Where rows run along memory, long ones go by ``online.py``; where they do not, some registers
+of neighbouring rows go together, and what is read is kept in the cache in the order of its use.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .rowwise import Group, Operand, Row, Schedule, State, rowwise
 
 #: Bytes up to which rows are taken one by one, or in groups.
 SHORT = 512
-#: Registers of neighbouring rows that go together in column mode, and elements of rows up to which what is read is kept on
-#: the stack (twice, of gradients). Longer rows are read again, two registers at a time.
+#: Registers of neighbouring rows that go together in column mode, and elements of rows up to which what is read is kept
+#: on the stack (twice, of gradients). Longer rows are read again, two registers at a time.
 TILE, MOST = 4, 1024
 
 
@@ -93,10 +93,11 @@ def by_columns(
 ) -> None:  # fmt: skip
     """Column mode with ``body(row, kept, copies)``.
 
-    ``kept`` are operands on the stack, as many as ``ins``; there are none for long rows. With ``copies`` they are to hold what
-    the first pass reads: elements of a row that are a multiple of 4 KiB apart share so few sets of the cache that it does not
-    hold them (softmax of 512 x 1024 over dimension 0 took twice as long without). Memory is asked for in the pass that computes
-    most: in the first pass it comes in bursts (softmax of 32 x 64 x 56 x 56 over dimension 1: 2.9 ms so, 1.8 in the second).
+    ``kept`` are operands on the stack, as many as ``ins``; there are none for long rows. With ``copies`` they are to
+    hold what the first pass reads: elements of a row that are a multiple of 4 KiB apart share so few sets of the cache
+    that it does not hold them (softmax of 512 x 1024 over dimension 0 took twice as long without). Memory is asked for
+    in the pass that computes most: in the first pass it comes in bursts (softmax of 32 x 64 x 56 x 56 over dimension 1:
+    2.9 ms so, 1.8 in the second).
     """
     t, n = part(dtype), len(ins)
     schedule = Schedule(f, operands, t, True, 1)

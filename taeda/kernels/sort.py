@@ -160,8 +160,8 @@ def _ranks(
     """Call ``take(first, ranks, count)`` for each register of a short run of keys of type ``u``.
 
     An item's rank is the number of items before it: of the smaller ones, and of equal ones that come earlier. Without
-    these, where keys are ``distinct``, one comparison does. The register is read whole; ``count`` says how much of it is
-    of the run.
+    these, where keys are ``distinct``, one comparison does. The register is read whole; ``count`` says how much of it
+    is of the run.
     """
     lanes = f.lanes(u)
     unroll = 4
@@ -216,11 +216,12 @@ def _rank_sort(
 
 @kernel
 def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
-    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n, grain, k]``, ``[begin, end)`` are rows, all contiguous.
+    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n, grain, k]``, ``[begin, end)`` are rows, all
+    contiguous.
 
-    ``short`` is for n up to ``RANK_LIMIT``; it keeps the first ``k``. ``positions`` (int64) and, for 64-bit keys, ``values`` serve as the first
-    buffer; ``buffer`` is the other, ``words(dtype) * n`` words for each piece of ``grain`` rows (not used by
-    ``short``).
+    ``short`` is for n up to ``RANK_LIMIT``; it keeps the first ``k``. ``positions`` (int64) and, for 64-bit keys,
+    ``values`` serve as the first buffer; ``buffer`` is the other, ``words(dtype) * n`` words for each piece of
+    ``grain`` rows (not used by ``short``).
     """
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     values, positions, source, spare = (f.data(i) for i in range(4))
@@ -580,7 +581,8 @@ def run_numbers(f: Function, ordered: bool) -> None:
 
 @kernel
 def run_lengths(f: Function) -> None:
-    """Lengths of runs from where they start: ``ptr = [dst, starts]``, ``arg = [runs, n]``; over runs, of which there are some."""
+    """Lengths of runs from where they start: ``ptr = [dst, starts]``, ``arg = [runs, n]``; over runs, of which there
+    are some."""
     runs, n = f.size(0), f.size(1)
     dst, starts = f.data(0), f.data(1)
     wide = f.lanes(I64)

@@ -53,8 +53,8 @@ def vendor() -> str:
 def host() -> Target:
     """The machine that this process runs on, at a published level (x86-64-v2, v3, v4) so that caches can be shared.
 
-    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides what was detected, for tests. With ``arm64`` kernels are what they are
-    there, with vectors of 16 bytes, though they run here: so libraries for arm64 are planned.
+    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides what was detected, for tests. With ``arm64`` kernels are what
+    they are there, with vectors of 16 bytes, though they run here: so libraries for arm64 are planned.
     """
     system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}
     tail = system.get(platform.system(), "unknown-linux-gnu")

@@ -31,7 +31,8 @@ def _rebuild_segment(descriptor: Any, size: int) -> Any:
 
 
 def reduce_segment(segment: Any) -> tuple:
-    """For pickle: a descriptor that the other process gets. Pickle passes each segment once, however often it occurs."""
+    """For pickle: a descriptor that the other process gets. Pickle passes each segment once, however often it
+    occurs."""
     return _rebuild_segment, (reduction.DupFd(segment.fd), segment.nbytes)
 
 

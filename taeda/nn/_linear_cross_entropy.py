@@ -20,15 +20,15 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
-    """How :func:`linear_cross_entropy` cuts the batch into pieces, of which each computes its logits again for the backward
-    pass.
+    """How :func:`linear_cross_entropy` cuts the batch into pieces, of which each computes its logits again for the
+    backward pass.
 
     Args:
         allow_retain_graph: accepted for compatibility: a second backward pass is always possible.
         batch_chunk_size: rows of a piece.
         chunking_method: what chooses them otherwise: ``"aspect_ratio"`` makes a piece's logits about as large as the
-            input, ``"aspect_ratio:n"`` one ``n``-th of that, ``"auto"`` is ``"aspect_ratio:2"``, and ``"aspect_ratio"`` for
-            float16 and bfloat16; None is one piece.
+            input, ``"aspect_ratio:n"`` one ``n``-th of that, ``"auto"`` is ``"aspect_ratio:2"``, and ``"aspect_ratio"``
+            for float16 and bfloat16; None is one piece.
         acc_policy: ``"auto"``, ``"accurate"``, ``"balanced"`` or ``"compact"``; accepted for compatibility: sums are
             always in float32 or more.
         acc_dtype: what losses are computed in; float32 for narrower inputs by default.
@@ -60,7 +60,8 @@ class LinearCrossEntropyOptions:
         number = number if colon else "1"
         if name != "aspect_ratio" or not number.isdigit() or int(number) == 0:
             raise ValueError(
-                f"invalid chunking_method: {self.chunking_method!r}; expected 'auto', 'aspect_ratio', 'aspect_ratio:n' or None"
+                f"invalid chunking_method: {self.chunking_method!r}; expected 'auto', 'aspect_ratio', 'aspect_ratio:n' "
+                "or None"
             )
         return int(number)
 
@@ -84,8 +85,8 @@ class LinearCrossEntropyOptions:
             rows = min((1 << (target - 1).bit_length()) // divisor, num_batches)
             if given is not None and given != rows:
                 raise ValueError(
-                    f"batch_chunk_size (={given}) and chunking_method ({method!r}) give different chunk sizes ({given} vs "
-                    f"{rows}); pass only one."
+                    f"batch_chunk_size (={given}) and chunking_method ({method!r}) give different chunk sizes ({given} "
+                    f"vs {rows}); pass only one."
                 )
         acc_dtype = self.acc_dtype
         if acc_dtype is None:
@@ -157,8 +158,8 @@ def _check(input: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[int, ...
         )
     if weight.dim() > 2 and input.dim() == 1:
         raise RuntimeError(
-            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires batched "
-            f"input, (N, {input.shape[-1]}), got shape {tuple(input.shape)}"
+            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires "
+            f"batched input, (N, {input.shape[-1]}), got shape {tuple(input.shape)}"
         )
     return (*input.shape[:-1], *weight.shape[:-1])
 
@@ -172,14 +173,15 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
         input, target = input.unsqueeze(0), target.unsqueeze(0)
     if not isinstance(options, LinearCrossEntropyOptions):
         raise TypeError(
-            f"linear_cross_entropy(): argument 'options' must be LinearCrossEntropyOptions, not {type(options).__name__}"
+            "linear_cross_entropy(): argument 'options' must be LinearCrossEntropyOptions, not "
+            f"{type(options).__name__}"
         )
     options = options._adjust(input.shape[0], input.shape[1], linear_weight.shape[0], input.dtype, input.device)
     dtype, rows = options.acc_dtype, options.batch_chunk_size
     if dtype is not input.dtype and not (dtype is taeda.float32 and input.dtype.itemsize == 2):
         raise RuntimeError(
-            f"linear_cross_entropy supports float32 acc_dtype with float16/bfloat16 inputs, but got acc_dtype={dtype} with an "
-            f"input of {input.dtype}; pass acc_dtype=None"
+            f"linear_cross_entropy supports float32 acc_dtype with float16/bfloat16 inputs, but got acc_dtype={dtype} "
+            f"with an input of {input.dtype}; pass acc_dtype=None"
         )
     if dtype.itemsize < 4:  # sums are never in less
         dtype = taeda.float32

@@ -230,8 +230,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch "
-            "dimension (i.e. 2D or 3D inputs)."
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+            "batch dimension (i.e. 2D or 3D inputs)."
         )
     return _unbatched(input, 3, p, training, inplace)
 
@@ -247,8 +247,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         )
     elif input.dim() == 3:
         warnings.warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
-            "input is interpreted as shape (N, C, L). Use dropout1d to say so.",
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
+            "- input is interpreted as shape (N, C, L). Use dropout1d to say so.",
             stacklevel=2,
         )
     return _drop_channels(input, p, training, inplace)
@@ -370,8 +370,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     *batch, c, h, w = input.shape
     if c % (r * r):
         raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-            f"input.size(-3)={c} is not divisible by {r * r}"
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={c} is not divisible by {r * r}"
         )
     n = len(batch)
     if r == 1:  # nothing moves, and yet it is no view
@@ -388,7 +388,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r = downscale_factor
     if input.dim() < 3:
         raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
+            "dimension(s)"
         )
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
@@ -472,7 +473,8 @@ fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
 
 
 def _named(function: Callable) -> tuple[tuple[str, ...], tuple]:
-    """Names and defaults of the parameters of ``function``, which has NumPy's names for them too; none where it takes any."""
+    """Names and defaults of the parameters of ``function``, which has NumPy's names for them too; none where it takes
+    any."""
     found = list(inspect.signature(function).parameters.values())
     if found[0].kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
         return (), ()
@@ -486,5 +488,6 @@ for _name, _function in list(globals().items()):
         globals()[_name] = Composite(_function, _name, *_named(_function))
 
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (
-    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "taeda", "warnings",
+    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "taeda",
+    "warnings",
 ))  # fmt: skip

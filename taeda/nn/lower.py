@@ -1,8 +1,8 @@
-"""The functions under the layers by the names they have in PyTorch's own namespace: ``torch.lstm``, ``torch.native_batch_norm``,
-``torch.grid_sampler``, ``torch.embedding_bag`` and their like.
+"""The functions under the layers by the names they have in PyTorch's own namespace: ``torch.lstm``,
+``torch.native_batch_norm``, ``torch.grid_sampler``, ``torch.embedding_bag`` and their like.
 
-They differ from those of ``nn.functional`` in their arguments alone: numbers for modes, all parameters of a network in one
-list, statistics among the results.
+They differ from those of ``nn.functional`` in their arguments alone: numbers for modes, all parameters of a network in
+one list, statistics among the results.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def rnn_relu_cell(
 
 @composite(method=False, out="same")
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not ``training``)."""
+    """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not
+    ``training``)."""
     _normalization._require_float("native_batch_norm", input)
     y, mean, rstd = _normalization._fused_batch_norm(
         input, weight, bias, running_mean, running_var, bool(training), momentum, eps
@@ -163,7 +164,8 @@ def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, runn
 
 @composite(method=False, out=True)
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    """:func:`native_batch_norm` in training, and an empty tensor where other libraries keep room for the backward pass."""
+    """:func:`native_batch_norm` in training, and an empty tensor where other libraries keep room for the backward
+    pass."""
     results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return (*results, taeda.empty(0, dtype=taeda.uint8))
 
@@ -301,7 +303,7 @@ def _places(weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, out: Te
         return first.masked_fill(first == weight.shape[0], 0)
 
 
-# ---- normalisation, losses ----------------------------------------------------------------------------------------------
+# ---- normalisation, losses -------------------------------------------------------------------------------------------
 
 
 @_listed
@@ -320,7 +322,8 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _loss(name: str, parameters: str, **defaults: Any) -> Any:
-    """The loss of ``nn.functional`` of that name, with PyTorch's other list of parameters: its reduction is a number."""
+    """The loss of ``nn.functional`` of that name, with PyTorch's other list of parameters: its reduction is a
+    number."""
     function = getattr(F, name)
     signature = inspect.Signature(
         [
@@ -342,8 +345,8 @@ def _loss(name: str, parameters: str, **defaults: Any) -> Any:
     loss.__name__ = loss.__qualname__ = name
     loss.__signature__ = signature  # type: ignore[attr-defined]
     loss.__doc__ = f"""
-    :func:`taeda.nn.functional.{name}` with a number as ``reduction``: 0 for none (the default here, as in PyTorch), 1 for the
-    mean, 2 for the sum.
+    :func:`taeda.nn.functional.{name}` with a number as ``reduction``: 0 for none (the default here, as in PyTorch),
+    1 for the mean, 2 for the sum.
     """
     names = tuple(signature.parameters)
     return _core.Composite(loss, params=names, defaults=(None,) * len(names))
@@ -363,20 +366,20 @@ kl_div = _loss("kl_div", "input target reduction log_target", reduction=0, log_t
 margin_ranking_loss = _loss("margin_ranking_loss", "input1 input2 target margin reduction", margin=0.0, reduction=0)
 poisson_nll_loss = _loss("poisson_nll_loss", "input target log_input full eps reduction")
 triplet_margin_loss = _loss(
-    "triplet_margin_loss", "anchor positive negative margin p eps swap reduction", margin=1.0, p=2.0, eps=1e-6, swap=False,
-    reduction=0,
+    "triplet_margin_loss", "anchor positive negative margin p eps swap reduction", margin=1.0, p=2.0, eps=1e-6,
+    swap=False, reduction=0,
 )  # fmt: skip
 
 
-# ---- sampling, pooling, convolution -------------------------------------------------------------------------------------
+# ---- sampling, pooling, convolution ----------------------------------------------------------------------------------
 
 
 @_listed
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """:func:`taeda.nn.functional.grid_sample` with numbers for modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border,
-    2 reflection."""
+    """:func:`taeda.nn.functional.grid_sample` with numbers for modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1
+    border, 2 reflection."""
     modes = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     for value, name, known in (
         (interpolation_mode, "interpolation_mode", modes[0]),

@@ -38,8 +38,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         t: Any = data.detach().requires_grad_(requires_grad)
         if type(t) is not type(data):
             raise RuntimeError(
-                f"Parameter: expected detach() of {type(data).__name__} to give the same class, got {type(t).__name__}; "
-                "define detach() or pass a plain Tensor"
+                f"Parameter: expected detach() of {type(data).__name__} to give the same class, got "
+                f"{type(t).__name__}; define detach() or pass a plain Tensor"
             )
         marked: Any = t
         marked._is_param = True

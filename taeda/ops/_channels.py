@@ -67,7 +67,8 @@ def _apply(kernel, inputs, coefficients, last: bool) -> Tensor:
     out = empty_like(x)
     size, item = x.dtype.itemsize, coefficients[0].dtype.itemsize
     every, one = (size, width * size), (item, 0) if last else (0, item)
-    # 4096 x 2048: 4.6 ms so and 4.3 by several rows, its gradients 8.6 and 6.6; 50000 x 256 4.9 and 5.7, gradients 9.8 and 9.1.
+    # 4096 x 2048: 4.6 ms so and 4.3 by several rows, its gradients 8.6 and 6.6; 50000 x 256 4.9 and 5.7, gradients 9.8
+    # and 9.1.
     wide = last and width * item * len(coefficients) * len(inputs) >= SEVERAL
     args = (width,) if wide else (width, rows, *every * (1 + len(inputs)), *one * len(coefficients))
     address = kernel(x.dtype.name, "w" if wide else "c" if last else "s", _streams(x, 1 + len(inputs)))

@@ -109,8 +109,7 @@ def prelu_kernel(input, weight):
 
 
 prelu_kernel.vjp(
-    input=lambda g, input, weight: prelu_slope(g, input, weight),
-    weight=lambda g, input: mul(g, _negative_part(input)),
+    input=lambda g, input, weight: prelu_slope(g, input, weight), weight=lambda g, input: mul(g, _negative_part(input))
 )
 
 
@@ -207,7 +206,8 @@ threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, thr
 
 @pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu")
 def elu_kernel(input, alpha, scale, input_scale, *, unit=False):
-    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``; ``unit``: all three are 1."""
+    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``; ``unit``: all three are
+    1."""
     if unit:
         return s.select(input > 0, input, s.expm1_negative(input))
     return s.select(input > 0, input * scale, s.expm1_negative(input * input_scale) * (alpha * scale))
@@ -228,8 +228,7 @@ def _elu_bend(g, grad, input, alpha, scale, input_scale):
 
 elu_kernel.vjp(input=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale))
 elu_backward.vjp(
-    grad=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale),
-    input=_elu_bend,
+    grad=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale), input=_elu_bend
 )
 
 
@@ -286,14 +285,9 @@ def selu_(input):
 
 
 @pointwise(
-    method=False,
-    inplace=False,
-    operands=1,
-    dtypes=FLOAT,
-    reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2,
-    out_dtype="same",
-    canonical=True,
-)
+    method=False, inplace=False, operands=1, dtypes=FLOAT, reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2,
+    out_dtype="same", canonical=True,
+)  # fmt: skip
 def gelu(input, *, approximate="none"):
     """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).
 
@@ -431,13 +425,9 @@ mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_ben
 
 
 @pointwise(
-    method=False,
-    inplace=False,
-    dtypes=FLOAT,
-    reference=lambda x: -np.log1p(np.exp(-x)),
-    node="LogSigmoid",
+    method=False, inplace=False, dtypes=FLOAT, reference=lambda x: -np.log1p(np.exp(-x)), node="LogSigmoid",
     out_dtype="same",
-)
+)  # fmt: skip
 def logsigmoid(input):
     """``log(sigmoid(input))`` with no overflow."""
     return s.log_sigmoid(input)
@@ -520,14 +510,9 @@ def _check_lambda(input, lambd=0.5):
 
 
 @pointwise(
-    method=False,
-    operands=1,
-    inplace=False,
-    dtypes=FLOAT,
-    check=_check_lambda,
-    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
-    out_dtype="same",
-)
+    method=False, operands=1, inplace=False, dtypes=FLOAT, check=_check_lambda,
+    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), out_dtype="same",
+)  # fmt: skip
 def softshrink(input, lambd=0.5):
     """``input`` moved toward 0 by ``lambd``, and 0 within it."""
     return s.select(input > lambd, input - lambd, s.select(input < -lambd, input + lambd, input * 0.0))

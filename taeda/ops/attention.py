@@ -22,12 +22,13 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
     for label, x in (("query", query), ("key", key), ("value", value)):
         if x.dim() < 2:
             raise RuntimeError(
-                f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got {label} with {x.dim()}"
+                f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got {label} with "
+                f"{x.dim()}"
             )
         if x.dtype is not query.dtype:
             raise RuntimeError(
-                f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype.name} "
-                f"key.dtype: {key.dtype.name} and value.dtype: {value.dtype.name} instead."
+                f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: "
+                f"{query.dtype.name} key.dtype: {key.dtype.name} and value.dtype: {value.dtype.name} instead."
             )
     if query.shape[-1] != key.shape[-1]:
         raise RuntimeError(
@@ -44,33 +45,21 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
         )
 
 
-# ---- the fused op: queries, keys and values of shape [batch, heads, positions, numbers] ---------------------------------
+# ---- the fused op: queries, keys and values of shape [batch, heads, positions, numbers] ------------------------------
 
 
 @primitive(
-    launching.attention,
-    method=False,
-    out=False,
-    planned=True,
-    outputs=("out", "sums"),
-    differentiable=[0],
-    node="ScaledDotProductFlashAttentionForCpu",
-    flops=flops.attention,
-)
+    launching.attention, method=False, out=False, planned=True, outputs=("out", "sums"), differentiable=[0],
+    node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention,
+)  # fmt: skip
 def _attention(query, key, value, mask, causal, scale):
     """Attention, and each row's maximum with 1 over its sum of exponentials."""
 
 
 @primitive(
-    launching.attention_dropout,
-    method=False,
-    out=False,
-    planned=True,
-    outputs=("out", "sums", "states"),
-    differentiable=[0],
-    node="ScaledDotProductFlashAttentionForCpu",
-    flops=flops.attention,
-)
+    launching.attention_dropout, method=False, out=False, planned=True, outputs=("out", "sums", "states"),
+    differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention,
+)  # fmt: skip
 def _attention_dropout(query, key, value, mask, causal, scale, dropout):
     """:func:`_attention` with weights dropped, and the generator's states from which they can be drawn again."""
 
@@ -117,14 +106,10 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
 
 
 @primitive(
-    launching.attention_backward,
-    method=False,
-    out=False,
-    planned=True,
-    outputs=("query_grad", "key_grad", "value_grad"),
-    decomposition=_attention_gradients,
+    launching.attention_backward, method=False, out=False, planned=True,
+    outputs=("query_grad", "key_grad", "value_grad"), decomposition=_attention_gradients,
     flops=flops.attention_backward,
-)
+)  # fmt: skip
 def _attention_backward(grad, query, key, value, mask, out, sums, causal, scale, dropout=0.0, states=None):
     """Gradients of :func:`_attention`."""
 
@@ -148,7 +133,8 @@ def _fused(query, key, value, mask, dropout, causal, scale):
 
 
 def _leading(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, gqa: bool):
-    """The sizes before ``[heads, positions, numbers]`` (heads not with ``gqa``) to which the fused op may expand its operands.
+    """The sizes before ``[heads, positions, numbers]`` (heads not with ``gqa``) to which the fused op may expand its
+    operands.
 
     None where it does not cover the call: then the definition does, which also says what is wrong with one.
     """
@@ -219,8 +205,8 @@ def scaled_dot_product_attention(
         heads = query.shape[-3]
         if heads % key.shape[-3] or heads % value.shape[-3]:
             raise RuntimeError(
-                f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
-                f"got {key.shape[-3]}, {value.shape[-3]} and {heads}"
+                "scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in "
+                f"query, got {key.shape[-3]}, {value.shape[-3]} and {heads}"
             )
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale  # without features all scores are 0
     lead = _leading(query, key, value, attn_mask, dropout_p, enable_gqa)

@@ -6,7 +6,7 @@ from ..kernels import scalar as s
 from .pointwise import mul, neg, over_nonzero, sub, times_itself, true_divide, where_nonzero
 from .table import alias, pointwise
 
-# ---- modified, first kind ---------------------------------------------------------------------------------------------
+# ---- modified, first kind --------------------------------------------------------------------------------------------
 
 
 @pointwise(promote="float", dtypes=("float",), reference="i0")
@@ -49,7 +49,7 @@ i1.vjp(input=lambda g, input, out: mul(g, sub(i0(input), i1_over(input, out))))
 i1e.vjp(input=lambda g, input, out: mul(g, sub(sub(i0e(input), mul(input.sgn(), out)), i1_over(input, out))))
 
 
-# ---- modified, second kind --------------------------------------------------------------------------------------------
+# ---- modified, second kind -------------------------------------------------------------------------------------------
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False, domain=(0.2, 4))
@@ -80,7 +80,7 @@ alias(i0, "modified_bessel_i0", method=False)
 alias(i1, "modified_bessel_i1", method=False)
 
 
-# ---- first and second kind ----------------------------------------------------------------------------------------------
+# ---- first and second kind -------------------------------------------------------------------------------------------
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False)

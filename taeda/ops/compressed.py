@@ -1,8 +1,8 @@
 """Sparse matrices in compressed form, by rows (CSR) or by columns (CSC).
 
-A :class:`CompressedTensor` keeps where each row (or column) begins, the other index of each entry, and the values. What it
-computes, it computes in coordinate form (:mod:`.sparse`): the two forms share the indices and the values, so a product with
-a dense matrix costs one expansion of the row pointers more.
+A :class:`CompressedTensor` keeps where each row (or column) begins, the other index of each entry, and the values. What
+it computes, it computes in coordinate form (:mod:`.sparse`): the two forms share the indices and the values, so a
+product with a dense matrix costs one expansion of the row pointers more.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ def compress(input: Tensor, by_rows: bool) -> CompressedTensor:
         input = input.to_sparse_coo()
     if input.dim() != 2:
         raise NotImplementedError(
-            f"to_sparse_{'csr' if by_rows else 'csc'}(): expected a matrix, got sizes {tuple(input.shape)}; batches are not "
-            "compressed here: compress each matrix, or use to_sparse()"
+            f"to_sparse_{'csr' if by_rows else 'csc'}(): expected a matrix, got sizes {tuple(input.shape)}; batches "
+            "are not compressed here: compress each matrix, or use to_sparse()"
         )
     coo = (input if isinstance(input, SparseTensor) else to_coordinates(input)).coalesce()
     rows, columns = coo._i.unbind(0)
@@ -225,16 +225,9 @@ def compress(input: Tensor, by_rows: bool) -> CompressedTensor:
 
 
 def _compressed(
-    name: str,
-    starts: Any,
-    others: Any,
-    values: Any,
-    size: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
+    name: str, starts: Any, others: Any, values: Any, size: Any, dtype: Any, device: Any, requires_grad: bool,
     by_rows: bool,
-) -> CompressedTensor:
+) -> CompressedTensor:  # fmt: skip
     """A CompressedTensor of parts that are checked here."""
     if device is not None:
         _core.require_device(device)

@@ -1,9 +1,10 @@
-"""Conjugated views: ``conj`` of a complex tensor shares its memory, and the sign is minded where elements are read or written.
+"""Conjugated views: ``conj`` of a complex tensor shares its memory, and the sign is minded where elements are read or
+written.
 
-A tensor remembers that it shows the conjugates of what its memory holds (the imaginary part of such a view: the negatives),
-and views of it do too. Kernels know nothing of that: the call path looks for such *conjugate views* among the arguments of ops.
-Views run as they are; other ops run on copies that hold what is shown, and what one writes in place or into ``out`` is
-copied back into the shared memory. ``docs/notes/0010`` says why it is made so.
+A tensor remembers that it shows the conjugates of what its memory holds (the imaginary part of such a view: the
+negatives), and views of it do too. Kernels know nothing of that: the call path looks for such *conjugate views* among
+the arguments of ops. Views run as they are; other ops run on copies that hold what is shown, and what one writes in
+place or into ``out`` is copied back into the shared memory. ``docs/notes/0010`` says why it is made so.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The order in which ``einsum`` contracts three or more operands: ``opt_einsum``'s path where that package is installed and
-switched on (``backends.opt_einsum``), else greedily by size."""
+"""The order in which ``einsum`` contracts three or more operands: ``opt_einsum``'s path where that package is installed
+and switched on (``backends.opt_einsum``), else greedily by size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def planner() -> Any:
 
 @functools.lru_cache(maxsize=512)
 def _planned(inputs: tuple, output: tuple, shapes: tuple, strategy: str) -> tuple:
-    """The pairs in ``opt_einsum``'s order. A size of 1 beside a larger one is that index broadcast: no index of the path."""
+    """The pairs in ``opt_einsum``'s order. A size of 1 beside a larger one is that index broadcast: no index of the
+    path."""
     letters: dict = {}
     sizes: dict = {}
     for indices, shape in zip(inputs, shapes, strict=True):

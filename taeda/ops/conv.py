@@ -1,7 +1,7 @@
 """Convolution and transposed convolution in one, two and three dimensions, and the ops that unfold images into columns.
 
-The gradients are ops themselves (``_conv_input``, ``_conv_weight``), each linear in two tensors, so that every derivative of
-the three is again among the three.
+The gradients are ops themselves (``_conv_input``, ``_conv_weight``), each linear in two tensors, so that every
+derivative of the three is again among the three.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .matmul import _conj
 from .table import OPS, composite, primitive
 from .views import reshape, squeeze, unsqueeze
 
-# ---- geometry -----------------------------------------------------------------------------------------------------------
+# ---- geometry --------------------------------------------------------------------------------------------------------
 
 
 def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
@@ -73,8 +73,8 @@ def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups
         )
     if w_shape[0] % groups:
         raise RuntimeError(
-            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
-            f"size {list(w_shape)} instead"
+            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
+            f"weight of size {list(w_shape)} instead"
         )
     _check_bias(name, w_shape, w_shape[0], bias)
     size = tuple(
@@ -84,8 +84,8 @@ def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups
         padded = " x ".join(str(i + b) for i, b in zip(space, both, strict=True))
         spread = " x ".join(str(d * (k - 1) + 1) for d, k in zip(dilation, kernel, strict=True))
         raise RuntimeError(
-            f"{name}: Calculated padded input size per channel: ({padded}). Kernel size: ({spread}). Kernel size can't be "
-            f"greater than actual input size"
+            f"{name}: Calculated padded input size per channel: ({padded}). Kernel size: ({spread}). Kernel size can't "
+            f"be greater than actual input size"
         )
     return size, stride, padding, dilation
 
@@ -93,8 +93,8 @@ def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups
 def _check_bias(name: str, w_shape, channels: int, bias) -> None:
     if bias is not None and (bias.dim() != 1 or bias.shape[0] != channels):
         raise RuntimeError(
-            f"{name}: Given weight of size {list(w_shape)}, expected bias to be 1-dimensional with {channels} elements, but "
-            f"got bias of size {list(bias.shape)} instead"
+            f"{name}: Given weight of size {list(w_shape)}, expected bias to be 1-dimensional with {channels} "
+            f"elements, but got bias of size {list(bias.shape)} instead"
         )
 
 
@@ -111,14 +111,14 @@ def _check(name: str, n: int, input: Tensor, weight: Tensor, bias) -> None:
             raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
         if x is not None and x.dtype is not input.dtype:
             raise RuntimeError(
-                f"{name}: expected scalar type {input.dtype.name} but found {x.dtype.name}: input and {label} must have one "
-                f"dtype"
+                f"{name}: expected scalar type {input.dtype.name} but found {x.dtype.name}: input and {label} must "
+                f"have one dtype"
             )
     if input.dtype.name == "bool":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
-# ---- complex numbers ----------------------------------------------------------------------------------------------------
+# ---- complex numbers -------------------------------------------------------------------------------------------------
 
 
 def _by_parts(linear, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -134,7 +134,7 @@ def _by_parts(linear, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tenso
     return out
 
 
-# ---- the three bilinear maps --------------------------------------------------------------------------------------------
+# ---- the three bilinear maps -----------------------------------------------------------------------------------------
 
 
 @primitive(method=False, out=False, flops=flops.convolution, planned=True)
@@ -197,7 +197,7 @@ _conv_weight.vjp(
 )
 
 
-# ---- convolution --------------------------------------------------------------------------------------------------------
+# ---- convolution -----------------------------------------------------------------------------------------------------
 
 
 def _forward(name, n, input, weight, bias, stride, padding, dilation, groups):
@@ -289,16 +289,13 @@ def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
 for _n, _op in ((1, conv1d), (2, conv2d), (3, conv3d)):
     _op.traits["lowering"] = _as_convolution
     _document(
-        _op,
-        _n,
-        "Cross-correlation: every output is a weighted sum of a window of the input.",
-        "out_channels, in_channels / groups",
-        "; ``padding`` may be 'same' or 'valid'",
-    )
+        _op, _n, "Cross-correlation: every output is a weighted sum of a window of the input.",
+        "out_channels, in_channels / groups", "; ``padding`` may be 'same' or 'valid'",
+    )  # fmt: skip
     _op.vjp(input=_grad_input(_op.name, _n), weight=_grad_weight(_op.name, _n), bias=_grad_bias(_n))
 
 
-# ---- transposed convolution ---------------------------------------------------------------------------------------------
+# ---- transposed convolution ------------------------------------------------------------------------------------------
 
 
 def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, output_padding, groups, dilation):
@@ -316,8 +313,8 @@ def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, outpu
         )
     if x_shape[1] != w_shape[0]:
         raise RuntimeError(
-            f"{name}: Given transposed=1, weight of size {list(w_shape)}, expected input{list(x_shape)} to have {w_shape[0]} "
-            f"channels, but got {x_shape[1]} channels instead"
+            f"{name}: Given transposed=1, weight of size {list(w_shape)}, expected input{list(x_shape)} to have "
+            f"{w_shape[0]} channels, but got {x_shape[1]} channels instead"
         )
     if w_shape[0] % groups:
         raise RuntimeError(f"{name}: expected weight {list(w_shape)} to be divisible by groups={groups} at dimension 0")
@@ -417,7 +414,7 @@ def conv_tbc(input, weight, bias, pad=0):
     return out.permute(2, 0, 1)
 
 
-# ---- columns ------------------------------------------------------------------------------------------------------------
+# ---- columns ---------------------------------------------------------------------------------------------------------
 
 
 def _blocks(name, kernel_size, dilation, padding, stride, space):
@@ -434,8 +431,9 @@ def _blocks(name, kernel_size, dilation, padding, stride, space):
     )
     if min(count) <= 0:
         raise RuntimeError(
-            f"{name}: the array of sliding blocks has shape {count} for spatial size {tuple(space)}, kernel_size={kernel}, "
-            f"dilation={dilation}, padding={padding}, stride={stride}; its components must be at least one"
+            f"{name}: the array of sliding blocks has shape {count} for spatial size {tuple(space)}, "
+            f"kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}; its components must be at "
+            "least one"
         )
     return kernel, dilation, padding, stride, count
 
@@ -546,9 +544,9 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         )
     if x.shape[2] != count[0] * count[1]:
         raise RuntimeError(
-            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
-            f"expected size of input's dimension 2 to match the calculated number of sliding blocks {count[0]} * {count[1]} = "
-            f"{count[0] * count[1]}, but got input.size(2)={x.shape[2]}"
+            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+            f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{count[0]} * {count[1]} = {count[0] * count[1]}, but got input.size(2)={x.shape[2]}"
         )
     out = _col2im(x, output_size, kernel_size, dilation, padding, stride)
     return squeeze(out, 0) if single else out

@@ -47,7 +47,8 @@ def to(input, *args, **kwargs):
             device = a
         elif a is not None:
             raise TypeError(
-                f"to() received an invalid combination of arguments: got {a.__class__.__name__}, expected a dtype, a device or a Tensor"
+                f"to() received an invalid combination of arguments: got {a.__class__.__name__}, expected a dtype, a "
+                "device or a Tensor"
             )
     if len(flags) > 1:
         copy = flags[1]
@@ -322,7 +323,8 @@ def resize_(input, *args, size=None, memory_format=None):
         memory_format: the order of dimensions in memory. Default: row-major.
 
     Raises:
-        RuntimeError: ``input`` requires grad, a size is negative, or more memory is needed and belongs to somebody else.
+        RuntimeError: ``input`` requires grad, a size is negative, or more memory is needed and belongs to somebody
+            else.
     """
     shape = tuple(spread(args, size))
     if input.requires_grad:
@@ -370,7 +372,8 @@ def resize_as(input, tensor):
 
 
 def operand(x: Any) -> Any:
-    """``x`` as something an op computes with: a NumPy scalar becomes a number, an array a tensor; None for anything else."""
+    """``x`` as something an op computes with: a NumPy scalar becomes a number, an array a tensor; None for anything
+    else."""
     if not hasattr(x, "__array__"):
         return None
     if isinstance(x, np.generic):

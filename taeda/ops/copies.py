@@ -98,7 +98,7 @@ def convert(input, dtype):
     return to_dtype(input, dtype)
 
 
-# ---- writes into views -------------------------------------------------------------------------------------------------
+# ---- writes into views -----------------------------------------------------------------------------------------------
 def _block_like(base, dtype, g):
     """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element.
 
@@ -119,7 +119,8 @@ def _window(block, shift, base, view_, name):
     sizes, strides, offset, dtype, conjugated = view_
     if conjugated is None:
         raise RuntimeError(
-            f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not defined"
+            f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not "
+            "defined"
         )
     if conjugated:
         return core.view_conjugated(_window(block, shift, base, (*view_[:4], False), name))
@@ -190,13 +191,6 @@ def _assign(place, value):
 
 
 HELPERS.update(
-    sum_to=sum_to,
-    sum_to_size=sum_to_size,
-    grad_cast=convert,
-    clone=clone,
-    zeros=zeros,
-    real_part=core.view_real,
-    view_backward=_view_backward_geometry,
-    copy_slices=_copy_slices,
-    assign=_assign,
-)
+    sum_to=sum_to, sum_to_size=sum_to_size, grad_cast=convert, clone=clone, zeros=zeros, real_part=core.view_real,
+    view_backward=_view_backward_geometry, copy_slices=_copy_slices, assign=_assign,
+)  # fmt: skip

@@ -135,16 +135,9 @@ zero.vjp(input=lambda g: g.new_zeros(g.shape))
 
 @composite(method=False, meta="sizes", canonical=True)
 def empty(
-    *args,
-    size=None,
-    out=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=None,
-):
+):  # fmt: skip
     """A tensor of the given sizes with undefined elements."""
     result = _blank(_empty(_checked(spread(args, size), "empty"), dtype, out, device, memory_format))
     return _finish(result, out, requires_grad, device)
@@ -239,30 +232,18 @@ def _made_like(make: Any) -> Any:
 
 @composite(method=False, pointwise="form", lowering=_made_like(empty))
 def empty_like(
-    input,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
-):
+):  # fmt: skip
     """Undefined elements, in the sizes and dtype of ``input``."""
     return _finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
 
 
 @composite(method=False, pointwise="form", lowering=lambda input, dtype, device: _in_full(input, 0, dtype, device))
 def zeros_like(
-    input,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
-):
+):  # fmt: skip
     """Zeros, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, device, memory_format)
     core.zero(result)
@@ -275,15 +256,9 @@ def _in_full(input: Any, value: Any, dtype: Any, device: Any) -> Any:
 
 @composite(method=False, pointwise="form", lowering=lambda input, dtype, device: _in_full(input, 1, dtype, device))
 def ones_like(
-    input,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
-):
+):  # fmt: skip
     """Ones, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, device, memory_format)
     _fill(result, 1)
@@ -292,16 +267,9 @@ def ones_like(
 
 @composite(method=False, pointwise="form", canonical=True)
 def full_like(
-    input,
-    fill_value,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
-):
+):  # fmt: skip
     """``fill_value``, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, device, memory_format)
     _fill(result, fill_value)
@@ -479,18 +447,9 @@ _spaced.traits["lowering"] = _spaced_in_parts
 
 @composite(method=False, meta="numbers")
 def logspace(
-    start,
-    end,
-    steps,
-    base=10.0,
-    *,
-    out=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
+    start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False,
-):
+):  # fmt: skip
     """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
     steps = _steps("logspace", steps)
     if dtype is None:

@@ -1,4 +1,5 @@
-"""Sums of products by index notation: ``einsum``, ``tensordot``, ``kron``. All of it becomes batched matrix products."""
+"""Sums of products by index notation: ``einsum``, ``tensordot``, ``kron``. All of it becomes batched matrix
+products."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def _from_sublists(args: Sequence) -> tuple[str, list[Tensor]]:
         if isinstance(sublist, Tensor) or not isinstance(sublist, (list, tuple)):
             kind = RuntimeError if isinstance(sublist, Tensor) else TypeError
             raise kind(
-                f"einsum(): expected a list of subscripts after each operand, got {type(sublist).__name__}; or give an equation "
-                f"string first"
+                f"einsum(): expected a list of subscripts after each operand, got {type(sublist).__name__}; or give an "
+                f"equation string first"
             )
         for i in sublist:
             if i is not Ellipsis and not 0 <= i < 52:
@@ -42,14 +43,15 @@ def _from_sublists(args: Sequence) -> tuple[str, list[Tensor]]:
 
 @functools.lru_cache(maxsize=512)
 def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tuple]:
-    """The indices of every operand and of the result. The dimensions behind ``...`` are negative numbers from the right."""
+    """The indices of every operand and of the result. The dimensions behind ``...`` are negative numbers from the
+    right."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
         more = "fewer" if len(terms) > len(ranks) else "more"
         raise RuntimeError(
-            f"einsum(): {more} operands were provided than specified in the equation {equation!r}: {len(ranks)} operands, "
-            f"{len(terms)} terms"
+            f"einsum(): {more} operands were provided than specified in the equation {equation!r}: {len(ranks)} "
+            f"operands, {len(terms)} terms"
         )
     inputs, wild = [], 0
     for n, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
@@ -62,8 +64,8 @@ def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tu
         if hidden < 0 or (hidden and not dots):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(head + tail)}) "
-                f"{'is more than' if hidden < 0 else 'does not match'} the number of dimensions ({rank}) for operand {n}"
-                f"{'' if dots else ' and no ellipsis was given'}"
+                f"{'is more than' if hidden < 0 else 'does not match'} the number of dimensions ({rank}) for operand "
+                f"{n}{'' if dots else ' and no ellipsis was given'}"
             )
         wild = max(wild, hidden)
         inputs.append((*head, *range(-hidden, 0), *tail))
@@ -98,8 +100,8 @@ def _check_sizes(equation: str, operands: Sequence[Tensor], inputs: Sequence[tup
                 sizes[i] = size
             elif size not in (1, known):
                 raise RuntimeError(
-                    f"einsum(): subscript {i if isinstance(i, str) else '...'} has size {size} for operand {n} which does not "
-                    f"broadcast with previously seen size {known} (equation {equation!r}, shapes "
+                    f"einsum(): subscript {i if isinstance(i, str) else '...'} has size {size} for operand {n} which "
+                    f"does not broadcast with previously seen size {known} (equation {equation!r}, shapes "
                     f"{', '.join(str(tuple(o.shape)) for o in operands)})"
                 )
 
@@ -113,8 +115,8 @@ def _without_repeats(x: Tensor, indices: tuple) -> tuple[Tensor, tuple]:
             second = seen.index(i, first + 1)
             if x.shape[first] != x.shape[second]:
                 raise RuntimeError(
-                    f"einsum(): subscript {i} is repeated for an operand of shape {tuple(x.shape)} but the sizes don't match, "
-                    f"{x.shape[second]} != {x.shape[first]}"
+                    f"einsum(): subscript {i} is repeated for an operand of shape {tuple(x.shape)} but the sizes don't "
+                    f"match, {x.shape[second]} != {x.shape[first]}"
                 )
             x = diagonal(x, 0, first, second)  # the diagonal becomes the last dimension
             del seen[second], seen[first]
@@ -194,8 +196,8 @@ def _reordered(given: tuple, wanted: tuple) -> tuple | None:
 
 @functools.lru_cache(maxsize=1024)
 def _product(equation: str, first: tuple, second: tuple) -> tuple | None:
-    """How to contract two operands of these sizes, or None where it takes more: as :func:`_matrices`, then the order of the
-    result. Where nothing is summed, the operands broadcast in that order, and last comes True.
+    """How to contract two operands of these sizes, or None where it takes more: as :func:`_matrices`, then the order of
+    the result. Where nothing is summed, the operands broadcast in that order, and last comes True.
 
     A program contracts the same sizes again and again.
     """
@@ -242,7 +244,8 @@ def einsum(*args):
     Raises:
         RuntimeError: the equation does not fit the operands.
 
-    Operands are contracted two at a time by matrix products; with more than two, in the order that ``contraction`` finds.
+    Operands are contracted two at a time by matrix products; with more than two, in the order that ``contraction``
+    finds.
     """
     if len(args) == 3 and args[0].__class__ is str and args[1].__class__ is Tensor and args[2].__class__ is Tensor:
         plan = _product(args[0], tuple(args[1].shape), tuple(args[2].shape))
@@ -252,7 +255,8 @@ def einsum(*args):
             return a * b if apart else _changed(_changed(matmul(a, b), None, shape), places, None)
     if len(args) < 2:
         raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or operands and their lists of subscripts"
+            "einsum(): must specify the equation string and at least one operand, or operands and their lists of "
+            "subscripts"
         )
     if isinstance(args[0], str):
         equation, operands = args[0], list(args[1:])
@@ -312,8 +316,8 @@ def tensordot(a, b, dims: Any = 2, out=None):
             a = a.sum(p, keepdim=True, dtype=a.dtype)
         else:
             raise RuntimeError(
-                f"tensordot: contracted dimensions need to match, but first has size {a.shape[p]} in dim {p} and second has "
-                f"size {b.shape[q]} in dim {q} (pair {i})"
+                f"tensordot: contracted dimensions need to match, but first has size {a.shape[p]} in dim {p} and "
+                f"second has size {b.shape[q]} in dim {q} (pair {i})"
             )
     rest_a = [d for d in range(a.dim()) if d not in da]
     rest_b = [d for d in range(b.dim()) if d not in db]

@@ -89,13 +89,7 @@ def logaddexp(input, other):
     return s.logaddexp(input, other)
 
 
-@pointwise(
-    promote="float",
-    dtypes=("float",),
-    inplace=False,
-    reference="logaddexp2",
-    tensors=("input", "other"),
-)
+@pointwise(promote="float", dtypes=("float",), inplace=False, reference="logaddexp2", tensors=("input", "other"))
 def logaddexp2(input, other):
     """``log2(2 ** input + 2 ** other)`` with no overflow."""
     return s.logaddexp2(input, other)
@@ -442,13 +436,9 @@ def _like_values(input, values):
 
 
 @pointwise(
-    check=_like_values,
-    one_dtype=True,
-    reference="heaviside",
-    dtypes=("bool", "int", "float"),
-    tensors=("input", "values"),
-    out_dtype="same",
-)
+    check=_like_values, one_dtype=True, reference="heaviside", dtypes=("bool", "int", "float"),
+    tensors=("input", "values"), out_dtype="same",
+)  # fmt: skip
 def heaviside(input, values):
     """0 below 0, 1 above it, ``values`` at 0."""
     return s.select(input == 0, values, s.select(input > 0, s.like(values, 1), s.like(values, 0)))
@@ -458,15 +448,9 @@ heaviside.vjp(input=no_derivative("heaviside", "input"), values=no_derivative("h
 
 
 @pointwise(
-    outs=("same", "int32"),
-    outputs=("mantissa", "exponent"),
-    result_type=result_type("frexp", "mantissa", "exponent"),
-    single_grad=0,
-    dtypes=("float",),
-    inplace=False,
-    second=False,
-    out_dtype="same",
-)
+    outs=("same", "int32"), outputs=("mantissa", "exponent"), result_type=result_type("frexp", "mantissa", "exponent"),
+    single_grad=0, dtypes=("float",), inplace=False, second=False, out_dtype="same",
+)  # fmt: skip
 def frexp(input):
     """Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
     return s.frexp(input)

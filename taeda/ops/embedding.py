@@ -20,8 +20,8 @@ from .views import reshape, unsqueeze
 def _check_indices(indices: Tensor, name: str) -> None:
     if indices.dtype.name not in ("int64", "int32"):
         raise RuntimeError(
-            f"{name}: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{indices.dtype} instead; convert them with long()"
+            f"{name}: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {indices.dtype} instead; convert them with long()"
         )
 
 
@@ -124,16 +124,9 @@ def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
 
 
 def bags(
-    weight,
-    input,
-    offsets=None,
-    mode="mean",
-    scale_grad_by_freq=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-    sparse=False,
-):
+    weight, input, offsets=None, mode="mean", scale_grad_by_freq=False, per_sample_weights=None,
+    include_last_offset=False, padding_idx=None, sparse=False,
+):  # fmt: skip
     """Sums, means or maxima of bags of rows of ``weight``: what ``nn.functional.embedding_bag`` computes.
 
     Args:
@@ -156,8 +149,8 @@ def bags(
             )
         if per_sample_weights.shape != input.shape:
             raise ValueError(
-                f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must have the "
-                f"same shape as the input ({list(input.shape)})"
+                f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must "
+                f"have the same shape as the input ({list(input.shape)})"
             )
         if per_sample_weights.dtype is not weight.dtype:
             raise RuntimeError(
@@ -258,7 +251,8 @@ def _edges_of(input, offsets, include_last_offset):
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences."
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                "sequences."
             )
         count, length = input.shape
         return reshape(input, (-1,)), arange(count + 1) * length
@@ -274,8 +268,8 @@ def _edges_of(input, offsets, include_last_offset):
     first, last = (extent(edges[0]), extent(edges[-1])) if known else ((0, 0), (0, 0))
     if first != (0, 0):
         raise RuntimeError(
-            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-            f"{first[0] or first[1]}"
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+            f"However, got {first[0] or first[1]}"
         )
     if last[1] > n:
         raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {last[1]}")

@@ -25,8 +25,8 @@ def from_file(
 
     Args:
         filename: its path.
-        shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes memory
-            only.
+        shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes
+            memory only.
         size: how many elements.
         dtype: of the elements. Default: the default floating-point dtype.
         layout: strided.
@@ -54,23 +54,16 @@ def from_file(
     return _core.from_storage(storage, dtype, (size,), (1,)).requires_grad_(requires_grad)
 
 
-# ---- pickle and copy ---------------------------------------------------------------------------------------------------
+# ---- pickle and copy -------------------------------------------------------------------------------------------------
 def _attributes(t: Tensor) -> dict | None:
     """The Python attributes of a tensor, None where it has none."""
     return getattr(t, "__dict__", None) or None
 
 
 def rebuild(
-    cls: type,
-    storage: Any,
-    dtype: Any,
-    sizes: tuple,
-    strides: tuple,
-    offset: int,
-    requires_grad: bool,
-    state: dict | None,
-    conjugated: bool = False,
-) -> Tensor:
+    cls: type, storage: Any, dtype: Any, sizes: tuple, strides: tuple, offset: int, requires_grad: bool,
+    state: dict | None, conjugated: bool = False,
+) -> Tensor:  # fmt: skip
     """The tensor of a pickle: ``cls`` over a window of ``storage``."""
     t = _core.from_storage(storage, dtype, sizes, strides, offset)
     if conjugated:

@@ -21,10 +21,11 @@ _COMPLEX = {"float32": _core.complex64, "float64": _core.complex128}
 
 @functools.cache
 def _pocketfft() -> Any:
-    """The functions below SciPy's, which take several rows to a vector, and memory of ours for the result; None without them.
+    """The functions below SciPy's, which take several rows to a vector, and memory of ours for the result; None without
+    them.
 
-    They are not public, so it is tried first whether they are as they were. Of a transform of 8 numbers SciPy's dispatch took
-    2.5 of 3.7 us.
+    They are not public, so it is tried first whether they are as they were. Of a transform of 8 numbers SciPy's
+    dispatch took 2.5 of 3.7 us.
     """
     try:
         import numpy as np
@@ -146,7 +147,7 @@ def _c2r_backward(g, dims, n, scale):
 fft_c2r.vjp(input=_c2r_backward)
 
 
-# ---- arguments ----------------------------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def _resized(x: Tensor, dims, sizes) -> Tensor:
@@ -208,7 +209,8 @@ def _axes(x, s, dim, name):
         for d in dim:
             if not -x.dim() <= d < x.dim():
                 raise IndexError(
-                    f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {d})"
+                    f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got "
+                    f"{d})"
                 )
         dim = tuple(d % x.dim() for d in dim)
         if len(set(dim)) != len(dim):
@@ -268,7 +270,7 @@ def _half_transform(x, s, dim, norm, forward, name):
     return fft_c2r(x.conj_physical() if forward else x, dim, n, scale)
 
 
-# ---- public -------------------------------------------------------------------------------------------------------------
+# ---- public ----------------------------------------------------------------------------------------------------------
 
 
 def _one(transform, forward, name, text):

@@ -1,8 +1,8 @@
 """Floating point operations of a call, from sizes: by the trait ``flops`` of its op, a formula.
 
-A formula gets the sizes of the result (a list of them where there are several) and then the op's arguments in order, sizes
-in the place of tensors. A multiplication and an addition count two, as in PyTorch's counter; a bias, a mask or a scale
-counts nothing.
+A formula gets the sizes of the result (a list of them where there are several) and then the op's arguments in order,
+sizes in the place of tensors. A multiplication and an addition count two, as in PyTorch's counter; a bias, a mask or a
+scale counts nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Sizes = Sequence[int]
 
 
 def product(out: Sizes, a: Sizes, b: Sizes, *rest: Any) -> int:
-    """``a @ b`` for any ranks, and a linear layer: every element of the result is a sum over the last dimension of ``a``."""
+    """``a @ b`` for any ranks, and a linear layer: every element of the result is a sum over the last dimension of
+    ``a``."""
     return 2 * prod(out) * a[-1]
 
 
@@ -33,7 +34,8 @@ def convolution(out: Sizes, input: Sizes, weight: Sizes, *rest: Any) -> int:
 
 
 def transposed_convolution(out: Sizes, input: Sizes, weight: Sizes, *rest: Any) -> int:
-    """Every element of the input is spread by the weights of one channel; a convolution's gradient for its input too."""
+    """Every element of the input is spread by the weights of one channel; a convolution's gradient for its input
+    too."""
     return 2 * prod(input) * prod(weight[1:])
 
 

@@ -38,8 +38,8 @@ def _edges(points, bins, range_):
         if isinstance(b, Tensor):
             if b.dim() != 1:
                 raise RuntimeError(
-                    f"torch.histogramdd: bins tensor should have one dimension, but got {b.dim()} dimensions in the bins tensor "
-                    f"for dimension {d}"
+                    f"torch.histogramdd: bins tensor should have one dimension, but got {b.dim()} dimensions in the "
+                    f"bins tensor for dimension {d}"
                 )
             if b.numel() < 1:
                 raise RuntimeError(
@@ -47,8 +47,8 @@ def _edges(points, bins, range_):
                 )
             if b.dtype is not points.dtype:
                 raise RuntimeError(
-                    f"torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
-                    f"{points.dtype} and bins for dimension {d} with dtype {b.dtype}"
+                    "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+                    f"dtype {points.dtype} and bins for dimension {d} with dtype {b.dtype}"
                 )
             count = b.numel() - 1
         else:
@@ -70,19 +70,20 @@ def _counted(input, bins, range_, weight, density):
         )
     if range_ is not None and len(range_) != 2 * n:
         raise RuntimeError(
-            f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got {len(range_)}"
+            f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got "
+            f"{len(range_)}"
         )
     if weight is not None:
         if weight.dtype is not input.dtype:
             raise RuntimeError(
-                f"torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
-                f"but got input({input.dtype}), and weight({weight.dtype})"
+                "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
+                f"dtype, but got input({input.dtype}), and weight({weight.dtype})"
             )
         if tuple(weight.shape) != tuple(input.shape[:-1]):
             raise RuntimeError(
-                f"torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding "
-                f"its innermost dimension, but got input with shape {list(input.shape)} and weight with shape "
-                f"{list(weight.shape)}"
+                "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+                f"excluding its innermost dimension, but got input with shape {list(input.shape)} and weight with "
+                f"shape {list(weight.shape)}"
             )
         weight = weight.detach().reshape(-1)
     points = input.detach().reshape(-1, n)
@@ -127,8 +128,9 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
         bins = int(bins)
     if weight is not None and tuple(weight.shape) != tuple(input.shape):
         raise RuntimeError(
-            f"torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
-            f"innermost dimension, but got input with shape {[*input.shape, 1]} and weight with shape {list(weight.shape)}"
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+            f"excluding its innermost dimension, but got input with shape {[*input.shape, 1]} and weight with shape "
+            f"{list(weight.shape)}"
         )
     flat = None if weight is None else weight.reshape(-1)
     hist, edges = _counted(input.reshape(-1, 1), [bins], range, flat, density)
@@ -162,7 +164,8 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     bins = [int(x) if is_index(x) else x for x in bins]
     if len(bins) != n:
         raise RuntimeError(
-            f"histogramdd: The size of bins must be equal to the innermost dimension of the input, got {len(bins)} and {n}"
+            f"histogramdd: The size of bins must be equal to the innermost dimension of the input, got {len(bins)} and "
+            f"{n}"
         )
     hist, edges = _counted(input, bins, range, weight, density)
     return HistogramDD(hist, tuple(edges))

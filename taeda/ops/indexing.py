@@ -83,7 +83,8 @@ def _explain_mask(mask: Tensor, input: Tensor, at: int) -> None:
 
 def _explain_values(values: Tensor, shape: list[int]) -> None:
     raise RuntimeError(
-        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {shape}"
+        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
+        f"{shape}"
     )
 
 
@@ -105,12 +106,9 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
 
 
 @primitive(
-    selection.take,
-    out="same",
-    out_apart=("input", "index"),
-    samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})],
-    meta="mixed",
-)
+    selection.take, out="same", out_apart=("input", "index"),
+    samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})], meta="mixed",
+)  # fmt: skip
 def take(input, index):
     """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
 
@@ -206,8 +204,7 @@ masked_fill.traits["lowering"] = lambda input, mask, value: where(mask, value, i
 
 
 masked_fill.vjp(
-    input=lambda g, mask: masked_fill(g, mask, 0),
-    value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum(),
+    input=lambda g, mask: masked_fill(g, mask, 0), value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum()
 )
 
 
@@ -217,15 +214,9 @@ def _require_condition(dtypes):
 
 
 @pointwise(
-    operands=3,
-    promote_from=(1, 2),
-    require=_require_condition,
-    method=False,
-    inplace=False,
-    node="Where",
-    fits=True,
+    operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True,
     float8=True,
-)
+)  # fmt: skip
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""
     return _choose(_true(condition), input, other)
@@ -233,8 +224,7 @@ def where_select(condition, input, other):
 
 where_select.traits["lowering"] = lambda condition, input, other: where(condition, input, other)
 where_select.vjp(
-    input=lambda g, condition: where_select(condition, g, 0),
-    other=lambda g, condition: where_select(condition, 0, g),
+    input=lambda g, condition: where_select(condition, g, 0), other=lambda g, condition: where_select(condition, 0, g)
 )
 
 
@@ -255,8 +245,8 @@ def where(condition, input=None, other=None, *, out=None):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if condition.dtype is _core.uint8:
         warn_once(
-            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
-            "PyTorch. Use a boolean condition instead."
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead."
         )
         condition = condition.ne(0)
     if out is None:
@@ -287,8 +277,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     """Where ``input`` is not zero.
 
     Returns:
-        An int64 matrix with the coordinates of one element in each row, in row-major order; with ``as_tuple`` a tuple of
-        one vector per dimension, fit for indexing.
+        An int64 matrix with the coordinates of one element in each row, in row-major order; with ``as_tuple`` a tuple
+        of one vector per dimension, fit for indexing.
 
     Raises:
         TypeError: ``out`` is given with ``as_tuple``.
@@ -326,13 +316,9 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @primitive(
-    selection.masked_select,
-    out_apart=("input", "mask"),
-    out="same",
-    samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})],
-    node="Index",
-    meta="values",
-)
+    selection.masked_select, out_apart=("input", "mask"), out="same",
+    samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})], node="Index", meta="values",
+)  # fmt: skip
 def masked_select(input, mask):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
 
@@ -401,10 +387,6 @@ def _broadcast(input, mask):
 
 selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, take=_explain_take, together=_together)
 selection.OPS.update(
-    index=index,
-    index_put_=index_put_,
-    masked_select=masked_select,
-    masked_fill_=masked_fill.traits["inplace"],
-    assign=HELPERS["assign"],
-    tensor=make_tensor,
-)
+    index=index, index_put_=index_put_, masked_select=masked_select, masked_fill_=masked_fill.traits["inplace"],
+    assign=HELPERS["assign"], tensor=make_tensor,
+)  # fmt: skip

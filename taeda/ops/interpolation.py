@@ -16,7 +16,7 @@ from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool
 from .resample import Line, _table, resample, resampled
 from .table import composite, expect_tensors, primitive
 
-# ---- interpolate ----------------------------------------------------------------------------------------------------------
+# ---- interpolate -----------------------------------------------------------------------------------------------------
 
 _MODES = {"nearest": 0, "nearest-exact": 0, "linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "area": 0}
 _KINDS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
@@ -35,8 +35,8 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
     if isinstance(given, (list, tuple)):
         if len(given) != n:
             raise ValueError(
-                f"interpolate: Input and {name} must have the same number of spatial dimensions, but got input with spatial "
-                f"dimensions of {list(input.shape[2:])} and {name} of {given}. Please provide input tensor in "
+                f"interpolate: Input and {name} must have the same number of spatial dimensions, but got input with "
+                f"spatial dimensions of {list(input.shape[2:])} and {name} of {given}. Please provide input tensor in "
                 f"(N, C, d1, d2, ...,dK) format and {name} in (o1, o2, ...,oK) format."
             )
         given = list(given)
@@ -53,14 +53,9 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
 
 @composite(method=False, canonical=True)
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,
-):
+):  # fmt: skip
     """Resize the spatial dimensions of ``(N, C, d1, ...)``.
 
     Args:
@@ -82,8 +77,8 @@ def interpolate(
     """
     if mode not in _MODES:
         raise NotImplementedError(
-            "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area, got "
-            f"{mode!r}"
+            "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, "
+            f"area, got {mode!r}"
         )
     if input.is_complex():
         raise NotImplementedError(
@@ -93,13 +88,15 @@ def interpolate(
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
-                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+                "trilinear"
             )
     align_corners = bool(align_corners)
     if n not in (1, 2, 3) or _MODES[mode] not in (0, n):
         raise NotImplementedError(
             f"interpolate: got {input.dim()}D input, but mode {mode!r} takes "
-            f"{'3D, 4D or 5D' if _MODES[mode] == 0 else f'{_MODES[mode] + 2}D'} input (N, C, d1, ...): shape {tuple(input.shape)}"
+            f"{'3D, 4D or 5D' if _MODES[mode] == 0 else f'{_MODES[mode] + 2}D'} input (N, C, d1, ...): shape "
+            f"{tuple(input.shape)}"
         )
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueError(
@@ -110,8 +107,8 @@ def interpolate(
     outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
     if any(s <= 0 for s in (*input.shape[2:], *outputs)):
         raise RuntimeError(
-            f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(input.shape[2:])} output "
-            f"{tuple(outputs)}"
+            f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(input.shape[2:])} "
+            f"output {tuple(outputs)}"
         )
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, outputs)
@@ -147,7 +144,7 @@ def to_size(input, outputs, factors, mode, align_corners, antialias):
     return result.to(input.dtype)
 
 
-# ---- sampling -------------------------------------------------------------------------------------------------------------
+# ---- sampling --------------------------------------------------------------------------------------------------------
 
 _TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}
 
@@ -344,27 +341,30 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> No
     n = input.dim() - 2
     if n not in (2, 3) or grid.dim() != input.dim():
         raise RuntimeError(
-            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
-            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with "
+            f"sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(
-            f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(input.shape)} "
-            f"and grid with sizes {list(grid.shape)}"
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
     if grid.shape[-1] != n:
         raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"
+            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes "
+            f"{list(grid.shape)}"
         )
     if input.dtype != grid.dtype:
         raise RuntimeError(
-            f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}"
+            f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has "
+            f"{grid.dtype}"
         )
     if mode == "bicubic" and n == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if any(s <= 0 for s in input.shape[2:]):
         raise RuntimeError(
-            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)}"
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            f"{list(input.shape)}"
         )
 
 
@@ -385,8 +385,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     _check_grid(input, grid, mode, padding_mode)
     if align_corners is None:
         warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
             stacklevel=2,
         )
         align_corners = False
@@ -416,8 +417,9 @@ def affine_grid(theta, size, align_corners=None):
     expect_tensors("affine_grid", theta=theta)
     if align_corners is None:
         warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
             stacklevel=2,
         )
         align_corners = False
@@ -426,11 +428,13 @@ def affine_grid(theta, size, align_corners=None):
     n = len(size) - 2
     if n not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{size}."
         )
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (n, n + 1):
         raise ValueError(
-            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {tuple(theta.shape)}."
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got "
+            f"{tuple(theta.shape)}."
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

@@ -19,8 +19,8 @@ def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
     Args:
-        tensors: tensors of equal sizes except in ``dim``; one-dimensional empty ones are passed over. The result has the
-            dtype that all promote to.
+        tensors: tensors of equal sizes except in ``dim``; one-dimensional empty ones are passed over. The result has
+            the dtype that all promote to.
         dim: the dimension to join along.
 
     Raises:
@@ -224,8 +224,8 @@ def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None
         sections = [int(n) for n in split_size_or_sections]
         if sum(sections) != size or any(n < 0 for n in sections):
             raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {at}), but "
-                f"got split_sizes={sections}"
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension "
+                f"{at}), but got split_sizes={sections}"
             )
         return split_with_sizes(tensor, sections, at)
     step = int(split_size_or_sections)
@@ -294,7 +294,8 @@ def tensor_split(input, indices_or_sections, dim=0):
             )
         if indices_or_sections.dtype is not _core.int64:
             raise RuntimeError(
-                f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {indices_or_sections.dtype}"
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{indices_or_sections.dtype}"
             )
         indices_or_sections = indices_or_sections.tolist()
     if is_index(indices_or_sections):
@@ -320,7 +321,8 @@ def _directional_split(name, least, dim_of):
     def split(input, indices_or_sections: Ints):
         if input.dim() < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a tensor "
+                f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
+                "tensor "
                 f"with {input.dim()} dimensions!".replace("torch.", "")
             )
         dim = dim_of(input)
@@ -328,8 +330,8 @@ def _directional_split(name, least, dim_of):
             size, sections = input.shape[dim], int(indices_or_sections)
             if sections <= 0 or size % sections:
                 raise RuntimeError(
-                    f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
-                    f"by the split_size {sections}!"
+                    f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not "
+                    f"divisible by the split_size {sections}!"
                 )
         return tensor_split(input, indices_or_sections, dim)
 

@@ -110,16 +110,12 @@ def _divisor(count, reduction):
 
 
 @primitive(
-    _class_loss("cross_entropy", "rararara"),
-    method=False,
-    out=False,
-    outputs=("loss", "weights", "top", "logs", "count"),
-    differentiable=[0],
-    name="_cross_entropy",
-    node="NllLoss",
-)
+    _class_loss("cross_entropy", "rararara"), method=False, out=False,
+    outputs=("loss", "weights", "top", "logs", "count"), differentiable=[0], name="_cross_entropy", node="NllLoss",
+)  # fmt: skip
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
-    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides by."""
+    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides
+    by."""
 
 
 def _cross_entropy_gradient(grad, input, target, weights, count, ignore_index):
@@ -174,13 +170,9 @@ _fused_cross_entropy.traits["lowering"] = _cross_entropy_in_parts
 
 
 @primitive(
-    _class_loss("nll_loss", "rara"),
-    method=False,
-    out=False,
-    outputs=("loss", "weights", "count"),
-    differentiable=[0],
+    _class_loss("nll_loss", "rara"), method=False, out=False, outputs=("loss", "weights", "count"), differentiable=[0],
     name="_nll_loss",
-)
+)  # fmt: skip
 def _fused_nll_loss(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, and what the mean divides by."""
 
@@ -234,14 +226,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 @composite(method=False, autocast="float32")
 def cross_entropy(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
     """``nll_loss(log_softmax(input), target)``, in one pass and without overflow.
 
@@ -264,8 +249,8 @@ def cross_entropy(
     if target.shape == input.shape and target.dtype.is_floating_point:
         if ignore_index >= 0:
             raise RuntimeError(
-                f"cross_entropy: ignore_index is not supported for floating point target, got ignore_index={ignore_index} "
-                f"and target of {target.dtype}"
+                "cross_entropy: ignore_index is not supported for floating point target, got "
+                f"ignore_index={ignore_index} and target of {target.dtype}"
             )
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     target = _class_numbers(target)
@@ -474,8 +459,7 @@ def _binary_slope_of_logits(grad, input, target):
 
 
 _binary_entropy_of_logits.vjp(
-    input=lambda g, input, target: _binary_slope_of_logits(g, input, target),
-    target=lambda g, input: -g * input,
+    input=lambda g, input, target: _binary_slope_of_logits(g, input, target), target=lambda g, input: -g * input
 )
 _binary_slope_of_logits.vjp(
     grad=lambda g, input, target: _binary_slope_of_logits(g, input, target),
@@ -575,8 +559,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     """
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
-            "kl_div: reduction 'mean' divides by the number of elements; the divergence divides by the batch size alone, as "
-            "reduction='batchmean' does",
+            "kl_div: reduction 'mean' divides by the number of elements; the divergence divides by the batch size "
+            "alone, as reduction='batchmean' does",
             UserWarning,
             stacklevel=2,
         )
@@ -780,8 +764,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape or input.dim() > 2 or 0 in input.shape[-1:]:
         raise RuntimeError(
-            f"multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most 2-d, got {tuple(input.shape)} "
-            f"and {tuple(target.shape)}"
+            "multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most "
+            f"2-d, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
     x = input.reshape(1, -1) if input.dim() < 2 else input
     t = target.reshape(x.shape)

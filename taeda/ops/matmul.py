@@ -1,4 +1,5 @@
-"""Products of matrices and vectors. The arithmetic is ``_core.gemm``; here are the ranks, the checks and the derivatives."""
+"""Products of matrices and vectors. The arithmetic is ``_core.gemm``; here are the ranks, the checks and the
+derivatives."""
 
 from __future__ import annotations
 
@@ -169,11 +170,7 @@ def _linear_weight(g, input, weight_shape):
     return matmul(transpose(_rows(g), 0, 1), _rows(_conj(input)))
 
 
-linear.vjp(
-    input=_linear_input,
-    weight=_linear_weight,
-    bias=lambda g, bias_shape: sum_to(g, bias_shape),
-)
+linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g, bias_shape: sum_to(g, bias_shape))
 
 
 @composite(method=False)
@@ -185,12 +182,13 @@ def bilinear(input1, input2, weight, bias=None):
         )
     if tuple(weight.shape[1:]) != (input1.shape[-1], input2.shape[-1]):
         raise RuntimeError(
-            f"bilinear: weight {tuple(weight.shape)} expects inputs of {weight.shape[1]} and {weight.shape[2]} features, "
-            f"got {input1.shape[-1]} and {input2.shape[-1]}"
+            f"bilinear: weight {tuple(weight.shape)} expects inputs of {weight.shape[1]} and {weight.shape[2]} "
+            f"features, got {input1.shape[-1]} and {input2.shape[-1]}"
         )
     if bias is not None and (bias.dtype is not input1.dtype or tuple(bias.shape) != tuple(weight.shape[:1])):
         raise RuntimeError(
-            f"bilinear: expected bias of {input1.dtype} and size {weight.shape[0]}, got {bias.dtype} {tuple(bias.shape)}"
+            f"bilinear: expected bias of {input1.dtype} and size {weight.shape[0]}, got {bias.dtype} "
+            f"{tuple(bias.shape)}"
         )
     a, b = _rows(input1), _rows(input2)
     # For every output the rows of a through its matrix, then row by row against b.
@@ -252,10 +250,7 @@ def mv(input, vec):
 mv.traits["lowering"] = lambda input, vec: input.mm(vec.unsqueeze(1)).squeeze(1)
 
 
-mv.vjp(
-    input=lambda g, vec: unsqueeze(g, -1) * _conj(vec),
-    vec=lambda g, input: mv(_transposed(input), g),
-)
+mv.vjp(input=lambda g, vec: unsqueeze(g, -1) * _conj(vec), vec=lambda g, input: mv(_transposed(input), g))
 
 
 @primitive(flops=flops.product, out="same")
@@ -282,8 +277,8 @@ def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     if input.numel() != other.numel():
         raise RuntimeError(
-            f"{name}: inconsistent tensor size, expected tensor [{input.numel()}] and src [{other.numel()}] to have the "
-            f"same number of elements, but got {input.numel()} and {other.numel()} elements respectively"
+            f"{name}: inconsistent tensor size, expected tensor [{input.numel()}] and src [{other.numel()}] to have "
+            f"the same number of elements, but got {input.numel()} and {other.numel()} elements respectively"
         )
 
 
@@ -410,13 +405,14 @@ def _check_addend(name: str, input: Tensor, shape: tuple) -> None:
     lead = len(shape) - input.dim()
     if lead < 0 or any(n != 1 and n != shape[i + lead] for i, n in enumerate(input.shape)):
         raise RuntimeError(
-            f"{name}: input of shape {tuple(input.shape)} cannot be broadcast to the product's shape {shape}: The expanded "
-            f"size of the tensor must match the existing size at every non-singleton dimension"
+            f"{name}: input of shape {tuple(input.shape)} cannot be broadcast to the product's shape {shape}: The "
+            f"expanded size of the tensor must match the existing size at every non-singleton dimension"
         )
 
 
 def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alpha) -> Tensor:
-    """``beta * input + alpha * (a @ b)``, the product added to what is there: no pass over the result but for ``alpha``."""
+    """``beta * input + alpha * (a @ b)``, the product added to what is there: no pass over the result but for
+    ``alpha``."""
     _check_addend(name, input, shape)
     if input.dtype != a.dtype:
         raise RuntimeError(

@@ -1,8 +1,9 @@
-"""Device meta: tensors that have sizes, strides and a dtype but no values, to describe a model too large to be made twice.
+"""Device meta: tensors that have sizes, strides and a dtype but no values, to describe a model too large to be made
+twice.
 
-A call with such tensors is *planned*: its body runs as for any tensor, what it makes is on device meta, and what it launches
-is not run. So forms, the graph and gradients come from the same code as elsewhere. Here is what differs: calls that name the
-device, and those that would need values.
+A call with such tensors is *planned*: its body runs as for any tensor, what it makes is on device meta, and what it
+launches is not run. So forms, the graph and gradients come from the same code as elsewhere. Here is what differs: calls
+that name the device, and those that would need values.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def makes(function: Any, kwargs: dict) -> bool:
 HELPERS.update(make_on_meta=make_on_meta, check_meta=check_meta, is_meta=is_meta, makes=makes)
 
 
-# ---- what a call is about -----------------------------------------------------------------------------------------------
+# ---- what a call is about --------------------------------------------------------------------------------------------
 
 
 def _name(function: Any) -> str:

@@ -39,7 +39,8 @@ def _grain(rows, count):
 
 
 def _streams(count, positions, size, moved):
-    """Whether a result of ``count`` elements is stored past the cache, where ``moved`` times as many are read and written."""
+    """Whether a result of ``count`` elements is stored past the cache, where ``moved`` times as many are read and
+    written."""
     return size >= 4 and positions * size % 64 == 0 and count * size * moved >= stream_bytes()
 
 
@@ -68,8 +69,8 @@ def _check_normalized(name, input, normalized_shape, *affine):
         dtypes = {x.dtype for x in affine if x is not None}
         if name == "layer_norm" and dtypes - {input.dtype} and (dtypes != {float32} or input.dtype.itemsize > 2):
             raise RuntimeError(
-                f"layer_norm(): mixed dtype: expected weight and bias of the input's dtype, or of float32 beside one of 16 "
-                f"bits, got {input.dtype} with {', '.join(map(str, dtypes))}"
+                "layer_norm(): mixed dtype: expected weight and bias of the input's dtype, or of float32 beside one "
+                f"of 16 bits, got {input.dtype} with {', '.join(map(str, dtypes))}"
             )
         return n
     _require_float(name, input)
@@ -147,8 +148,8 @@ def _sum_lead(x, lead):
 
 @primitive(method=False, out=False, decomposition=_norm_gradient, planned=True)
 def _norm_backward(grad, input, n, weight, bias, eps, needs, centred):
-    """Gradients of layer norm (``centred``) and RMS norm over the last ``n`` dimensions; those of weight and bias are None
-    where not needed."""
+    """Gradients of layer norm (``centred``) and RMS norm over the last ``n`` dimensions; those of weight and bias are
+    None where not needed."""
     x, g = input.contiguous(), _like(grad, input).contiguous()
     shape = input.shape[input.dim() - n :]
     width = math.prod(shape)
@@ -265,8 +266,8 @@ def _group_plan(shape, dtype, groups, weight, bias):
     """How group norm of these sizes and dtypes is launched, once the arguments are found to fit."""
     if groups < 1 or len(shape) < 2 or shape[1] % groups:
         raise RuntimeError(
-            f"group_norm(): expected input of at least 2 dimensions whose number of channels is divisible by num_groups, "
-            f"but got input of shape {list(shape)} and num_groups={groups}"
+            "group_norm(): expected input of at least 2 dimensions whose number of channels is divisible by "
+            f"num_groups, but got input of shape {list(shape)} and num_groups={groups}"
         )
     _check_channels("group_norm", shape, dtype, weight=weight, bias=bias)
     if math.prod(shape) == groups:
@@ -373,7 +374,8 @@ def _groups_last(input):
 
 
 def _channel_plan(shape, dtype, groups):
-    """How the sums per channel are launched: as rows of batch and positions, or as columns where there is one position."""
+    """How the sums per channel are launched: as rows of batch and positions, or as columns where there is one
+    position."""
     rows, acc = _Groups(shape, groups), _working(dtype)
     names = _dtype_names(acc, acc, dtype, dtype, acc, acc)
     item, size, channels = acc.itemsize, dtype.itemsize, shape[1]
@@ -484,7 +486,8 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     _check_channels("batch_norm", shape, dtype, running_mean=mean, running_var=var, weight=weight, bias=bias)
     if training and shape[0] * math.prod(shape[2:]) == 1:
         raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {shape}: use a larger batch, or eval()"
+            f"Expected more than 1 value per channel when training, got input size {shape}: use a larger batch, or "
+            "eval()"
         )
     if not training and (mean is None or var is None):
         raise RuntimeError("batch_norm(): expected running_mean and running_var to be defined when training=False")
@@ -502,14 +505,9 @@ def _batch_backward_plan(shape, dtype, training, weight):
 
 
 @primitive(
-    method=False,
-    out=False,
-    outputs=("y", "mean", "rstd"),
-    differentiable=[0],
-    name="_batch_norm",
-    node="NativeBatchNorm",
-    planned=True,
-)
+    method=False, out=False, outputs=("y", "mean", "rstd"), differentiable=[0], name="_batch_norm",
+    node="NativeBatchNorm", planned=True,
+)  # fmt: skip
 def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     signatures = map(_signature, (running_mean, running_var, weight, bias))
     x = _by_positions(input, input)
@@ -575,8 +573,8 @@ def _batch_norm_gradient(grad, input, weight, bias, running_mean, running_var, t
 
 @primitive(method=False, out=False, decomposition=_batch_norm_gradient, planned=True)
 def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs):
-    """Gradients of batch norm, whose statistics were ``mean`` and ``rstd`` when ``training``; those of weight and bias are
-    None where not needed."""
+    """Gradients of batch norm, whose statistics were ``mean`` and ``rstd`` when ``training``; those of weight and bias
+    are None where not needed."""
     x, g = _by_positions(input, input), _by_positions(_like(grad, input), input)
     acc = _working(x.dtype)
     if not training:
@@ -668,7 +666,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return normalized(input, *(x.reshape(shape) for x in coefficients))
     if not training or running_mean is None:
         return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
-    # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their own.
+    # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their
+    # own.
     y = _fused_batch_norm(input, weight, bias, running_mean.data, running_var.data, True, momentum, eps)[0]
     _core.bump(running_mean)
     _core.bump(running_var)

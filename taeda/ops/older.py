@@ -1,8 +1,8 @@
 """Calls with more positional arguments than the op has: factors in front of tensors, ints that come one by one.
 
-``x.add_(-lr, g)``, ``x.addcmul_(0.1, a, b)`` and ``torch.addmm(beta, c, alpha, a, b)`` are of before PyTorch 1.5, which still
-takes them, with a warning. An op says in its trait ``factors`` which of its parameters stood there. ``x.squeeze(0, 1)`` means
-``x.squeeze((0, 1))``: an op says in its trait ``spreads`` which parameter that is.
+``x.add_(-lr, g)``, ``x.addcmul_(0.1, a, b)`` and ``torch.addmm(beta, c, alpha, a, b)`` are of before PyTorch 1.5, which
+still takes them, with a warning. An op says in its trait ``factors`` which of its parameters stood there.
+``x.squeeze(0, 1)`` means ``x.squeeze((0, 1))``: an op says in its trait ``spreads`` which parameter that is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from .._core import Op, Tensor
 
 
 def as_today(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """The arguments of a call of ``function``, an op or a composite, as they are written today; None where it is no older one."""
+    """The arguments of a call of ``function``, an op or a composite, as they are written today; None where it is no
+    older one."""
     traits = function.traits if isinstance(function, Op) else vars(function)
     if "factors" in traits:
         return factors_last(function.name, traits["factors"], args, kwargs)

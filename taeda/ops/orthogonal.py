@@ -9,13 +9,7 @@ from __future__ import annotations
 from ..kernels import scalar as s
 from .table import pointwise
 
-OPTIONS = {
-    "promote": "float",
-    "dtypes": ("float",),
-    "method": False,
-    "inplace": False,
-    "domain": ((-0.9, 0.9), (0, 9)),
-}
+OPTIONS = {"promote": "float", "dtypes": ("float",), "method": False, "inplace": False, "domain": ((-0.9, 0.9), (0, 9))}
 
 
 @pointwise(**OPTIONS)
@@ -32,13 +26,15 @@ def chebyshev_polynomial_u(x, n):
 
 @pointwise(**OPTIONS)
 def chebyshev_polynomial_v(x, n):
-    """Chebyshev's polynomial of the third kind and degree ``n``: ``cos((n + 1/2) a) / cos(a / 2)`` at ``x = cos(a)``."""
+    """Chebyshev's polynomial of the third kind and degree ``n``: ``cos((n + 1/2) a) / cos(a / 2)`` at
+    ``x = cos(a)``."""
     return s.chebyshev_v(x, n)
 
 
 @pointwise(**OPTIONS)
 def chebyshev_polynomial_w(x, n):
-    """Chebyshev's polynomial of the fourth kind and degree ``n``: ``sin((n + 1/2) a) / sin(a / 2)`` at ``x = cos(a)``."""
+    """Chebyshev's polynomial of the fourth kind and degree ``n``: ``sin((n + 1/2) a) / sin(a / 2)`` at
+    ``x = cos(a)``."""
     return s.chebyshev_w(x, n)
 
 

@@ -1,7 +1,7 @@
 """Tensors that keep their values in other tensors, their *parts*: sparse and nested ones.
 
-The parts alone are in the graph. ``backward`` and ``grad`` put them in the place of such a tensor and make a gradient of its
-kind of theirs.
+The parts alone are in the graph. ``backward`` and ``grad`` put them in the place of such a tensor and make a gradient
+of its kind of theirs.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def expect_kind(name: Any, rule: Callable, args: Sequence, kwargs: dict, kind: t
         given = args[i] if i < len(args) else kwargs.get(parameter)
         if rule.__annotations__.get(parameter) == kind.__name__ and not isinstance(given, kind):
             raise NotImplementedError(
-                f"{name}(): expected a {kind.__name__} as {parameter!r}, got {type(given).__name__}; convert the arguments to "
-                f"one kind"
+                f"{name}(): expected a {kind.__name__} as {parameter!r}, got {type(given).__name__}; convert the "
+                f"arguments to one kind"
             )
 
 
@@ -151,7 +151,8 @@ def into_out(cls: type[Tensor], func: Any, types: Sequence, args: Sequence, kwar
     result = cls.__torch_function__(func, types, args, kwargs) if with_parts else func(*args, **kwargs)
     if isinstance(out, Tensor) and (not isinstance(result, Tensor) or out.layout is not result.layout):
         raise NotImplementedError(
-            f"{name}(): expected an out of the layout of the result, {getattr(result, 'layout', 'strided')}, got {out.layout}"
+            f"{name}(): expected an out of the layout of the result, {getattr(result, 'layout', 'strided')}, got "
+            f"{out.layout}"
         )
     if not isinstance(out, OfParts):
         return write_out(func, out, result, {})

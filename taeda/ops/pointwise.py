@@ -63,14 +63,9 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
 
 
 @pointwise(
-    numbers=True,
-    factors=("alpha",),
-    check=_check_alpha,
-    dtypes=NUMBER,
-    strict_bool=SUBTRACTION,
-    reference="subtract",
+    numbers=True, factors=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, reference="subtract",
     canonical=True,
-)
+)  # fmt: skip
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     return input - _times(other, alpha)
@@ -81,15 +76,9 @@ alias(sub, "subtract")
 
 
 @pointwise(
-    factors=("alpha",),
-    check=_check_alpha,
-    dtypes=NUMBER,
-    strict_bool=SUBTRACTION,
-    inplace=False,
-    reference=lambda a, b: b - a,
-    tensors=("input",),
-    node="RsubBackward1",
-)
+    factors=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, inplace=False,
+    reference=lambda a, b: b - a, tensors=("input",), node="RsubBackward1",
+)  # fmt: skip
 def rsub(input, other, *, alpha=1):
     """``other - alpha * input``."""
     return other - _times(input, alpha)
@@ -175,13 +164,7 @@ def _whole_number_zero(input, other):
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
 
 
-@pointwise(
-    numbers=True,
-    check=_whole_number_zero,
-    dtypes=REAL,
-    reference="floor_divide",
-    domain=((-2, 2), (0.5, 2)),
-)
+@pointwise(numbers=True, check=_whole_number_zero, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)))
 def floor_divide(input, other):
     """``floor(input / other)``, Python's ``//``.
 
@@ -192,13 +175,9 @@ def floor_divide(input, other):
 
 
 @pointwise(
-    numbers=True,
-    check=_whole_number_zero,
-    native=True,
-    dtypes=REAL,
-    reference=lambda a, b: np.trunc(a / b),
+    numbers=True, check=_whole_number_zero, native=True, dtypes=REAL, reference=lambda a, b: np.trunc(a / b),
     domain=((-2, 2), (0.5, 2)),
-)
+)  # fmt: skip
 def trunc_divide(input, other):
     """``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
     return s.trunc_divide(input, other)
@@ -269,13 +248,9 @@ def rremainder(input: Any, other):
 
 
 @pointwise(
-    check=_whole_number_zero,
-    dtypes=REAL,
-    reference="fmod",
-    domain=((-2, 2), (0.5, 2)),
-    tensors=("input",),
+    check=_whole_number_zero, dtypes=REAL, reference="fmod", domain=((-2, 2), (0.5, 2)), tensors=("input",),
     canonical=True,
-)
+)  # fmt: skip
 def fmod(input, other):
     """``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``.
 
@@ -429,13 +404,9 @@ addcmul.vjp(
 
 
 @pointwise(
-    reference=lambda a, b, c: a + b / c,
-    operands=3,
-    factors=("value",),
-    tensors=_THREE,
-    dtypes=FLOATS,
+    reference=lambda a, b, c: a + b / c, operands=3, factors=("value",), tensors=_THREE, dtypes=FLOATS,
     domain=((-2, 2), (-2, 2), (0.5, 2)),
-)
+)  # fmt: skip
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``, of floating-point tensors."""
     return input + _times(tensor1, value) / tensor2
@@ -458,14 +429,9 @@ def _one_dtype(input, end, weight):
 
 
 @pointwise(
-    operands=3,
-    promote_from=(0, 1),
-    dtypes=FLOATS,
-    check=_one_dtype,
-    one_dtype=True,
-    tensors=("input", "end"),
+    operands=3, promote_from=(0, 1), dtypes=FLOATS, check=_one_dtype, one_dtype=True, tensors=("input", "end"),
     reference=lambda a, b, w: a + w * (b - a),
-)
+)  # fmt: skip
 def lerp(input, end, weight):
     """``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
     size = s.abs(weight)

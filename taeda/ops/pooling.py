@@ -22,7 +22,7 @@ _COMPUTE |= {"int16": _core.int32, "uint16": _core.int32}
 _REAL = frozenset(("float32", "float64", "int32", "int64", *_COMPUTE))
 
 
-# ---- geometry -----------------------------------------------------------------------------------------------------------
+# ---- geometry --------------------------------------------------------------------------------------------------------
 
 
 def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
@@ -42,8 +42,8 @@ def _check_input(name: str, n: int, input: Tensor, first: int | None = None) -> 
     first = input.dim() - n - 1 if first is None else first
     if input.dim() not in (n + 1, n + 2) or 0 in input.shape[first:]:
         raise RuntimeError(
-            f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
-            f"{list(input.shape)}"
+            f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got: {list(input.shape)}"
         )
 
 
@@ -169,18 +169,13 @@ def _by_space(form, smallest=1):
     return lambda saved: form.format(max(len(saved.get("size") or (2, 2)), smallest))
 
 
-# ---- maximum ------------------------------------------------------------------------------------------------------------
+# ---- maximum ---------------------------------------------------------------------------------------------------------
 
 
 @primitive(
-    method=False,
-    out=False,
-    outputs=("values", "indices"),
-    differentiable=[0],
-    batch="fold",
-    node=_by_space("MaxPool{}DWithIndices", 2),
-    planned=True,
-)
+    method=False, out=False, outputs=("values", "indices"), differentiable=[0], batch="fold",
+    node=_by_space("MaxPool{}DWithIndices", 2), planned=True,
+)  # fmt: skip
 def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     """Maxima of windows and where in its plane each was found."""
     args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)
@@ -264,8 +259,8 @@ _MAX_DOC = """Maximum of each window.
 
     Args:
         input: ``[n, c, {space}]`` or without ``n``.
-        kernel_size, stride, padding, dilation: an int or one per spatial dimension; the stride is the window's size where
-            not given; padding counts as minus infinity.
+        kernel_size, stride, padding, dilation: an int or one per spatial dimension; the stride is the window's size
+            where not given; padding counts as minus infinity.
         ceil_mode: also keep a last window that is partly outside.
         return_indices: also give where in its plane each maximum was found.
     Raises:
@@ -275,7 +270,8 @@ _AVG_DOC = """Average of each window.
 
     Args:
         input: ``[n, c, {space}]`` or without ``n``.
-        kernel_size, stride, padding: an int or one per spatial dimension; the stride is the window's size where not given.
+        kernel_size, stride, padding: an int or one per spatial dimension; the stride is the window's size where
+            not given.
         ceil_mode: also keep a last window that is partly outside.
         count_include_pad: whether padding counts as elements (of value 0).
     Raises:
@@ -339,7 +335,7 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
     return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
-# ---- average ------------------------------------------------------------------------------------------------------------
+# ---- average ---------------------------------------------------------------------------------------------------------
 
 
 @primitive(method=False, out=False, batch="fold", node=_by_space("AvgPool{}D"), planned=True)
@@ -491,12 +487,12 @@ for _what, _ops in (
     for _op in _ops:
         _op.__doc__ = f"""{_what} over windows chosen so that the output has ``output_size``.
 
-    Window ``o`` of a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``; None keeps a
-    dimension's size.
+    Window ``o`` of a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``; None
+    keeps a dimension's size.
     """
 
 
-# ---- power mean ---------------------------------------------------------------------------------------------------------
+# ---- power mean ------------------------------------------------------------------------------------------------------
 
 
 def _power(name, n, input, norm_type, kernel_size, stride, ceil_mode):
@@ -527,7 +523,7 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _power("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-# ---- fractional windows -------------------------------------------------------------------------------------------------
+# ---- fractional windows ----------------------------------------------------------------------------------------------
 
 
 def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_indices, samples):
@@ -602,7 +598,7 @@ def fractional_max_pool3d(
     )
 
 
-# ---- unpooling ----------------------------------------------------------------------------------------------------------
+# ---- unpooling -------------------------------------------------------------------------------------------------------
 
 
 def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
@@ -611,8 +607,8 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
     padding = _tuple(padding, n, name, "padding")
     if input.shape != indices.shape:
         raise RuntimeError(
-            f"{name}: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
-            f"tensor with shape: {list(indices.shape)}"
+            f"{name}: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got "
+            f"indices tensor with shape: {list(indices.shape)}"
         )
     if indices.dtype is not _core.int64:
         raise RuntimeError(f"{name}: elements in indices should be type int64 but got: {indices.dtype.name}")

@@ -228,8 +228,8 @@ def _bernoulli_each(input: Tensor, p: Tensor, generator: Any) -> None:
         raise NotImplementedError(f"bernoulli: expected floating-point probabilities, got {p.dtype}")
     if _core.memory_overlap(input, p) == 2:
         raise RuntimeError(
-            "bernoulli_: unsupported operation: some elements of the probabilities and the written-to tensor refer to a "
-            "single memory location. Please clone() the tensor before performing the operation."
+            "bernoulli_: unsupported operation: some elements of the probabilities and the written-to tensor refer to "
+            "a single memory location. Please clone() the tensor before performing the operation."
         )
     if input.is_contiguous() and p.is_contiguous() and p.shape == input.shape and p.itemsize >= 4:
         core.fill_bernoulli(input, p, generator)
@@ -688,8 +688,8 @@ def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
     """``value`` with probability ``1 - p``, else 0, for each element or (``feature``) for each channel."""
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
-            f"dropout: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}; convert "
-            f"the input with .float()"
+            f"dropout: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}; "
+            f"convert the input with .float()"
         )
     if feature:
         if input.dim() < 2:
@@ -719,7 +719,8 @@ dropout_backward.vjp(grad=lambda g, mask, scale: dropout_backward(g, mask, scale
 
 @primitive(method=False, out=False, outputs=("out", "mask"), differentiable=[0], name="_dropout", node="Mul")
 def _masked_dropout(input, p, scale):
-    """``input * scale`` with the chance ``1 - p``, else ``input * 0``; and a bool mask, a byte where PyTorch keeps a factor."""
+    """``input * scale`` with the chance ``1 - p``, else ``input * 0``; and a bool mask, a byte where PyTorch keeps a
+    factor."""
     source = input if _core.is_dense_tensor(input) else input.clone()
     out, mask = _core.empty_like(source), _core.empty_like(source, _core.bool_)
     core.dropout(out, mask, source, 1.0 - p, scale)

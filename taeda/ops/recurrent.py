@@ -1,7 +1,7 @@
 """The recurrence of RNN, LSTM and GRU: single steps, and whole layers with one product for all steps' weight gradients.
 
-The steps' elements enter as gate inputs ``x W_ih^T + b_ih``, which do not depend on the state. A packed sequence gives the
-number of rows of each step; states of sequences that have ended, or not begun yet, stay as they are.
+The steps' elements enter as gate inputs ``x W_ih^T + b_ih``, which do not depend on the state. A packed sequence gives
+the number of rows of each step; states of sequences that have ended, or not begun yet, stay as they are.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...
     for name, (x, shape) in shapes.items():
         if x is not None and (x.dtype is not dtype or tuple(x.shape) != shape):
             raise RuntimeError(
-                f"{what}: expected {name} of shape {list(shape)} and dtype {dtype}, the state's, but got {list(x.shape)}, "
-                f"{x.dtype}"
+                f"{what}: expected {name} of shape {list(shape)} and dtype {dtype}, the state's, but got "
+                f"{list(x.shape)}, {x.dtype}"
             )
 
 
@@ -185,7 +185,8 @@ def _recurrent_steps(mode, gates, h0, c0, w_hh, b_hh, steps, reverse, save):
 
 
 def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:
-    """Whether a layer's kernel does the products too: where packing the weights pays, and products are of this dtype."""
+    """Whether a layer's kernel does the products too: where packing the weights pays, and products are of this
+    dtype."""
     return dtype.name in ("float32", "float64") and len(sizes) > 1 and hidden > 0
 
 
@@ -355,7 +356,8 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
     batch="rows", autocast="widest", planned=True,
 )  # fmt: skip
 def lstm_cell(x, hidden, c, save):
-    """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if ``save``."""
+    """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if
+    ``save``."""
     x, hidden, c = x.contiguous(), hidden.contiguous(), c.contiguous()
     n, width = c.shape
     _expect("lstm_cell", c.dtype, gates=(x, (n, 4 * width)), hidden=(hidden, (n, 4 * width)))

@@ -68,13 +68,9 @@ def _over(name):
 
 
 @primitive(
-    Reducer("sum", "sum", (_TOTAL,)).run,
-    batch="reduction",
-    node=_over("Sum"),
-    out="same",
-    dtype_of_out=True,
+    Reducer("sum", "sum", (_TOTAL,)).run, batch="reduction", node=_over("Sum"), out="same", dtype_of_out=True,
     canonical=True,
-)
+)  # fmt: skip
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
 
@@ -117,13 +113,9 @@ nansum.vjp(
 
 
 @primitive(
-    Reducer("mean", "mean", (_FLOAT,)).run,
-    batch="reduction",
-    node=_over("Mean"),
-    out="same",
-    dtype_of_out=True,
+    Reducer("mean", "mean", (_FLOAT,)).run, batch="reduction", node=_over("Mean"), out="same", dtype_of_out=True,
     canonical=True,
-)
+)  # fmt: skip
 def mean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
 
@@ -275,11 +267,8 @@ amin.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, ke
 
 @primitive(
     Reducer("aminmax", "aminmax", (_ORDERED, _ORDERED), states=2, identity=False, single=True).run,
-    outputs=("min", "max"),
-    result_type=AminmaxResult,
-    out="same",
-    batch="reduction",
-)
+    outputs=("min", "max"), result_type=AminmaxResult, out="same", batch="reduction",
+)  # fmt: skip
 def aminmax(input, *, dim=None, keepdim=False):
     """The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
 
@@ -294,7 +283,8 @@ aminmax.vjp(
 
 @primitive(method=False, out=False, batch="check")
 def extent(input):
-    """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are valid."""
+    """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are
+    valid."""
     low, high = aminmax(input)
     return low.item(), high.item()
 
@@ -480,12 +470,9 @@ _deviation.vjp(
 
 
 @primitive(
-    Reducer("var_mean", "var_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).moments,
-    method=False,
-    outputs=("var", "mean"),
-    name="_var_mean",
-    batch="reduction",
-)
+    Reducer("var_mean", "var_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).moments, method=False,
+    outputs=("var", "mean"), name="_var_mean", batch="reduction",
+)  # fmt: skip
 def _variance_mean(input, dim, correction, keepdim):
     """:func:`var_mean` with every argument."""
 
@@ -502,12 +489,9 @@ _variance_mean.vjp(
 
 
 @primitive(
-    Reducer("std_mean", "std_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).moments,
-    method=False,
-    outputs=("std", "mean"),
-    name="_std_mean",
-    batch="reduction",
-)
+    Reducer("std_mean", "std_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).moments, method=False,
+    outputs=("std", "mean"), name="_std_mean", batch="reduction",
+)  # fmt: skip
 def _deviation_mean(input, dim, correction, keepdim):
     """:func:`std_mean` with every argument."""
 

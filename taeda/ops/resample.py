@@ -35,7 +35,7 @@ class Line(NamedTuple):
     transposed: bool = False
 
 
-# ---- weights ------------------------------------------------------------------------------------------------------------
+# ---- weights ---------------------------------------------------------------------------------------------------------
 
 
 def _step(line: Line) -> float:
@@ -102,8 +102,8 @@ def _plain(line: Line):
 
 
 def _fixed_point(index, weight):
-    """Weights rounded to multiples of a power of 2 of which the largest takes 15 bits, as for images in 8 bits; those of
-    several taps on one element are rounded together."""
+    """Weights rounded to multiples of a power of 2 of which the largest takes 15 bits, as for images in 8 bits; those
+    of several taps on one element are rounded together."""
     weight = weight.copy()
     for k in range(1, len(weight)):
         same = index[k] == index[k - 1]
@@ -155,7 +155,8 @@ def _table(line: Line, dtype: str = "float64") -> tuple[Tensor, Tensor, int]:
 
 
 class _Row(NamedTuple):
-    """What :func:`kernels.plane` knows of a row: tables, how many taps, registers of a piece and pieces, and which kernel."""
+    """What :func:`kernels.plane` knows of a row: tables, how many taps, registers of a piece and pieces, and which
+    kernel."""
 
     tables: tuple[Tensor, ...]
     taps: int

@@ -43,9 +43,7 @@ def cumsum(input, dim, *, dtype=None):
     return _cumsum(input, dim, (), dtype)
 
 
-cumsum.vjp(
-    input=lambda g, dim, dtype, input_dtype: _as_input(_reverse_cumsum(g, dim), dtype, input_dtype),
-)
+cumsum.vjp(input=lambda g, dim, dtype, input_dtype: _as_input(_reverse_cumsum(g, dim), dtype, input_dtype))
 
 
 @primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",))

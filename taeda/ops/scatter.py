@@ -44,8 +44,8 @@ def _explain_along(name, input, at, index, src):
             )
     more = f" and to be no larger size than src {list(src.shape)}" if isinstance(src, Tensor) else ""
     raise RuntimeError(
-        f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from dimension "
-        f"{at}{more}"
+        f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from "
+        f"dimension {at}{more}"
     )
 
 
@@ -61,15 +61,10 @@ def _expect_along(name, input, dim, index, src):
 
 
 @primitive(
-    selection.gather,
-    out_apart=("input",),
-    out_aligned=("index",),
-    out="same",
+    selection.gather, out_apart=("input",), out_aligned=("index",), out="same",
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
-    batch="together",
-    meta="mixed",
-    canonical=True,
-)
+    batch="together", meta="mixed", canonical=True,
+)  # fmt: skip
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
@@ -92,15 +87,10 @@ def _filled(shape, dtype, value):
 
 
 @primitive(
-    selection.scatter,
-    mutates=True,
-    out="same",
+    selection.scatter, mutates=True, out="same",
     samples=lambda m: [((m(3, 4), 1, m.mask(3, 1).long(), m(3, 1)), {}), ((m(3, 4), 0, m.index(1, 4, high=3), 2), {})],
-    batch="together",
-    out_aligned=("input",),
-    out_apart=("index", "src"),
-    canonical=True,
-)
+    batch="together", out_aligned=("input",), out_apart=("index", "src"), canonical=True,
+)  # fmt: skip
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
 
@@ -145,23 +135,15 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
 
 
 @primitive(
-    selection.scatter_add,
-    mutates=True,
-    out="same",
-    samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})],
-    batch="together",
-    out_aligned=("input",),
-    out_apart=("index", "src"),
-    canonical=True,
-)
+    selection.scatter_add, mutates=True, out="same",
+    samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})], batch="together", out_aligned=("input",),
+    out_apart=("index", "src"), canonical=True,
+)  # fmt: skip
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
 
 
-scatter_add.vjp(
-    input=lambda g: g,
-    src=lambda g, dim, index, src_shape: _onto(gather(g, dim, index), src_shape),
-)
+scatter_add.vjp(input=lambda g: g, src=lambda g, dim, index, src_shape: _onto(gather(g, dim, index), src_shape))
 
 _REDUCE = {"sum": ADD, "prod": MULTIPLY, "mean": ADD, "amax": MAXIMUM, "amin": MINIMUM}
 
@@ -240,8 +222,9 @@ def _counts(like, dim, index, include_self):
 def _reduce_gradients(g, out, input, src, reduce, include_self, pick, place, counted, cover):
     """Gradients of ``input`` and ``src`` for one reduction.
 
-    ``pick`` reads a tensor like ``input`` at the index, ``place`` adds a tensor like the covered part of ``src`` into zeros
-    like ``input``, ``counted`` says how many items went into each element, ``cover`` zeroes what the index covers.
+    ``pick`` reads a tensor like ``input`` at the index, ``place`` adds a tensor like the covered part of ``src`` into
+    zeros like ``input``, ``counted`` says how many items went into each element, ``cover`` zeroes what the index
+    covers.
     """
     if reduce == "sum":
         mine, theirs = g, pick(g)
@@ -362,14 +345,10 @@ def _slices(name, input, dim, index):
 
 
 @primitive(
-    selection.index_select,
-    out_apart=("input", "index"),
-    out="same",
-    samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)],
-    batch="indexed",
-    meta="mixed",
+    selection.index_select, out_apart=("input", "index"), out="same",
+    samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)], batch="indexed", meta="mixed",
     canonical=True,
-)
+)  # fmt: skip
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.
 
@@ -378,9 +357,7 @@ def index_select(input, dim, index):
     """
 
 
-index_select.vjp(
-    input=lambda g, input_shape, dim, index: index_add(blank(g, input_shape), dim, index, g),
-)
+index_select.vjp(input=lambda g, input_shape, dim, index: index_add(blank(g, input_shape), dim, index, g))
 
 
 def _check_source(name, input, at, index, source, dtype_error):
@@ -390,8 +367,10 @@ def _check_source(name, input, at, index, source, dtype_error):
         source = core.view_reshape(source, (1,) * input.dim())
     ours, theirs = list(input.shape), list(source.shape)
     if index.numel() != (theirs[at] if at < len(theirs) else 1):
-        text = f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({theirs[at : at + 1]})"
-        raise (IndexError if name == "index_copy_" else RuntimeError)(text)
+        raise (IndexError if name == "index_copy_" else RuntimeError)(
+            f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
+            f"({theirs[at : at + 1]})"
+        )
     ours.pop(at)
     theirs.pop(at)
     if ours != theirs:
@@ -466,8 +445,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     if not include_self:
         if source.dtype is not input.dtype or source.dim() != input.dim():
             raise RuntimeError(
-                f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got {source.dtype} of "
-                f"sizes {list(source.shape)}"
+                f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got "
+                f"{source.dtype} of sizes {list(source.shape)}"
             )
         _fill_slices(input, dim, index, _identity_of(reduce, input.dtype))
     selection.add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
@@ -536,8 +515,8 @@ def _fill_slices(input, dim, index, value):
 
 @primitive(mutates=True, one_value=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed")
 def index_fill(input, dim, index, value):
-    """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the
-    end.
+    """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from
+    the end.
 
     Raises:
         IndexError: an index is out of range (nothing is written).

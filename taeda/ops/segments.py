@@ -34,11 +34,12 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         lengths: how long each segment is: int64, ``[..., segments]``, with the leading dimensions of ``data``.
         offsets: where each begins, and where the last one ends: ``[..., segments + 1]``, instead of ``lengths``.
         unsafe: do not check that the lengths add up.
-        initial: what a reduction begins with; the result for an empty segment (by default NaN for a mean, else what does not
-            change a result).
+        initial: what a reduction begins with; the result for an empty segment (by default NaN for a mean, else what
+            does not change a result).
 
     Raises:
-        RuntimeError: lengths are negative or do not add up to the size of ``axis``, or neither they nor offsets are given.
+        RuntimeError: lengths are negative or do not add up to the size of ``axis``, or neither they nor offsets are
+            given.
     """
     if reduce not in _SEGMENT:
         raise RuntimeError(

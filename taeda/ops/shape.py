@@ -22,12 +22,9 @@ _LAUNCH = 1 << 15
 
 
 @primitive(
-    moves.flip,
-    variadic="dims",
-    samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
-    batch="along",
-    canonical=True,
-)
+    moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
+    batch="along", canonical=True,
+)  # fmt: skip
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy."""
 
@@ -111,8 +108,8 @@ def repeat(input, repeats):
     repeats = (repeats,) if is_index(repeats) else tuple(repeats)
     if len(repeats) < input.dim():
         raise RuntimeError(
-            f"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got {list(repeats)} "
-            f"for shape {list(input.shape)}"
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got "
+            f"{list(repeats)} for shape {list(input.shape)}"
         )
     if any(n < 0 for n in repeats):
         raise RuntimeError(f"repeat: repeats must not be negative, got {list(repeats)}")
@@ -225,29 +222,27 @@ def _padded(shape, pad):
     n = len(shape)
     if len(pad) % 2 or len(pad) // 2 > n:
         raise RuntimeError(
-            f"Length of pad should be even and no more than twice the number of dimensions of the input: got {list(pad)} for "
-            f"shape {list(shape)}"
+            "Length of pad should be even and no more than twice the number of dimensions of the input: got "
+            f"{list(pad)} for shape {list(shape)}"
         )
     sides = [(0, 0)] * (n - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
     sizes = [size + a + b for size, (a, b) in zip(shape, sides, strict=True)]
     for d, size in enumerate(sizes):
         if size < 0:
             raise RuntimeError(
-                f"The input size {shape[d]}, plus negative padding {sides[d][0]} and {sides[d][1]}, resulted in a negative "
-                f"output size, which is invalid. Check dimension {d} of your input."
+                f"The input size {shape[d]}, plus negative padding {sides[d][0]} and {sides[d][1]}, resulted in a "
+                f"negative output size, which is invalid. Check dimension {d} of your input."
             )
     return sizes, sides
 
 
 @primitive(
-    moves.pad_constant,
-    method=False,
-    samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
-    batch="trailing",
-    canonical=True,
-)
+    moves.pad_constant, method=False, samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
+    batch="trailing", canonical=True,
+)  # fmt: skip
 def constant_pad_nd(input, pad, value=0):
-    """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before.
+    """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one
+    before.
 
     Negative amounts cut off.
     """
@@ -335,12 +330,13 @@ def pad(input, pad, mode="constant", value=None):
         size = shape[d]
         if mode == "reflect" and max(before, after) >= size:
             raise RuntimeError(
-                f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
-                f"dimension {d} of input {list(input.shape)}"
+                f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, "
+                f"{after}) at dimension {d} of input {list(input.shape)}"
             )
         if mode == "circular" and max(before, after) > size:
             raise RuntimeError(
-                f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of {list(input.shape)}"
+                f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of "
+                f"{list(input.shape)}"
             )
         if size == 0 and (before or after):
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")

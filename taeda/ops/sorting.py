@@ -233,7 +233,8 @@ def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
     if moved.numel() == 0:
         if n and any(size == 0 for d, size in enumerate(input.shape) if d != at):
             raise RuntimeError(
-                f"There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: {list(input.shape)}"
+                "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: "
+                f"{list(input.shape)}"
             )
         return _answer(input.detach(), _empty_longs((0,)), _empty_longs((0,)), return_inverse, return_counts)
     matrix, sizes = core.view_reshape(moved, (n, -1)), moved.shape[1:]
@@ -351,7 +352,8 @@ def bincount(input, weights=None, minlength=0):
     top = high + 1
     if weights is not None and tuple(weights.shape) != (n,):
         raise RuntimeError(
-            f"weights should be 1-d and have the same length as input, got {list(weights.shape)} for {list(input.shape)}"
+            f"weights should be 1-d and have the same length as input, got {list(weights.shape)} for "
+            f"{list(input.shape)}"
         )
     dtype = _core.int64
     if weights is not None:

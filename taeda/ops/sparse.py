@@ -1,8 +1,8 @@
 """Sparse tensors in coordinate form: what ``sparse_coo_tensor`` makes and what a sparse gradient of an embedding is.
 
 A :class:`SparseTensor` is a Tensor with the sizes and the dtype of the dense one and no memory of its own for it: its
-indices and values are two dense tensors. It comes to its ops as any subclass does, by ``__torch_function__``; the ops that
-it has are the table :data:`RULES` below, and whatever is not there says so.
+indices and values are two dense tensors. It comes to its ops as any subclass does, by ``__torch_function__``; the ops
+that it has are the table :data:`RULES` below, and whatever is not there says so.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ class SparseTensor(OfValues):
     def _require_coalesced(self, name: str) -> None:
         if not self._coalesced:
             raise RuntimeError(
-                f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first; _{name}() gives them as they are"
+                f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first; _{name}() gives them as "
+                "they are"
             )
 
     def coalesce(self) -> SparseTensor:
@@ -304,21 +305,23 @@ def sparse_coo_tensor(
     size = tuple(int(s) for s in size)
     if len(size) != indices.shape[0] + values.dim() - 1 or size[indices.shape[0] :] != tuple(values.shape[1:]):
         raise RuntimeError(
-            f"number of dimensions must be sparse_dim ({indices.shape[0]}) + dense_dim ({values.dim() - 1}), with dense sizes "
-            f"{list(values.shape[1:])}, but got size {list(size)}"
+            f"number of dimensions must be sparse_dim ({indices.shape[0]}) + dense_dim ({values.dim() - 1}), with "
+            f"dense sizes {list(values.shape[1:])}, but got size {list(size)}"
         )
     for d, row in enumerate(indices.unbind(0) if indices.numel() else ()):
         low, high = int(row.min()), int(row.max())
         if low < 0 or high >= size[d]:
             raise RuntimeError(
-                f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {low if low < 0 else high}"
+                f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index "
+                f"{low if low < 0 else high}"
             )
     values = values.detach().requires_grad_() if requires_grad else values
     return make(indices, values, size, bool(is_coalesced) or indices.shape[1] == 0)
 
 
 def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseTensor:
-    """What ``torch.sparse.FloatTensor`` and ``sparse.new`` make: of indices, values and a size, of sizes, or of nothing.
+    """What ``torch.sparse.FloatTensor`` and ``sparse.new`` make: of indices, values and a size, of sizes, or of
+    nothing.
 
     ``dtype`` is that of a tensor without entries; else it is that of the values.
     """
@@ -408,7 +411,7 @@ def to_dense(input, dtype=None, *, masked_grad=None):
     return input if dtype is None else input.to(dtype)
 
 
-# ---- what ops do --------------------------------------------------------------------------------------------------------
+# ---- what ops do -----------------------------------------------------------------------------------------------------
 
 
 def _rule(*names: str) -> Callable:
@@ -647,7 +650,8 @@ def _bmm(input, mat2, *, out=None):
     b, n, m = input.shape
     if (b, m) != tuple(mat2.shape[:2]):
         raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: {list(mat2.shape[:2])}."
+            f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: "
+            f"{list(mat2.shape[:2])}."
         )
     which, rows, columns = input._i.unbind(0)
     blocks = make(stack([which * n + rows, which * m + columns]), input._v, (b * n, b * m))

@@ -107,8 +107,7 @@ lgamma.vjp(input=lambda g, input: mul(g, digamma(input)))
 digamma.vjp(input=lambda g, input: mul(g, trigamma(input)))
 trigamma.vjp(input=lambda g, input: mul(g, polygamma(2, input)))
 zeta.vjp(
-    input=no_derivative("zeta", "input"),
-    other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input))),
+    input=no_derivative("zeta", "input"), other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input)))
 )
 
 
@@ -135,7 +134,8 @@ def _polygamma_inplace(input, n):
     expect_tensors("polygamma_", input=input)
     if not input.is_floating_point():
         raise RuntimeError(
-            f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}"
+            f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type "
+            f"{input.dtype}"
         )
     recorded = input.requires_grad and _core.is_grad_enabled()
     return input.copy_(polygamma(n, input.clone() if recorded else input))
@@ -161,8 +161,8 @@ def mvlgamma(input, p):
 
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
 def igamma(input, other):
-    """The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over
-    ``gamma(input)``.
+    """The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,
+    over ``gamma(input)``.
 
     Args:
         input, other: floating-point tensors or numbers, not negative (NaN where one is), of shapes that broadcast.
@@ -186,13 +186,9 @@ def _gamma_density(input, other):
     return exp(sub(sub(mul(sub(input, 1), log(other)), other), lgamma(input)))
 
 
-igamma.vjp(
-    input=no_derivative("igamma", "input"),
-    other=lambda g, input, other: mul(g, _gamma_density(input, other)),
-)
+igamma.vjp(input=no_derivative("igamma", "input"), other=lambda g, input, other: mul(g, _gamma_density(input, other)))
 igammac.vjp(
-    input=no_derivative("igammac", "input"),
-    other=lambda g, input, other: neg(mul(g, _gamma_density(input, other))),
+    input=no_derivative("igammac", "input"), other=lambda g, input, other: neg(mul(g, _gamma_density(input, other)))
 )
 alias(lgamma, "gammaln", method=False)
 alias(digamma, "psi", method=False)

@@ -46,18 +46,9 @@ def _check_window(where, window, win_length):
 
 @composite(autocast="float32")
 def stft(
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center: Any = True,
-    pad_mode="reflect",
-    normalized=False,
-    onesided=None,
-    return_complex=None,
-    align_to_window=None,
-):
+    input, n_fft, hop_length=None, win_length=None, window=None, center: Any = True, pad_mode="reflect",
+    normalized=False, onesided=None, return_complex=None, align_to_window=None,
+):  # fmt: skip
     """Fourier transforms of overlapping pieces of a signal.
 
     Args:
@@ -135,17 +126,9 @@ def stft(
 
 @composite()
 def istft(
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center=True,
-    normalized=False,
-    onesided=None,
-    length=None,
-    return_complex=False,
-):
+    input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None,
+    length=None, return_complex=False,
+):  # fmt: skip
     """The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares.
 
     Args:
@@ -158,7 +141,8 @@ def istft(
     """
     if not input.is_complex():
         raise RuntimeError(
-            f"istft requires a complex-valued input tensor, as stft gives it with return_complex=True, got {input.dtype}"
+            "istft requires a complex-valued input tensor, as stft gives it with return_complex=True, got "
+            f"{input.dtype}"
         )
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length

@@ -16,7 +16,7 @@ from .reduction import extent, vector_norm
 from .sorting import searchsorted, sort
 from .table import composite, primitive
 
-# ---- matrices -----------------------------------------------------------------------------------------------------------
+# ---- matrices --------------------------------------------------------------------------------------------------------
 
 
 @composite(autocast="float32")
@@ -64,9 +64,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``.
 
     Args:
-        compute_mode: whether Euclidean distances are computed by a product of matrices, which is fast and less exact for
-            rows that lie close together: ``"use_mm_for_euclid_dist"``, ``"donot_use_mm_for_euclid_dist"``, or by default
-            where there are more than 25 rows on either side.
+        compute_mode: whether Euclidean distances are computed by a product of matrices, which is fast and less exact
+            for rows that lie close together: ``"use_mm_for_euclid_dist"``, ``"donot_use_mm_for_euclid_dist"``, or by
+            default where there are more than 25 rows on either side.
     """
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
@@ -161,7 +161,7 @@ def corrcoef(input):
     return result if result.is_complex() else result.clamp(-1, 1)
 
 
-# ---- quantiles ----------------------------------------------------------------------------------------------------------
+# ---- quantiles -------------------------------------------------------------------------------------------------------
 
 
 def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
@@ -224,7 +224,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     return _quantile(input, q, dim, keepdim, interpolation, True, "nanquantile")
 
 
-# ---- sets ---------------------------------------------------------------------------------------------------------------
+# ---- sets ------------------------------------------------------------------------------------------------------------
 
 
 _FEW = 2048  # comparisons that are sooner made than a sort is
@@ -270,7 +270,7 @@ def unravel_index(indices, shape):
     return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % sizes).unbind(-1)
 
 
-# ---- differences --------------------------------------------------------------------------------------------------------
+# ---- differences -----------------------------------------------------------------------------------------------------
 
 
 @composite(method=False)
@@ -283,7 +283,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(spacings) != len(dims):
         raise RuntimeError(
-            f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got {len(spacings)}"
+            f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got "
+            f"{len(spacings)}"
         )
     if input.dtype is _core.uint8:
         raise RuntimeError(

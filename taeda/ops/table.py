@@ -66,9 +66,9 @@ _TAKES_BY_NAME = {
     for kind, names in {
         "bool": "keepdim left largest train align_corners",
         "int": (
-            "dim0 dim1 dim2 start_dim end_dim dimension diagonal offset k n r niter groups chunks decimals ind minlength "
-            "num_classes num_samples upscale_factor downscale_factor padding_idx ignore_index blank window_length num_groups "
-            "edge_order"
+            "dim0 dim1 dim2 start_dim end_dim dimension diagonal offset k n r niter groups chunks decimals ind "
+            "minlength num_classes num_samples upscale_factor downscale_factor padding_idx ignore_index blank "
+            "window_length num_groups edge_order"
         ),
         "Ints": (
             "kernel_size stride padding dilation output_padding output_size normalized_shape shifts dims repeats pad"
@@ -87,7 +87,8 @@ _TAKES_BY_DEFAULT = {bool: "bool", float: "float", str: "str"}
 
 
 def takes(function: Callable, names: Sequence[str], defaults: tuple, operands: int | None = None) -> tuple[int, ...]:
-    """What each parameter takes: as annotated (a key of ``_TAKES``, ``| None`` where None is a default), by name, by default.
+    """What each parameter takes: as annotated (a key of ``_TAKES``, ``| None`` where None is a default), by name, by
+    default.
 
     Args:
         function: the body, for its name and annotations.
@@ -136,16 +137,9 @@ def _make(
 ):
     names, defaults, positional, _ = _parameters(function)
     op = Op(
-        name or function.__name__,
-        body if body is not None else function,
-        names,
-        defaults,
-        positional,
-        kind,
-        inplace=inplace,
-        takes=takes(function, names, defaults, options.get("noperands")),
-        **options,
-    )
+        name or function.__name__, body if body is not None else function, names, defaults, positional, kind,
+        inplace=inplace, takes=takes(function, names, defaults, options.get("noperands")), **options,
+    )  # fmt: skip
     op.__doc__ = function.__doc__
     op.__module__ = function.__module__
     op.__wrapped__ = function
@@ -153,19 +147,10 @@ def _make(
 
 
 def pointwise(
-    promote: str = "type",
-    out: str = "same",
-    *,
-    outs: Sequence[str] | None = None,
-    operands: int | None = None,
-    promote_from: Sequence[int] | None = None,
-    dtypes: Sequence[str] | None = None,
-    method: bool = True,
-    inplace: bool = True,
-    check: Callable | None = None,
-    tensors: Sequence[str] = (),
-    **traits: Any,
-):
+    promote: str = "type", out: str = "same", *, outs: Sequence[str] | None = None, operands: int | None = None,
+    promote_from: Sequence[int] | None = None, dtypes: Sequence[str] | None = None, method: bool = True,
+    inplace: bool = True, check: Callable | None = None, tensors: Sequence[str] = (), **traits: Any,
+):  # fmt: skip
     """Declare an op that computes each element from the elements at the same place, broadcasting.
 
     Args:
@@ -173,8 +158,8 @@ def pointwise(
             ``"type"`` with a bool result.
         out: dtype of the result: ``"same"`` as computed, ``"bool"``, or ``"real"`` (of a complex one).
         outs: the same for several results, ``("same", "int32")``; the body then gives a tuple.
-        operands: how many leading parameters are tensors or numbers (default: those without a default value). The others
-            are attributes: numbers reach the body as Values, other things as they are.
+        operands: how many leading parameters are tensors or numbers (default: those without a default value). The
+            others are attributes: numbers reach the body as Values, other things as they are.
         promote_from: which operands take part in promotion (default: all).
         dtypes: kinds of computing dtype that are allowed, of ``bool int float complex`` (default: all).
         method, inplace: whether to make a Tensor method and an in-place form.
@@ -183,9 +168,9 @@ def pointwise(
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
-        traits: what tests and documentation read: ``reference`` (of NumPy: a function, or its name), ``domain`` (lo, hi),
-            ``second``, ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused), ``float8`` (takes those
-            too, as few ops do).
+        traits: what tests and documentation read: ``reference`` (of NumPy: a function, or its name), ``domain`` (lo,
+            hi), ``second``, ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused),
+            ``float8`` (takes those too, as few ops do).
     """
     if promote == "compare":
         promote, out = "type", "bool"
@@ -223,33 +208,24 @@ def pointwise(
 
 
 def primitive(
-    body: Callable | None = None,
-    *,
-    mutates: bool = False,
-    outputs: Sequence[str] = ("out",),
-    differentiable: Sequence[int] | None = None,
-    result_type: Callable | None = None,
-    variadic: str | None = None,
-    out: bool | str | Sequence[str] = True,
-    method: bool = True,
-    inplace: bool = False,
-    name: str | None = None,
-    decomposition: Callable | None = None,
-    **traits,
-):
+    body: Callable | None = None, *, mutates: bool = False, outputs: Sequence[str] = ("out",),
+    differentiable: Sequence[int] | None = None, result_type: Callable | None = None, variadic: str | None = None,
+    out: bool | str | Sequence[str] = True, method: bool = True, inplace: bool = False, name: str | None = None,
+    decomposition: Callable | None = None, **traits,
+):  # fmt: skip
     """Declare an op whose body is Python that launches kernels.
 
     Args:
         body: what computes, where it is not the function itself (whose signature and docstring count all the same).
         mutates: the body writes into its first argument and gives nothing; ``name_`` writes, ``name`` clones first.
         outputs: names of the results, as derivatives ask for them.
-        differentiable: which results have gradients (default: all floating-point ones). With exactly one, derivatives get
-            its gradient as ``g`` rather than a tuple.
+        differentiable: which results have gradients (default: all floating-point ones). With exactly one, derivatives
+            get its gradient as ``g`` rather than a tuple.
         result_type: makes the public result of several outputs (a named tuple).
         variadic: name of a parameter that also takes its ints spread out: ``x.view(2, 3)``.
-        out: whether there is an ``out=`` form, and of which dtypes ``out`` may be: True
-            for those that the result can be cast to (``"type"``: others are a TypeError), ``"same"`` for the result's own,
-            ``"any"``, or names of dtypes.
+        out: whether there is an ``out=`` form, and of which dtypes ``out`` may be: True for those that the result can
+            be cast to (``"type"``: others are a TypeError), ``"same"`` for the result's own, ``"any"``, or names of
+            dtypes.
         out_apart, out_aligned: names of arguments that ``out`` may not share memory with, or only element for element
             (the others may lie anywhere: results are made before they are written).
         dtype_of_out: where the argument ``dtype`` is None, the op computes in the dtype of ``out``.
@@ -278,26 +254,15 @@ def primitive(
         kind = "mutates" if mutates else "host"
         label = name or function.__name__
         op = _make(
-            function,
-            kind,
-            computes,
-            name=label,
-            variadic=spread,
-            has_out=bool(out),
-            result_type=result_type,
+            function, kind, computes, name=label, variadic=spread, has_out=bool(out), result_type=result_type,
             traits=shared,
-        )
+        )  # fmt: skip
         _register(label, op, method)
         if mutates:
             form = _make(
-                function,
-                kind,
-                computes,
-                inplace=True,
-                name=label + "_",
-                variadic=spread,
+                function, kind, computes, inplace=True, name=label + "_", variadic=spread,
                 traits={**shared, "has_out": False, "autocast": None, "functional": op},
-            )
+            )  # fmt: skip
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
             _register(label + "_", form, True)
@@ -309,8 +274,8 @@ def primitive(
 
 
 def _or_decomposed(body: Callable, decomposition: Callable, names: Sequence[str]) -> Callable:
-    """``body``; its decomposition where recording is on, as it is for an op without a derivative, and an operand requires
-    grad."""
+    """``body``; its decomposition where recording is on, as it is for an op without a derivative, and an operand
+    requires grad."""
     wanted = [names.index(name) for name in asked_for(decomposition)]
 
     def compute(*args):
@@ -354,7 +319,8 @@ def _copy_back(function: Callable, name: str) -> None:
 def view(
     body: Callable | None = None, *, variadic: str | None = None, method: bool = True, name: str | None = None, **traits
 ):
-    """Declare an op that gives a view of its first argument (or a tuple of views). ``body`` overrides the function's own."""
+    """Declare an op that gives a view of its first argument (or a tuple of views). ``body`` overrides the function's
+    own."""
 
     def declare(function):
         names, _, _, _ = _parameters(function)
@@ -369,13 +335,9 @@ def view(
 
 
 def composite(
-    *,
-    method: bool = True,
-    inplace: bool = False,
-    out: bool | str | Sequence[str] = False,
-    names: Sequence[str] = (),
+    *, method: bool = True, inplace: bool = False, out: bool | str | Sequence[str] = False, names: Sequence[str] = (),
     **given: Any,
-):
+):  # fmt: skip
     """Declare a function written in other ops: no kernel and no derivative of its own.
 
     Args:
@@ -384,8 +346,8 @@ def composite(
         out: give the function, though not the method, an ``out=`` form; of which dtypes ``out`` may be is said as for
             :func:`primitive`.
         names: aliases.
-        given: traits, attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``; ``also``,
-            PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``).
+        given: traits, attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``;
+            ``also``, PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``).
         takes_classes: arguments that are classes (``float``) reach the function, where they mean dtypes elsewhere.
     """
 
@@ -511,7 +473,7 @@ def _show_results(self: Any) -> str:
     )
 
 
-# ---- derivatives --------------------------------------------------------------------------------------------------------
+# ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
 def _plan(op: Op, function: Callable) -> tuple[tuple, int, int, int]:
@@ -559,14 +521,9 @@ def _vjp(op: Op, functions: dict[str, Callable]) -> None:
     positions = [op.params.index(name) for name in functions]
     for form in _forms(op):
         form.set_derivative(
-            positions,
-            tuple(functions.values()),
-            tuple(p[0] for p in plans),
-            [p[1] for p in plans],
-            [p[2] for p in plans],
-            [p[3] for p in plans],
-            False,
-        )
+            positions, tuple(functions.values()), tuple(p[0] for p in plans), [p[1] for p in plans],
+            [p[2] for p in plans], [p[3] for p in plans], False,
+        )  # fmt: skip
 
 
 def _vjp_all(op: Op, names: Sequence[str], function: Callable) -> None:
@@ -621,7 +578,7 @@ def no_derivative(op: str, param: str) -> Callable:
     return refuse
 
 
-# ---- what the core asks for ---------------------------------------------------------------------------------------------
+# ---- what the core asks for ------------------------------------------------------------------------------------------
 
 
 def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: str, classes: str) -> int:
@@ -692,8 +649,8 @@ def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
         result: what the op made.
         arguments: of an op all of them, in order; of a function those given, by name.
     Raises:
-        RuntimeError: ``out`` has a dtype that the op does not write, or elements that share memory with each other or, as
-            the op does not allow, with an argument; or a derivative is asked for.
+        RuntimeError: ``out`` has a dtype that the op does not write, or elements that share memory with each other or,
+            as the op does not allow, with an argument; or a derivative is asked for.
         TypeError: ``out`` is not a tensor, or not as many as there are results.
     """
     label = getattr(op, "name", None) or op.__name__
@@ -722,8 +679,8 @@ def check_out(op: Any, label: str, out: Any, result: Tensor) -> None:
         raise TypeError(f"{label}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if _core.is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise RuntimeError(
-            f"{label}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-            f"requires grad."
+            f"{label}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"arguments requires grad."
         )
     if result.dtype != out.dtype:
         _check_out_dtype(op, label, out, result)
@@ -748,8 +705,9 @@ def _check_sharing(op: Any, label: str, out: Tensor, arguments: Any) -> None:
         for x in given if isinstance(given, (tuple, list)) else (given,):
             if isinstance(x, Tensor) and _core.memory_overlap(out, x) > (name not in apart):
                 raise RuntimeError(
-                    f"{label}: unsupported operation: some elements of the input tensor '{name}' and the written-to tensor "
-                    f"refer to a single memory location. Please clone() the tensor before performing the operation."
+                    f"{label}: unsupported operation: some elements of the input tensor '{name}' and the written-to "
+                    "tensor refer to a single memory location. Please clone() the tensor before performing the "
+                    "operation."
                 )
 
 
@@ -770,8 +728,9 @@ def _resize_out(out: Tensor, result: Tensor, keep_strides: bool) -> None:
     """Give ``out`` the sizes of ``result``, maybe its strides, in its own storage; warn where it had elements."""
     if out.numel():
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
-            f"the required output shape {list(result.shape)}. Make it of that shape, or empty it with out.resize_(0).",
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
+            f"match the required output shape {list(result.shape)}. Make it of that shape, or empty it with "
+            "out.resize_(0).",
             UserWarning,
             stacklevel=4,
         )
@@ -799,13 +758,6 @@ def find_op(name: str) -> Any:
 
 
 HELPERS.update(
-    vjp=_vjp,
-    vjp_all=_vjp_all,
-    build_pointwise=_build_pointwise,
-    build_fused=_build_fused,
-    build_between=_build_between,
-    write_out=write_out,
-    find_op=find_op,
-    refused=refused,
-    as_today=as_today,
-)
+    vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, build_fused=_build_fused,
+    build_between=_build_between, write_out=write_out, find_op=find_op, refused=refused, as_today=as_today,
+)  # fmt: skip

@@ -1,7 +1,7 @@
 """Ops over many tensors at once: the norm of gradients, their scaling and limits, an optimiser's step.
 
-Each is one launch over all tensors where these are contiguous and of one floating-point dtype. Else it goes tensor by tensor.
-A mode sees one call. The ops write to the tensors of their lists; they are for use where nothing is recorded.
+Each is one launch over all tensors where these are contiguous and of one floating-point dtype. Else it goes tensor by
+tensor. A mode sees one call. The ops write to the tensors of their lists; they are for use where nothing is recorded.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def change_all(tensors, how, number, others=None):
 
     Args:
         tensors: a list.
-        how: ``"scale"`` multiplies by ``number``, ``"bound"`` clamps to ``[-number, number]``, ``"lerp"`` goes that part of
-            the way to the tensor that has the same place in ``others``.
+        how: ``"scale"`` multiplies by ``number``, ``"bound"`` clamps to ``[-number, number]``, ``"lerp"`` goes that
+            part of the way to the tensor that has the same place in ``others``.
         number: a float, or of "scale" a tensor without dimensions.
     """
     if isinstance(number, Tensor) and number.is_meta:
@@ -84,8 +84,8 @@ def update_all(params, grads, states, scalars, rule):
         grads: their gradients.
         states: for each parameter a list of its state tensors, which are written.
         scalars: for each parameter a tuple of the rule's numbers.
-        rule: has ``kernel(dtype name)``, the address of a kernel of :mod:`taeda.kernels.optim` or 0, and ``update(parameter,
-            gradient, state tensors, numbers)``, the same in tensors.
+        rule: has ``kernel(dtype name)``, the address of a kernel of :mod:`taeda.kernels.optim` or 0, and
+            ``update(parameter, gradient, state tensors, numbers)``, the same in tensors.
     """
     address = rule.kernel(params[0].dtype.name) if all(map(_core.is_dense_tensor, params)) else 0
     if address:

@@ -64,8 +64,8 @@ def movedim(input, source, destination):
     destination = (destination,) if is_index(destination) else tuple(destination)
     if len(source) != len(destination):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
-            f"as destination ({list(destination)} dims)"
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
+            f"of dims as destination ({list(destination)} dims)"
         )
     source = tuple(_wrap(d, n, "movedim") for d in source)
     destination = tuple(_wrap(d, n, "movedim") for d in destination)
@@ -168,7 +168,8 @@ sum_to_size = composite()(sum_to_size)
 
 
 def sum_to(g, shape):
-    """``g`` summed over the dimensions that sizes ``shape`` were broadcast along: for derivatives, nothing is checked."""
+    """``g`` summed over the dimensions that sizes ``shape`` were broadcast along: for derivatives, nothing is
+    checked."""
     sizes = g.shape
     lead = len(sizes) - len(shape)
     if sizes[lead:] == shape:  # as of a bias
@@ -549,9 +550,9 @@ def _warn_of_order(dims):
         warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", 5)
     else:
         warn_once(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
-            "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim "
-            "- 1, -1, -1))` to reverse the dimensions of a tensor.",
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
             5,
         )
 
@@ -617,8 +618,8 @@ def _replace(input, made):
         return input
     if input.is_leaf:
         raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. Write to it under no_grad(), or use "
-            "the out-of-place form"
+            "a leaf Variable that requires grad is being used in an in-place operation. Write to it under no_grad(), "
+            "or use the out-of-place form"
         )
     return core.become(input, made)
 
@@ -667,8 +668,8 @@ def dim_order(input, *, ambiguity_check=False):
     """The dimensions from outermost to innermost in memory.
 
     Args:
-        ambiguity_check: True to refuse a tensor whose memory allows several orders (a dimension of size 1, equal strides); a
-            list of memory formats to refuse one that is in several of them, or in none.
+        ambiguity_check: True to refuse a tensor whose memory allows several orders (a dimension of size 1, equal
+            strides); a list of memory formats to refuse one that is in several of them, or in none.
     """
     if ambiguity_check:
         if isinstance(ambiguity_check, (list, tuple)):
@@ -677,8 +678,8 @@ def dim_order(input, *, ambiguity_check=False):
             clear = 1 not in input.shape and len(set(input.stride())) == input.dim()
         if not clear:
             raise RuntimeError(
-                f"dim_order: a tensor of shape {tuple(input.shape)} and strides {input.stride()} does not have unique dim "
-                f"order, or is not in exactly one of the given memory formats"
+                f"dim_order: a tensor of shape {tuple(input.shape)} and strides {input.stride()} does not have unique "
+                f"dim order, or is not in exactly one of the given memory formats"
             )
     return tuple(sorted(range(input.dim()), key=lambda d: (-input.stride(d), d)))
 

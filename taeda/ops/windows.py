@@ -1,7 +1,7 @@
 """Windows of signals: those of ``torch.signal.windows``, and the older functions that are periodic by default.
 
-Formulas: Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform" (1978); Nuttall, "Some
-windows with very good sidelobe behavior" (1981). Values are computed in float64 and rounded once.
+Formulas: Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform" (1978); Nuttall,
+"Some windows with very good sidelobe behavior" (1981). Values are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from .table import composite
 
 
 def _made(values, M, sym, dtype, requires_grad):
-    """``values(k, n)`` at ``M`` points ``k``, where ``n`` is the distance from the first to the last or, if periodic, the period."""
+    """``values(k, n)`` at ``M`` points ``k``, where ``n`` is the distance from the first to the last or, if periodic,
+    the period."""
     if M < 2:
         return ones(M, dtype=dtype).requires_grad_(requires_grad)
     return values(arange(M, dtype=_core.float64), M - 1 if sym else M).to(dtype).requires_grad_(requires_grad)
 
 
-# ---- formulas -----------------------------------------------------------------------------------------------------------
+# ---- formulas --------------------------------------------------------------------------------------------------------
 
 
 def _cosines(*coefficients):
@@ -66,7 +67,7 @@ def _kaiser(beta):
     return values
 
 
-# ---- torch.signal.windows -----------------------------------------------------------------------------------------------
+# ---- torch.signal.windows --------------------------------------------------------------------------------------------
 
 
 def _window(name, M, values, sym, dtype, layout, device, requires_grad):
@@ -157,21 +158,14 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
-# ---- the older functions ------------------------------------------------------------------------------------------------
+# ---- the older functions ---------------------------------------------------------------------------------------------
 
 
 def _older(name, text, formula):
     def window(
-        window_length,
-        periodic=True,
-        *extra,
-        dtype=None,
-        layout=None,
-        device=None,
-        pin_memory=False,
-        requires_grad=False,
-        **options,
-    ):
+        window_length, periodic=True, *extra, dtype=None, layout=None, device=None, pin_memory=False,
+        requires_grad=False, **options,
+    ):  # fmt: skip
         values = formula(*extra, **options)
         window_length = int(window_length)
         if window_length < 0:
@@ -192,9 +186,7 @@ def _older(name, text, formula):
 hann_window = _older("hann_window", "Hann's window.", lambda: _cosines(0.5, 0.5))
 blackman_window = _older("blackman_window", "Blackman's window.", lambda: _cosines(0.42, 0.5, 0.08))
 hamming_window = _older(
-    "hamming_window",
-    "Hamming's window, ``alpha - beta cos``.",
-    lambda alpha=0.54, beta=0.46: _cosines(alpha, beta),
+    "hamming_window", "Hamming's window, ``alpha - beta cos``.", lambda alpha=0.54, beta=0.46: _cosines(alpha, beta)
 )
 bartlett_window = _older("bartlett_window", "Bartlett's triangular window.", lambda: _triangle)
 kaiser_window = _older("kaiser_window", "Kaiser's window of shape ``beta``.", lambda beta=12.0: _kaiser(beta))

@@ -1,9 +1,10 @@
-"""Optimisers whose update of one element depends on that element alone: one rule each, run by one kernel over all parameters.
+"""Optimisers whose update of one element depends on that element alone: one rule each, run by one kernel over all
+parameters.
 
 A rule is a function ``rule(math, flags, scalars, p, g, *state) -> (p, *state)`` written in operators and in the few
-functions of ``math``. The same function is compiled to the fused kernel (``taeda/kernels/optim.py``), which does the whole
-step in one launch, and is run on tensors where the kernel does not apply: with ``differentiable=True``, under a recording
-mode, and for parameters with overlapping elements or state of another dtype.
+functions of ``math``. The same function is compiled to the fused kernel (``taeda/kernels/optim.py``), which does the
+whole step in one launch, and is run on tensors where the kernel does not apply: with ``differentiable=True``, under a
+recording mode, and for parameters with overlapping elements or state of another dtype.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class TensorMath:
 
 
 def descent(x: Any, p: Any, g: Any, weight_decay: Any, maximize: bool) -> Any:
-    """What a rule descends along: the gradient (its negative to ``maximize``) plus ``weight_decay`` (None: no decay) times ``p``."""
+    """What a rule descends along: the gradient (its negative to ``maximize``) plus ``weight_decay`` (None: no decay)
+    times ``p``."""
     g = -g if maximize else g
     return g if weight_decay is None else x.fma(weight_decay, p, g)
 
@@ -76,7 +78,8 @@ class ElementwiseOptimizer(Optimizer):
 
     - ``_rule`` and, with the class keyword arguments ``rule=`` and ``scalars=``, the number of its scalars;
     - ``_counters``: names of one-element state tensors, such as ``step``;
-    - ``_flags(group)``: what the kernel is specialised on, a tuple of bools (else whether there is weight decay, ``maximize``);
+    - ``_flags(group)``: what the kernel is specialised on, a tuple of bools (else whether there is weight decay,
+      ``maximize``);
     - ``_states(flags)``: names of the state tensors, in the rule's order;
     - ``_init_state(group, p, state)``: fill the state of a new parameter;
     - ``_scalars(group, counters)``: the counters after this step, and the scalars.

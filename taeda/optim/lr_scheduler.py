@@ -1,7 +1,8 @@
 """Learning-rate schedules.
 
-A scheduler's ``step`` is called once per epoch (or per batch, for the cyclic ones) after the optimiser's. ``get_lr`` gives
-the rates of the present ``last_epoch``, most of them from the previous rates, so that several schedulers may act together.
+A scheduler's ``step`` is called once per epoch (or per batch, for the cyclic ones) after the optimiser's. ``get_lr``
+gives the rates of the present ``last_epoch``, most of them from the previous rates, so that several schedulers may act
+together.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ __all__ = [
 
 
 class _FunctionLR(LRScheduler):
-    """Schedules given by a function, or one per group. Functions that are objects keep their attributes in the state."""
+    """Schedules given by a function, or one per group. Functions that are objects keep their attributes in the
+    state."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -146,7 +148,8 @@ class LinearLR(LRScheduler):
     ) -> None:  # fmt: skip
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError(
-                f"Starting multiplicative factor expected to be greater than 0 and less or equal to 1, got {start_factor}."
+                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1, got "
+                f"{start_factor}."
             )
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError(f"Ending multiplicative factor expected to be between 0 and 1, got {end_factor}.")
@@ -275,9 +278,9 @@ class SequentialLR(_Several):
         self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
-                f"points, but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
-                f"{len(milestones)}"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to be "
+                f"equal to {len(milestones)}"
             )
         self._schedulers = schedulers
         self._milestones = milestones
@@ -395,9 +398,9 @@ class ReduceLROnPlateau(LRScheduler):
             if self.default_min_lr is None:
                 raise RuntimeError(
                     f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
-                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group being "
-                    "added to the optimizer. Please modify the `min_lrs` field to match the length of the `optimizer` "
-                    "param groups."
+                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
+                    "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
+                    "`optimizer` param groups."
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):

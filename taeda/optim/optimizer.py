@@ -73,7 +73,8 @@ _NONNEGATIVE = {
 
 
 def options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The options of a group, from ``locals()`` at the start of a constructor: all arguments but ``self`` and ``params``."""
+    """The options of a group, from ``locals()`` at the start of a constructor: all arguments but ``self`` and
+    ``params``."""
     return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
 
 
@@ -158,7 +159,8 @@ class Optimizer:
         groups = list(params)
         if not groups:
             raise ValueError(
-                "optimizer got an empty parameter list. A generator, such as model.parameters(), gives its items only once"
+                "optimizer got an empty parameter list. A generator, such as model.parameters(), gives its items only "
+                "once"
             )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
@@ -323,8 +325,8 @@ class Optimizer:
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
                 raise ValueError(
-                    f"can't optimize a non-leaf Tensor: it is a result of {p.grad_fn.name()}. Give what it was computed "
-                    "from, or x.detach().requires_grad_()"
+                    f"can't optimize a non-leaf Tensor: it is a result of {p.grad_fn.name()}. Give what it was "
+                    "computed from, or x.detach().requires_grad_()"
                 )
         for name, default in self.defaults.items():
             if default is required and name not in param_group:

@@ -38,8 +38,8 @@ def _format_param(name: str, optimizer: Optimizer, param: Any) -> list:
     """One value per group."""
     if isinstance(param, list | tuple):
         if len(param) != len(optimizer.param_groups):
-            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} values, "
-                             f"param_groups has {len(optimizer.param_groups)}.")  # fmt: skip
+            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} "
+                             f"values, param_groups has {len(optimizer.param_groups)}.")  # fmt: skip
         return [_copied(p) for p in param]
     return [_copied(param) for _ in optimizer.param_groups]
 
@@ -140,7 +140,8 @@ class LRScheduler:
                 )  # fmt: skip
             elif not getattr(self.optimizer, "_opt_called", False):
                 warnings.warn(
-                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in the opposite order, "
+                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in the opposite "
+                    "order, "
                     "or the first value of the learning rate schedule is skipped.", UserWarning, stacklevel=2,
                 )  # fmt: skip
         self._step_count += 1

@@ -1,8 +1,8 @@
 """Where the time goes: ops, nodes of the graph, ranges and modules, and the kernels below them.
 
 PyTorch's ``torch.profiler``, and more: every op knows the bytes and the arithmetic that it cannot do without, so that
-``prof.key_averages().table(floors=True)`` says how near it comes to what the machine can do (:func:`measure_floors`), and
-``prof.kernel_averages()`` has the runs of the kernels themselves. ``docs/profiling.md`` teaches it.
+``prof.key_averages().table(floors=True)`` says how near it comes to what the machine can do (:func:`measure_floors`),
+and ``prof.kernel_averages()`` has the runs of the kernels themselves. ``docs/profiling.md`` teaches it.
 """
 
 from . import itt

@@ -35,8 +35,8 @@ class Interval:
 class KernelRun:
     """Runs of one kernel that follow each other without a pause, below one event and on one thread.
 
-    ``start`` and ``end`` in microseconds, ``busy`` the microseconds inside the kernel, ``pieces`` how often it was called.
-    Of a launch that several threads share, the run on the launching thread has the others in ``helpers``.
+    ``start`` and ``end`` in microseconds, ``busy`` the microseconds inside the kernel, ``pieces`` how often it was
+    called. Of a launch that several threads share, the run on the launching thread has the others in ``helpers``.
     """
 
     device = 0
@@ -115,7 +115,8 @@ class FunctionEvent(_Times):
     """One call: of an op, a node of the graph (``scope`` 1), a range or a module (``scope`` 7).
 
     ``cpu_parent`` and ``cpu_children`` are the events around and below it, ``kernels`` the runs of kernels that it made
-    itself, ``moved`` the bytes of the tensors that an op read and wrote (``written``: wrote), ``allocated`` the bytes in use when it ended.
+    itself, ``moved`` the bytes of the tensors that an op read and wrote (``written``: wrote), ``allocated`` the bytes
+    in use when it ended.
     """
 
     def __init__(
@@ -167,8 +168,9 @@ class FunctionEvent(_Times):
 
     def __repr__(self) -> str:
         return (
-            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} start_us={self.time_range.start} "
-            f"end_us={self.time_range.end} cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
+            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
             f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} seq_nr={self.sequence_nr}>"
         )
 
@@ -209,8 +211,9 @@ class FunctionEventAvg(_Times):
 
     def __repr__(self) -> str:
         return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
-            f"count={self.count} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage}>"
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str} count={self.count} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage}>"
         )
 
 
@@ -250,8 +253,8 @@ class EventList(list):
             header: a line above.
             top_level_events_only: leave out what runs inside something else.
             time_unit: ``"s"``, ``"ms"`` or ``"us"``; default: what suits each time.
-            floors: what :func:`measure_floors` gave, or True to measure now: adds bytes per second, FLOP per second, and
-                how many per cent of the time the machine could not have done without.
+            floors: what :func:`measure_floors` gave, or True to measure now: adds bytes per second, FLOP per second,
+                and how many per cent of the time the machine could not have done without.
         """
         return format_table(
             self, sort_by=sort_by, row_limit=row_limit, source_width=max_src_column_width,
@@ -302,7 +305,8 @@ class EventList(list):
         return sum(_floor(event, floors) for event in self if event.cpu_parent is None)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the events for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in .gz."""
+        """Write the events for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in
+        .gz."""
         from .trace import write_trace
 
         write_trace(path, self, (), {})

@@ -47,8 +47,8 @@ class Floors:
     def bandwidth(self, nbytes: float, written: float = 0.5) -> float:
         """Bytes per second of what moves ``nbytes`` in all and writes the share ``written`` of them.
 
-        A copy writes half. Between reading alone and copying the rate is interpolated, and so it is between the sizes that
-        were measured; what writes more than half is compared with a copy.
+        A copy writes half. Between reading alone and copying the rate is interpolated, and so it is between the sizes
+        that were measured; what writes more than half is compared with a copy.
         """
         copy = _between(self.copies, nbytes)
         if not self.reads or written >= 0.5:

@@ -92,8 +92,8 @@ class _Marks(contextlib.AbstractContextManager):
     def __enter__(self) -> Any:
         if self.enabled:
             raise RuntimeError(
-                f"{type(self).__name__}: {self.reader} is not there to be told; record with taeda.profiler.profile and open "
-                "its trace in https://ui.perfetto.dev"
+                f"{type(self).__name__}: {self.reader} is not there to be told; record with taeda.profiler.profile and "
+                "open its trace in https://ui.perfetto.dev"
             )
         return self
 

@@ -18,7 +18,8 @@ class Planned:
 
     Attributes:
         result: what the function gave, tensors on device meta.
-        flops: floating point operations of products, convolutions and attention, a multiplication and an addition each one.
+        flops: floating point operations of products, convolutions and attention, a multiplication and an addition each
+            one.
         flops_by_op: the same by the op's name.
         bytes_before: bytes of the tensors on meta that there were when the function was called.
         bytes_after: those when it returned.
@@ -36,9 +37,9 @@ class Planned:
 def plan(function: Callable, *args: Any, **kwargs: Any) -> Planned:
     """Call ``function``, whose tensors are on device meta, and tell what the call would take on a device with memory.
 
-    Ops run their own code for sizes, algorithms and temporaries, and derivatives are those of the ops; kernels are left out. So
-    the peak counts what the call allocates, work space inside of kernels aside, and a step of a model that no machine here could
-    hold is planned in seconds::
+    Ops run their own code for sizes, algorithms and temporaries, and derivatives are those of the ops; kernels are left
+    out. So the peak counts what the call allocates, work space inside of kernels aside, and a step of a model that no
+    machine here could hold is planned in seconds::
 
         with taeda.device("meta"):
             model = Transformer()

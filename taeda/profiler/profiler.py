@@ -303,7 +303,8 @@ class profile:
         return self.key_averages().table(sort_by=sort_by, row_limit=row_limit, **options)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Write everything for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in .gz."""
+        """Write everything for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in
+        .gz."""
         metadata = {"trace_id": self._trace_id, "num_threads": get_num_threads(), **self._metadata}
         for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"):
             metadata[name] = int(getattr(self, name))
@@ -337,5 +338,6 @@ class profile:
         raise NotImplementedError("profile.toggle_collection_dynamic: stop the profile and start another one")
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Refused: PyTorch has deprecated it. The trace of a profile with ``profile_memory=True`` shows memory in use."""
+        """Refused: PyTorch has deprecated it. The trace of a profile with ``profile_memory=True`` shows memory in
+        use."""
         raise NotImplementedError("profile.export_memory_timeline: use export_chrome_trace with profile_memory=True")

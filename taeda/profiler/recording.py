@@ -1,7 +1,8 @@
 """From the beginning of a recording to its events: what is switched on, and what is made of what was written.
 
-The core writes (``taeda/_core/profile.pyx``). Here a :class:`Recording` puts the recorder among the modes of every thread
-that it can reach, opens the doors of the kernels, watches nodes, optimisers and modules, and undoes all of it.
+The core writes (``taeda/_core/profile.pyx``). Here a :class:`Recording` puts the recorder among the modes of every
+thread that it can reach, switches on the probes of the kernels, watches nodes, optimisers and modules, and undoes all
+of it.
 """
 
 from __future__ import annotations
@@ -343,7 +344,8 @@ def _kernels_below(event: FunctionEvent) -> Iterator[KernelRun]:
 
 
 def _bytes_of_step(optimizer: Any) -> tuple[int, int]:
-    """What a step moves: it reads parameters, gradients and state, and writes parameters and state; and what it writes."""
+    """What a step moves: it reads parameters, gradients and state, and writes parameters and state; and what it
+    writes."""
     moved = written = 0
     for group in optimizer.param_groups:
         for p in group["params"]:
@@ -377,7 +379,8 @@ def _sizes(x: Any) -> Any:
 
 
 def _dims(x: Any) -> list:
-    """The sizes of an argument as PyTorch shows them: of a tensor, of each tensor of a list, nothing for anything else."""
+    """The sizes of an argument as PyTorch shows them: of a tensor, of each tensor of a list, nothing for anything
+    else."""
     if _is_tensor(x):
         return list(x[1])
     return [list(item[1]) for item in x] if type(x) is tuple and x and all(map(_is_tensor, x)) else []
@@ -394,7 +397,8 @@ _NAMES = {
 
 @functools.cache
 def _public_name(name: str) -> str:
-    """PyTorch's name of an op: programs look for ``aten::mm``. What PyTorch has no op for keeps its own after ``aten::``."""
+    """PyTorch's name of an op: programs look for ``aten::mm``. What PyTorch has no op for keeps its own after
+    ``aten::``."""
     return name if "::" in name else f"aten::{_NAMES.get(name, name)}"
 
 

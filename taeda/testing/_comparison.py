@@ -84,7 +84,8 @@ def assert_close(
     __tracebackhide__ = True
     if (rtol is None) != (atol is None):
         raise ValueError(
-            f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}."
+            "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+            f"{'rtol' if rtol is None else 'atol'}."
         )
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not value >= 0:
@@ -108,7 +109,8 @@ def assert_allclose(
     actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
     msg: str = "",
 ) -> None:  # fmt: skip
-    """Deprecated; :func:`assert_close` without the checks of device, dtype and strides. ``expected`` may be a number."""
+    """Deprecated; :func:`assert_close` without the checks of device, dtype and strides. ``expected`` may be a
+    number."""
     warnings.warn(
         "torch.testing.assert_allclose() is deprecated; use torch.testing.assert_close()", FutureWarning, stacklevel=2
     )
@@ -123,7 +125,7 @@ def assert_allclose(
     )  # fmt: skip
 
 
-# ---- what is compared with what -----------------------------------------------------------------------------------------
+# ---- what is compared with what --------------------------------------------------------------------------------------
 
 
 def _sequence(x: Any) -> bool:
@@ -221,7 +223,7 @@ def _as_tensors(actual: Any, expected: Any, options: _Options) -> tuple | None:
         return None
 
 
-# ---- numbers --------------------------------------------------------------------------------------------------------------
+# ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
 def _close_numbers(actual: Any, expected: Any, options: _Options) -> None:
@@ -248,7 +250,7 @@ def _allowed(tolerance: float, exact: bool) -> str:
     return "" if exact else f" (up to {tolerance} allowed)"
 
 
-# ---- tensors --------------------------------------------------------------------------------------------------------------
+# ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
 def _close_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:

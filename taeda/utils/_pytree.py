@@ -1,4 +1,5 @@
-"""Nested containers as lists of leaves and back: tuples, lists, dicts, named tuples, deques, and classes that are registered."""
+"""Nested containers as lists of leaves and back: tuples, lists, dicts, named tuples, deques, and classes that are
+registered."""
 
 from __future__ import annotations
 
@@ -255,8 +256,8 @@ class TreeSpec:
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
             raise ValueError(
-                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
-                f"{self.num_leaves} items ({self})."
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+                f"holds {self.num_leaves} items ({self})."
             )
         return self._build(iter(leaves))
 
@@ -345,7 +346,8 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> Any:
     """
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}."
+            "tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
+            f"{type(treespec)}."
         )
     return treespec.unflatten(leaves)
 

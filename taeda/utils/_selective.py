@@ -16,7 +16,8 @@ from ..random import default_generator
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of a result: kept for the second run, or computed again. ``MUST`` and ``PREFER`` are the same here."""
+    """What becomes of a result: kept for the second run, or computed again. ``MUST`` and ``PREFER`` are the same
+    here."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -40,8 +41,8 @@ class SelectiveCheckpointContext:
 
 
 _MISMATCH = (
-    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed "
-    "between forward and backward."
+    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that "
+    "changed between forward and backward."
 )
 _CONSUMED = object()
 
@@ -62,8 +63,8 @@ class _Kept:
     def get(self, check: bool) -> Any:
         if check and [t._version for t in self.tensors] != self.versions:
             raise RuntimeError(
-                "Tensor cached during selective activation checkpoint has been mutated; pass allow_cache_entry_mutation=True to "
-                "create_selective_checkpoint_contexts if that is meant"
+                "Tensor cached during selective activation checkpoint has been mutated; pass "
+                "allow_cache_entry_mutation=True to create_selective_checkpoint_contexts if that is meant"
             )
         if self.state is not None:
             default_generator.set_state_bytes(self.state)
@@ -143,7 +144,8 @@ class _Second(_Mode):
             return op(*args, **kwargs)
         if kept.given != _metas(values):
             raise RuntimeError(
-                f"{native} had tensors of (shape, dtype) {kept.given} and has {_metas(values)} in the second run. {_MISMATCH}"
+                f"{native} had tensors of (shape, dtype) {kept.given} and has {_metas(values)} in the second run. "
+                f"{_MISMATCH}"
             )
         entries[index] = _CONSUMED
         return _core.recall(op, args, kwargs, kept.get(self.check))
@@ -158,9 +160,9 @@ def create_selective_checkpoint_contexts(
         checkpoint(function, x, use_reentrant=False, context_fn=context_fn)
 
     Args:
-        policy_fn_or_list: the ops whose results are kept, by PyTorch's native names; or ``policy(context, op, *args,
-            **kwargs)``, which gives a :class:`CheckpointPolicy` (or a bool: whether to keep) for each call of the first run.
-            A linear layer is ``aten.addmm`` or ``aten.mm``, as there.
+        policy_fn_or_list: the ops whose results are kept, by PyTorch's native names; or
+            ``policy(context, op, *args, **kwargs)``, which gives a :class:`CheckpointPolicy` (or a bool: whether to
+            keep) for each call of the first run. A linear layer is ``aten.addmm`` or ``aten.mm``, as there.
         allow_cache_entry_mutation: what is kept may be written to in the meantime.
     Raises:
         TypeError: it is neither.

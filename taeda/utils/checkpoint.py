@@ -81,7 +81,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
-# ---- running a function again -------------------------------------------------------------------------------------------
+# ---- running a function again ----------------------------------------------------------------------------------------
 
 
 class _SaveInputs(Function):
@@ -153,9 +153,9 @@ class _Frame:
             self.made.pop(task, None)
         if self.check == "default" and _meta(t) != holder.meta:
             raise CheckpointError(
-                f"checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
-                f"pass: saved tensor {holder.index} had (shape, dtype) {holder.meta} and now has {_meta(t)}. The function "
-                f"must do the same both times it runs."
+                "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                f"forward pass: saved tensor {holder.index} had (shape, dtype) {holder.meta} and now has {_meta(t)}. "
+                f"The function must do the same both times it runs."
             )
         return t
 
@@ -188,10 +188,10 @@ class _Frame:
             pass
         if count != len(self.holders):
             raise CheckpointError(
-                f"checkpoint: A different number of tensors was saved during the original forward and recomputation. Number "
-                f"of tensors saved during forward: {len(self.holders)}. Number of tensors saved during recomputation: "
-                f"{count}. The function must do the same both times it runs; debug=True names what was saved."
-                + (self.describe(made) if self.debug else "")
+                "checkpoint: A different number of tensors was saved during the original forward and recomputation. "
+                f"Number of tensors saved during forward: {len(self.holders)}. Number of tensors saved during "
+                f"recomputation: {count}. The function must do the same both times it runs; debug=True names what was "
+                "saved." + (self.describe(made) if self.debug else "")
             )
         return made
 
@@ -226,7 +226,8 @@ def _without_reentry(
 
 
 class _Surroundings:
-    """What the first run depends on beside its arguments: the precision of autocast and, if ``random``, random numbers."""
+    """What the first run depends on beside its arguments: the precision of autocast and, if ``random``, random
+    numbers."""
 
     def __init__(self, random: bool) -> None:
         self.random = default_generator.state_bytes() if random else None
@@ -250,7 +251,7 @@ class _Surroundings:
                 default_generator.set_state_bytes(now)
 
 
-# ---- backward within backward -------------------------------------------------------------------------------------------
+# ---- backward within backward ----------------------------------------------------------------------------------------
 
 
 class CheckpointFunction(Function):
@@ -270,9 +271,9 @@ class CheckpointFunction(Function):
     def backward(ctx, *grads):
         if _core.task_is_partial():
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
-                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
-                "passing the `inputs` argument."
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument."
             )
         args = list(ctx.others)
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
@@ -288,7 +289,7 @@ class CheckpointFunction(Function):
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
 
 
-# ---- what users call ----------------------------------------------------------------------------------------------------
+# ---- what users call -------------------------------------------------------------------------------------------------
 
 
 def checkpoint(
@@ -300,9 +301,9 @@ def checkpoint(
 
     Args:
         function: what to run. It must do the same both times.
-        use_reentrant: False (also the default here; PyTorch warns) recomputes saved tensors when they are asked for, and works
-            with everything that autograd can do. True runs a backward pass inside the backward pass; it needs an
-            argument that requires grad and gives no gradient to tensors inside nested structures.
+        use_reentrant: False (also the default here; PyTorch warns) recomputes saved tensors when they are asked for,
+            and works with everything that autograd can do. True runs a backward pass inside the backward pass; it needs
+            an argument that requires grad and gives no gradient to tensors inside nested structures.
         context_fn: gives two context managers, for the first and the second run.
         determinism_check: ``"default"`` compares shapes and dtypes of what both runs save, ``"none"`` does not.
         debug: say in errors what was saved.
@@ -329,7 +330,8 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Run ``functions`` (a Sequential or a list) one after the other in ``segments`` parts, all but the last as checkpoints."""
+    """Run ``functions`` (a Sequential or a list) one after the other in ``segments`` parts, all but the last as
+    checkpoints."""
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))

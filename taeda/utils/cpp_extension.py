@@ -20,7 +20,9 @@ CUDA_HOME = ROCM_HOME = CUDNN_HOME = None
 BuildExtension = refused_class("BuildExtension", _WHY)
 CppExtension, CUDAExtension, include_paths, library_paths, load, load_inline, verify_ninja_availability = (
     refused_function(f"torch.utils.cpp_extension.{name}", _WHY)
-    for name in "CppExtension CUDAExtension include_paths library_paths load load_inline verify_ninja_availability".split()
+    for name in (
+        "CppExtension CUDAExtension include_paths library_paths load load_inline verify_ninja_availability"
+    ).split()
 )
 
 

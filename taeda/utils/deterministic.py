@@ -1,5 +1,5 @@
-"""``taeda.utils.deterministic.fill_uninitialized_memory``: whether, while ``use_deterministic_algorithms`` is on, memory
-that ``empty`` and its kin give is filled: NaN, the largest integer, or True. Default: True."""
+"""``taeda.utils.deterministic.fill_uninitialized_memory``: whether, while ``use_deterministic_algorithms`` is on,
+memory that ``empty`` and its kin give is filled: NaN, the largest integer, or True. Default: True."""
 
 from __future__ import annotations
 

@@ -172,8 +172,8 @@ def _per_cent(part: int, whole: int) -> str:
 
 
 class FlopCounterMode:
-    """Context manager that counts the floating point operations of products, convolutions, attention and recurrent layers,
-    forward and backward, by module: ``with FlopCounterMode() as counter: model(x).sum().backward()``.
+    """Context manager that counts the floating point operations of products, convolutions, attention and recurrent
+    layers, forward and backward, by module: ``with FlopCounterMode() as counter: model(x).sum().backward()``.
 
     Args:
         mods: not needed.

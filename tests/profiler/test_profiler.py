@@ -126,7 +126,7 @@ def test_nothing_remains_after_a_profile():
     assert not _core.is_mode_active() and _core.mode_stack() == []
     import ctypes
 
-    assert all(ctypes.c_int64.from_address(door).value == 0 for _, door in build._doors)
+    assert all(ctypes.c_int64.from_address(probe).value == 0 for _, probe in build._probes)
     assert threading.getprofile() is None
     with profile() as prof:
         pass

@@ -168,8 +168,8 @@ class _Backward:
         self.grad_output = full
         if self.hooks and not self.at_in:  # no input wants a gradient: nothing later to wait for
             warnings.warn(
-                "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-                "require gradients.",
+                "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+                "inputs require gradients.",
                 stacklevel=2,
             )
             for hook in self.hooks:

@@ -1,7 +1,7 @@
 """Layers, directions, dropout and projections of RNN, LSTM and GRU over whole, also packed, sequences.
 
-The products with ``W_ih`` do not depend on the state, so they are one product for the whole sequence; the recurrence itself
-is ``taeda/ops/recurrent.py``.
+The products with ``W_ih`` do not depend on the state, so they are one product for the whole sequence; the recurrence
+itself is ``taeda/ops/recurrent.py``.
 """
 
 from __future__ import annotations

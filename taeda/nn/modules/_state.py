@@ -70,7 +70,8 @@ class StateMixin:
         return _hooks.add(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable):
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` before loading."""
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` before
+        loading."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False):
@@ -186,8 +187,8 @@ class StateMixin:
     def _load_one(self, name: str, key: str, param, given, assign: bool, error_msgs: list[str]) -> None:
         if not isinstance(given, Tensor):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected taeda.Tensor or Tensor-like object from checkpoint '
-                f"but received {type(given)}"
+                f'While copying the parameter named "{key}", expected taeda.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(given)}"
             )
             return
         lazy = is_lazy(param)
@@ -195,8 +196,8 @@ class StateMixin:
             given = given[0]  # scalars were once written with one dimension
         if not lazy and given.shape != param.shape:
             error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
-                f"model is {param.shape}."
+                f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
+                f"current model is {param.shape}."
             )
             return
         with taeda.no_grad():
@@ -212,9 +213,9 @@ class StateMixin:
                     param.materialize(given.shape, device=given.device, dtype=given.dtype)
                 if param.is_meta and not given.is_meta:
                     warnings.warn(
-                        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
-                        "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "
-                        "dictionary to their corresponding key in the module instead of copying them in place?)",
+                        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                        "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
+                        "state dictionary to their corresponding key in the module instead of copying them in place?)",
                         stacklevel=2,
                     )
                 param.copy_(given)
@@ -288,6 +289,6 @@ def _load(module, state: Mapping, prefix: str, metadata, assign: bool, report: t
     for hook in module._load_state_dict_post_hooks.values():
         if hook(module, incompatible) is not None:
             raise RuntimeError(
-                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
-                "incompatible_keys need to be modified, it should be done inplace."
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
             )

@@ -238,7 +238,8 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """``x P(X <= x)`` for a standard normal ``X`` (Hendrycks & Gimpel 2016); ``approximate="tanh"`` for the short form."""
+    """``x P(X <= x)`` for a standard normal ``X`` (Hendrycks & Gimpel 2016); ``approximate="tanh"`` for the short
+    form."""
 
     __constants__ = ("approximate",)
 

@@ -84,8 +84,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         if input_.dim() != target_.dim() + 1:
             raise RuntimeError(
-                f"{target_.dim()}D target tensor expects {target_.dim() + 1}D input tensors, but found inputs with size "
-                f"{input_.size()}"
+                f"{target_.dim()}D target tensor expects {target_.dim() + 1}D input tensors, but found inputs with "
+                f"size {input_.size()}"
             )
         input = input_ if batched else input_.unsqueeze(0)
         target = target_ if batched else target_.unsqueeze(0)

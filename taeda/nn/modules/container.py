@@ -351,7 +351,8 @@ class ParameterDict(Module):
     def _attribute(key: str) -> str:
         if not isinstance(key, str):
             raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key).__name__})."
+                "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"{type(key).__name__})."
             )
         return key
 

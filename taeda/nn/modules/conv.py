@@ -256,19 +256,22 @@ class _ConvTranspose(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """The gradient of Conv1d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
+    """The gradient of Conv1d with respect to its input, as a layer; ``output_padding`` widens the output on one
+    side."""
 
     _tuple, _function = staticmethod(_single), staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The gradient of Conv2d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
+    """The gradient of Conv2d with respect to its input, as a layer; ``output_padding`` widens the output on one
+    side."""
 
     _tuple, _function = staticmethod(_pair), staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """The gradient of Conv3d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
+    """The gradient of Conv3d with respect to its input, as a layer; ``output_padding`` widens the output on one
+    side."""
 
     _tuple, _function = staticmethod(_triple), staticmethod(F.conv_transpose3d)
 

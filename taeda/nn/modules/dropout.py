@@ -30,7 +30,8 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """In training, zeroes each element with probability ``p`` and scales the rest by ``1/(1-p)`` (Hinton et al. 2012)."""
+    """In training, zeroes each element with probability ``p`` and scales the rest by ``1/(1-p)`` (Hinton et al.
+    2012)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)

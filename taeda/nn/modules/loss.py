@@ -1,7 +1,7 @@
 """Loss functions as modules.
 
-Where a class takes ``reduction``, it is ``"mean"``, ``"sum"`` or ``"none"``; ``size_average`` and ``reduce`` are its older
-spelling.
+Where a class takes ``reduction``, it is ``"mean"``, ``"sum"`` or ``"none"``; ``size_average`` and ``reduce`` are its
+older spelling.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .module import Module
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "SmoothL1Loss",
-    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss", "MarginRankingLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss",
+    "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
 
@@ -360,8 +360,8 @@ class TripletMarginLoss(_Loss):
     __constants__ = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average=None, reduce=None,
-        reduction: str = "mean",
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average=None,
+        reduce=None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:

@@ -1,6 +1,7 @@
 """Module: a tree of named parameters, buffers and children with a ``forward``.
 
-Attribute access and calls are in ``taeda/_core/module.pyx``; hooks in ``_hooks.py``; state dictionaries in ``_state.py``.
+Attribute access and calls are in ``taeda/_core/module.pyx``; hooks in ``_hooks.py``; state dictionaries in
+``_state.py``.
 """
 
 from __future__ import annotations
@@ -158,8 +159,9 @@ class Module(StateMixin, ModuleBase):
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method."
                 )
             for hook in _hooks.parameter_registration_hooks.values():
                 result = hook(self, name, param)
@@ -461,8 +463,8 @@ class Module(StateMixin, ModuleBase):
         """Call ``hook(module, grad_input, grad_output)`` after the module's backward; a result replaces grad_input."""
         if self._is_full_backward_hook is False:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one "
-                "of them."
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
             )
         self._is_full_backward_hook = True
         return _hooks.add(self._backward_hooks, hook, prepend)
@@ -471,8 +473,8 @@ class Module(StateMixin, ModuleBase):
         """The older kind of backward hook, on the node of the output; prefer :meth:`register_full_backward_hook`."""
         if self._is_full_backward_hook is True:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one "
-                "of them."
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
             )
         self._is_full_backward_hook = False
         return _hooks.add(self._backward_hooks, hook)

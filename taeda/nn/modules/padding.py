@@ -19,8 +19,8 @@ class _PadNd(Module):
     """Pads the last ``_dims`` dimensions of a batched or unbatched input.
 
     Args:
-        padding: one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are dimensions;
-            a negative width crops.
+        padding: one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are
+            dimensions; a negative width crops.
         value: what the padding is filled with.
     """
 

@@ -69,8 +69,8 @@ class _Docstring:
 
 
 def complete_docstrings(kinds: Iterable[type]) -> None:
-    """Give each class without a list of arguments those that it takes of the classes that have one: of the class that its
-    docstring names, as in "arguments as :class:`Other`", else of its private bases."""
+    """Give each class without a list of arguments those that it takes of the classes that have one: of the class that
+    its docstring names, as in "arguments as :class:`Other`", else of its private bases."""
     for kind in kinds:
         doc = kind.__doc__
         if doc is not None and "Args:" not in doc:

@@ -1,4 +1,5 @@
-"""Data parallelism: in one process, where DataParallel runs its module as it is on a single device, and over several."""
+"""Data parallelism: in one process, where DataParallel runs its module as it is on a single device, and over
+several."""
 
 from __future__ import annotations
 

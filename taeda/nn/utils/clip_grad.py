@@ -42,8 +42,8 @@ def get_total_norm(
         total = norm_of_all(tensors, norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
-                f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
-                "To disable this error and scale the gradients by the non-finite norm anyway, set "
+                f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+                "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
                 "`error_if_nonfinite=False`"
             )
         return total
@@ -97,8 +97,8 @@ def clip_grad_norm(
 ) -> Tensor:  # fmt: skip
     """The older name of :func:`clip_grad_norm_`."""
     warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning,
-        stacklevel=2,
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning, stacklevel=2,
     )  # fmt: skip
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

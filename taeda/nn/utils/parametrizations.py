@@ -29,7 +29,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Reparametrise ``name`` by length (``original0``) and direction (``original1``), one length per slice of ``dim``."""
+    """Reparametrise ``name`` by length (``original0``) and direction (``original1``), one length per slice of
+    ``dim``."""
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def read_older(state_dict, prefix, *rest) -> None:

@@ -57,7 +57,8 @@ def _same(what: str, x, like: Tensor, flag: str = "unless `unsafe` flag is enabl
         expected, got = getattr(like, attribute), getattr(x, attribute)
         if expected != got:
             raise ValueError(
-                f"{what} may not change the {attribute} of the tensor, {flag}.\nunparametrized {attribute}: {expected}\n"
+                f"{what} may not change the {attribute} of the tensor, {flag}.\nunparametrized {attribute}: "
+                f"{expected}\n"
                 f"parametrized {attribute}: {got}"
             )
 
@@ -251,7 +252,8 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make ``tensor_name`` an ordinary tensor again, with its present value or (``leave_parametrized=False``) the original."""
+    """Make ``tensor_name`` an ordinary tensor again, with its present value or (``leave_parametrized=False``) the
+    original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parametrizations = module.parametrizations[tensor_name]
@@ -265,8 +267,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         original = Parameter(t.detach()) if t.requires_grad else t
     else:
         raise ValueError(
-            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence "
-            "of tensors."
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of tensors."
         )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]

@@ -148,13 +148,14 @@ def pack_padded_sequence(
         )
     if sizes[-1] <= 0:
         raise RuntimeError(
-            f"Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0: {min(sizes)}"
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0: "
+            f"{min(sizes)}"
         )
     if any(a < b for a, b in itertools.pairwise(sizes)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
-            "not need ONNX exportability."
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability."
         )
     if sizes[0] > steps.size(0):
         raise RuntimeError(f"Expected `lengths` of at most {steps.size(0)}, the padded length, got {sizes[0]}")
@@ -184,8 +185,8 @@ def pad_packed_sequence(
     if total_length is not None:
         if total_length < length:
             raise ValueError(
-                "Expected total_length to be at least the length of the longest sequence in input, but got total_length="
-                f"{total_length} and max sequence length being {length}"
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {length}"
             )
         length = total_length
     there = taeda.arange(batch) < batch_sizes.unsqueeze(1)

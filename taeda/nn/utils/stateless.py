@@ -48,7 +48,8 @@ def _untied(slots: dict[str, tuple[dict, str]], given: dict[str, Tensor]) -> dic
 def _reparametrize_module(
     module: Module, parameters_and_buffers: Mapping[str, Tensor], tie_weights: bool = False, strict: bool = False
 ):
-    """Put other tensors in place of the module's while the block runs. In-place changes of buffers reach the mapping."""
+    """Put other tensors in place of the module's while the block runs. In-place changes of buffers reach the
+    mapping."""
     slots = _slots(module)
     given = dict(parameters_and_buffers)
     values = _untied(slots, given) if tie_weights else given
@@ -79,8 +80,8 @@ def _reparametrize_module(
 
 
 def functional_call(
-    module: Module, parameters_and_buffers: dict[str, Tensor], args: Any = None, kwargs: dict[str, Any] | None = None, *,
-    tie_weights: bool = True, strict: bool = False,
+    module: Module, parameters_and_buffers: dict[str, Tensor], args: Any = None, kwargs: dict[str, Any] | None = None,
+    *, tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
     """``module(*args, **kwargs)`` with ``parameters_and_buffers`` in place of its own of those names.
 

@@ -1,10 +1,10 @@
 """Linear algebra: factorisations, solvers, spectra and norms, on LAPACK.
 
-A file per family: ``lu``, ``triangular``, ``solve``, ``determinant``, ``cholesky`` (with LDL), ``qr``, ``eigen``, ``svd``,
-``norms``, ``leastsquares`` (with pseudo-inverses and ranks), ``functions``, ``lowrank`` and ``lobpcg``; ``lapack``
-is what they call. Derivatives are those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008),
-extended to complex matrices, unless a docstring names another source; they are written in ops, so that they can be
-differentiated again.
+A file per family: ``lu``, ``triangular``, ``solve``, ``determinant``, ``cholesky`` (with LDL), ``qr``, ``eigen``,
+``svd``, ``norms``, ``leastsquares`` (with pseudo-inverses and ranks), ``functions``, ``lowrank`` and ``lobpcg``;
+``lapack`` is what they call. Derivatives are those of Giles, "Collected matrix derivative results for forward and
+reverse mode algorithmic differentiation" (2008), extended to complex matrices, unless a docstring names another source;
+they are written in ops, so that they can be differentiated again.
 """
 
 from .cholesky import (
@@ -22,15 +22,7 @@ from .lapack import LinAlgError
 from .leastsquares import _pinverse, linalg_cond, linalg_lstsq, linalg_matrix_rank, linalg_pinv
 from .lobpcg import lobpcg
 from .lowrank import pca_lowrank, svd_lowrank
-from .lu import (
-    _lu_with_info,
-    linalg_lu,
-    linalg_lu_factor,
-    linalg_lu_factor_ex,
-    linalg_lu_solve,
-    lu_solve,
-    lu_unpack,
-)
+from .lu import _lu_with_info, linalg_lu, linalg_lu_factor, linalg_lu_factor_ex, linalg_lu_solve, lu_solve, lu_unpack
 from .norms import frobenius_norm, linalg_matrix_norm, linalg_norm, norm_except_dim, nuclear_norm
 from .qr import geqrf, linalg_householder_product, linalg_qr, orgqr, ormqr, qr
 from .removed import eig as removed_eig

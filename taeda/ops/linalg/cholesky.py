@@ -9,17 +9,7 @@ from ..._core import Tensor
 from ..._core.lapack import SMALL, small_cholesky
 from ..matmul import matmul
 from ..table import composite, no_derivative, primitive, result_type
-from .lapack import (
-    H,
-    batch_of,
-    call,
-    check,
-    check_same_dtype,
-    columns,
-    count_of,
-    ints,
-    raise_failed,
-)
+from .lapack import H, batch_of, call, check, check_same_dtype, columns, count_of, ints, raise_failed
 from .lu import check_pivots
 from .triangular import linalg_solve_triangular
 
@@ -28,8 +18,8 @@ LdlFactor = result_type("linalg_ldl_factor", "LD", "pivots")
 LdlFactorEx = result_type("linalg_ldl_factor_ex", "LD", "pivots", "info")
 
 _NOT_POSITIVE = (
-    "The factorization could not be completed because the input is not positive-definite (the leading minor of order {k} is "
-    "not positive-definite)."
+    "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
+    "{k} is not positive-definite)."
 )
 
 
@@ -38,7 +28,8 @@ _NOT_POSITIVE = (
     out="same", autocast="float32",
 )  # fmt: skip
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
-    """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not positive."""
+    """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not
+    positive."""
     check(A, "linalg.cholesky")
     n, batch = A.shape[-1], A.shape[:-2]
     # A is Hermitian by assumption: only the triangle that LAPACK reads counts.
@@ -86,17 +77,13 @@ def _cholesky_method(input, upper=False):
     return made.L
 
 
-# ---- LDL ----------------------------------------------------------------------------------------------------------------
+# ---- LDL -------------------------------------------------------------------------------------------------------------
 
 
 @primitive(
-    method=False,
-    outputs=("LD", "pivots", "info"),
-    differentiable=(),
-    result_type=LdlFactorEx,
-    batch="leading",
+    method=False, outputs=("LD", "pivots", "info"), differentiable=(), result_type=LdlFactorEx, batch="leading",
     out="same",
-)
+)  # fmt: skip
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """``A = L D L^T`` (``L D L^H`` where ``hermitian``) by Bunch and Kaufman's pivoting, packed as LAPACK packs it.
 
@@ -164,14 +151,15 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     n = LD.shape[-1]
     if tuple(pivots.shape) != tuple(LD.shape[:-1]):
         raise RuntimeError(
-            f"torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} for LD with shape {list(LD.shape)}"
+            "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with "
+            f"shape {list(pivots.shape)} for LD with shape {list(LD.shape)}"
         )
     if pivots.dtype.is_floating_point or pivots.dtype.is_complex or pivots.dtype is _core.bool_:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {pivots.dtype}")
     if B.shape[-2] != n:
         raise RuntimeError(
-            f"torch.linalg.ldl_solve: Incompatible shapes of LD {list(LD.shape)} and B {list(B.shape)}: B must have {n} rows"
+            f"torch.linalg.ldl_solve: Incompatible shapes of LD {list(LD.shape)} and B {list(B.shape)}: B must have "
+            f"{n} rows"
         )
     _check_exchanges(pivots, n)
     batch = batch_of(LD, B)

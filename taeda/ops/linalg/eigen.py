@@ -10,17 +10,7 @@ from ..indexing import where
 from ..matmul import matmul
 from ..shape import roll
 from ..table import primitive, result_type
-from .lapack import (
-    H,
-    call,
-    check,
-    columns,
-    count_of,
-    empty_columns,
-    eye_like,
-    ints,
-    raise_failed,
-)
+from .lapack import H, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
 from .solve import linalg_solve_ex
 
 Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
@@ -40,8 +30,9 @@ def check_phase(name, diagonal, scale):
     size = max(1.0, float(scale.detach().abs().amax()))
     if float(diagonal.detach().imag.abs().amax()) > tolerance * size:
         raise RuntimeError(
-            f"{name}: complex vectors are specified up to multiplication by e^(i phi); the loss depends on this phase, so that "
-            f"its derivative is ill-defined. Use a loss that does not, such as one of v v^H or of absolute values."
+            f"{name}: complex vectors are specified up to multiplication by e^(i phi); the loss depends on this phase, "
+            "so that its derivative is ill-defined. Use a loss that does not, such as one of v v^H or of absolute "
+            "values."
         )
 
 
@@ -51,7 +42,7 @@ def _gaps(w):
     return gaps.masked_fill(gaps == 0, math.inf)
 
 
-# ---- Hermitian ----------------------------------------------------------------------------------------------------------
+# ---- Hermitian -------------------------------------------------------------------------------------------------------
 
 
 def _check_hermitian(A, UPLO, name):
@@ -71,21 +62,9 @@ def _syevd(A, UPLO, vectors, name):
         extra = ((_core.empty((rwork,), w.dtype),), rwork) if complex_ else ()
         iwork = 3 + 5 * n if vectors else 1
         call(
-            "syevd",
-            A.dtype,
-            count_of(batch),
-            "V" if vectors else "N",
-            UPLO.upper(),
-            n,
-            V,
-            n,
-            w,
-            ...,
-            *extra,
-            (ints(iwork),),
-            iwork,
-            info,
-        )
+            "syevd", A.dtype, count_of(batch), "V" if vectors else "N", UPLO.upper(), n, V, n, w, ..., *extra,
+            (ints(iwork),), iwork, info,
+        )  # fmt: skip
         raise_failed(info, name, _STUCK)
     return w, V
 
@@ -126,7 +105,7 @@ def _eigvalsh_backward(g, A, UPLO):
     return (matmul(V * g.to(V.dtype)[..., None, :], H(V)),)
 
 
-# ---- general ------------------------------------------------------------------------------------------------------------
+# ---- general ---------------------------------------------------------------------------------------------------------
 
 
 def _geev(A, vectors, name):

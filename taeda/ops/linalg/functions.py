@@ -14,8 +14,8 @@ from ..table import alias, composite, primitive
 from .lapack import H, check, check_same_dtype, eye_like
 from .solve import linalg_solve_ex
 
-#: Coefficients of the diagonal Pade approximants of exp, and the 1-norms up to which they are exact to double precision:
-#: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
+#: Coefficients of the diagonal Pade approximants of exp, and the 1-norms up to which they are exact to double
+#: precision: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
 _PADE = ((3, 1.495585217958292e-2), (5, 2.539398330063230e-1), (7, 9.504178996162932e-1), (9, 2.097847961257068))
 _LARGEST = 5.371920351148152
 
@@ -84,7 +84,7 @@ def _matrix_exp_backward(g, input):
 alias(matrix_exp, "linalg_matrix_exp", method=False)
 
 
-# ---- vectors ------------------------------------------------------------------------------------------------------------
+# ---- vectors ---------------------------------------------------------------------------------------------------------
 
 
 @composite(out="same", out_apart=("input", "other"))
@@ -100,7 +100,8 @@ def cross(input, other, dim=None):
             raise RuntimeError("no dimension of size 3 in input")
         if other.dim() == input.dim() and other.shape[dim] != 3:
             raise RuntimeError(
-                f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+                f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and "
+                f"{other.shape[dim]}"
             )
     return linalg_cross(input, other, dim=dim)
 
@@ -111,7 +112,8 @@ def linalg_cross(input, other, *, dim=-1):
     check_same_dtype("linalg.cross", input, other)
     if input.dim() != other.dim():
         raise RuntimeError(
-            f"linalg.cross: inputs must have the same number of dimensions, got {list(input.shape)} and {list(other.shape)}"
+            f"linalg.cross: inputs must have the same number of dimensions, got {list(input.shape)} and "
+            f"{list(other.shape)}"
         )
     if not -input.dim() <= dim < input.dim():
         raise IndexError(
@@ -144,7 +146,7 @@ def linalg_vander(x, *, N=None):
     return cat((x.new_ones((*x.shape, 1), dtype=powers.dtype), powers), -1)
 
 
-# ---- chains -------------------------------------------------------------------------------------------------------------
+# ---- chains ----------------------------------------------------------------------------------------------------------
 
 
 @composite(method=False, out="same", autocast="lower")
@@ -161,14 +163,16 @@ def linalg_multi_dot(tensors):
         inner = 0 < i < len(tensors) - 1
         if x.dim() not in ((2,) if inner else (1, 2)):
             raise RuntimeError(
-                f"multi_dot(): tensor {i} must be {'2D' if inner else '1D or 2D'} but got {x.dim()}D: shape {list(x.shape)}"
+                f"multi_dot(): tensor {i} must be {'2D' if inner else '1D or 2D'} but got {x.dim()}D: shape "
+                f"{list(x.shape)}"
             )
         if x.dtype is not tensors[0].dtype:
             raise RuntimeError(f"multi_dot(): expected tensors of one dtype, got {tensors[0].dtype} and {x.dtype}")
     for i, (a, b) in enumerate(itertools.pairwise(tensors)):
         if a.shape[-1] != b.shape[0]:
             raise RuntimeError(
-                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be "
+                "multiplied"
             )
     first, last = tensors[0], tensors[-1]
     middle = [first[None] if first.dim() == 1 else first, *tensors[1:-1], last[:, None] if last.dim() == 1 else last]

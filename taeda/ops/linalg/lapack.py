@@ -1,7 +1,7 @@
 """LAPACK for batches of matrices: the library, its routines by dtype, memory as it wants it, and its error codes.
 
-The library is the build of OpenBLAS that NumPy's and SciPy's maintainers publish (``scipy-openblas32``); it is loaded when
-the first routine is called. Matrices are handed over by columns, as Fortran keeps them.
+The library is the build of OpenBLAS that NumPy's and SciPy's maintainers publish (``scipy-openblas32``); it is loaded
+when the first routine is called. Matrices are handed over by columns, as Fortran keeps them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LinAlgError(RuntimeError):
 LinAlgError.__module__ = "taeda.linalg"
 
 
-# ---- routines -----------------------------------------------------------------------------------------------------------
+# ---- routines --------------------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -66,7 +66,7 @@ def call(name: str, dtype: Any, count: int, *arguments: Any) -> None:
         _call(_routine(name, dtype.name), count, *arguments)
 
 
-# ---- memory -------------------------------------------------------------------------------------------------------------
+# ---- memory ----------------------------------------------------------------------------------------------------------
 
 
 def readable(x: Tensor) -> tuple[Tensor, bool]:
@@ -94,7 +94,7 @@ def count_of(batch: Any) -> int:
     return count
 
 
-# ---- checks -------------------------------------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 
 def check_tensor(x: Any, name: str, label: str = "A") -> None:
@@ -133,8 +133,8 @@ def check(x: Any, name: str, square: bool = True, label: str = "A") -> None:
 def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B") -> None:
     if A.dtype is not B.dtype:
         raise RuntimeError(
-            f"{name}: Expected {a} and {b} to have the same dtype, but found {a} of type {A.dtype} and {b} of type {B.dtype} "
-            f"instead"
+            f"{name}: Expected {a} and {b} to have the same dtype, but found {a} of type {A.dtype} and {b} of type "
+            f"{B.dtype} instead"
         )
 
 
@@ -159,7 +159,7 @@ def raise_failed(info: Tensor, name: str, text: str) -> None:
         raise LinAlgError(f"{name}: {place}{text.replace('{k}', str(code))}")
 
 
-# ---- small things the derivatives share ---------------------------------------------------------------------------------
+# ---- small things the derivatives share ------------------------------------------------------------------------------
 
 
 def H(x: Tensor) -> Tensor:

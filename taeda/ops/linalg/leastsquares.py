@@ -16,17 +16,7 @@ from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from ..views import broadcast_shapes
 from .eigen import linalg_eigh, linalg_eigvalsh
-from .lapack import (
-    H,
-    call,
-    check,
-    check_tensor,
-    columns,
-    count_of,
-    empty_columns,
-    ints,
-    raise_failed,
-)
+from .lapack import H, call, check, check_tensor, columns, count_of, empty_columns, ints, raise_failed
 from .norms import linalg_matrix_norm
 from .solve import linalg_inv_ex
 from .svd import _svd, linalg_svdvals
@@ -34,7 +24,7 @@ from .svd import _svd, linalg_svdvals
 Lstsq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 
 
-# ---- pseudo-inverse -----------------------------------------------------------------------------------------------------
+# ---- pseudo-inverse --------------------------------------------------------------------------------------------------
 
 
 def _cut(A, S, atol, rtol):
@@ -108,7 +98,7 @@ def _pinverse(input, rcond=1e-15):
     return linalg_pinv(input, rtol=rcond)
 
 
-# ---- ranks and conditions -----------------------------------------------------------------------------------------------
+# ---- ranks and conditions --------------------------------------------------------------------------------------------
 
 
 @composite(method=False, out=True, autocast="float32")
@@ -148,7 +138,7 @@ def linalg_cond(A, p=None):
     return made.masked_fill(info > 0, math.inf)
 
 
-# ---- least squares ------------------------------------------------------------------------------------------------------
+# ---- least squares ---------------------------------------------------------------------------------------------------
 
 
 def _gels(A, B, driver, rcond):
@@ -200,7 +190,8 @@ def _lstsq(A, B, rcond, driver):
     raise_failed(
         info,
         "torch.linalg.lstsq",
-        "The least squares solution could not be computed because the input matrix does not have full rank (error code: {k}).",
+        "The least squares solution could not be computed because the input matrix does not have full rank (error "
+        "code: {k}).",
     )
     residuals = none.real if none.is_complex() else none
     if m > n and (driver == "gels" or (driver != "gelsy" and bool((rank == n).all()))):
@@ -249,8 +240,8 @@ def linalg_lstsq(A, B, rcond=None, *, driver=None):
     apart = A.dim() - B.dim()
     if apart not in (0, 1):
         raise RuntimeError(
-            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1, got {A.dim()} "
-            f"and {B.dim()}"
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1, got "
+            f"{A.dim()} and {B.dim()}"
         )
     vector = apart == 1 and tuple(B.shape) == tuple(A.shape[:-1])
     B = B.unsqueeze(-1) if vector or B.dim() == 1 else B

@@ -1,8 +1,8 @@
 """A few extreme eigenpairs of large symmetric matrices by preconditioned conjugate gradients.
 
 Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned conjugate gradient method"
-(2001). With ``method="ortho"`` the search space is orthonormal at every step, as Duersch, Shao, Yang and Gu, "A robust and
-efficient implementation of LOBPCG" (2018), advise; with ``"basic"`` its Gram matrix is used instead.
+(2001). With ``method="ortho"`` the search space is orthonormal at every step, as Duersch, Shao, Yang and Gu, "A robust
+and efficient implementation of LOBPCG" (2018), advise; with ``"basic"`` its Gram matrix is used instead.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class LOBPCG:
         return matmul(H(x), y if self.B is None else matmul(self.B, y))
 
     def orthonormal(self, S: Tensor) -> Tensor:
-        """An orthonormal basis of the columns of ``S`` by the SVD of its Gram matrix, without those that depend on others."""
+        """An orthonormal basis of the columns of ``S`` by the SVD of its Gram matrix, without those that depend on
+        others."""
         for _ in range(2):
             size = self.dot(S, S).diagonal().real.clamp(min=0).sqrt()
             S = S[:, size > 0] / size[size > 0]
@@ -177,21 +178,9 @@ def _lobpcg_backward(g, A, B, values, vectors):
 
 @composite(method=False)
 def lobpcg(
-    A,
-    k=None,
-    B=None,
-    X=None,
-    n=None,
-    iK=None,
-    niter=None,
-    tol=None,
-    largest=None,
-    method=None,
-    tracker=None,
-    ortho_iparams=None,
-    ortho_fparams=None,
-    ortho_bparams=None,
-):
+    A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
+    ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
+):  # fmt: skip
     """The ``k`` largest (smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``.
 
     Args:
@@ -216,8 +205,8 @@ def lobpcg(
         raise ValueError(f"lobpcg: expected at least one requested eigenpair, got {n}")
     if m < 3 * n:
         raise ValueError(
-            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
-            f"eigenpairs (={n})"
+            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
+            f"requested eigenpairs (={n})"
         )
     if method not in (None, "basic", "ortho"):
         raise ValueError(f"lobpcg: expected method 'basic' or 'ortho', got {method!r}")

@@ -1,4 +1,5 @@
-"""Approximations of low rank from random projections: Halko, Martinsson & Tropp, "Finding structure with randomness" (2009)."""
+"""Approximations of low rank from random projections: Halko, Martinsson & Tropp, "Finding structure with randomness"
+(2009)."""
 
 from __future__ import annotations
 

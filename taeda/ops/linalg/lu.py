@@ -51,14 +51,9 @@ def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @primitive(
-    method=False,
-    name="linalg_lu_factor_ex",
-    outputs=("LU", "pivots", "info"),
-    differentiable=(0,),
-    result_type=LuFactorEx,
-    batch="leading",
-    out="same",
-)
+    method=False, name="linalg_lu_factor_ex", outputs=("LU", "pivots", "info"), differentiable=(0,),
+    result_type=LuFactorEx, batch="leading", out="same",
+)  # fmt: skip
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero.
 
@@ -88,8 +83,8 @@ def check_pivots(name: str, pivots: Tensor, n: int) -> None:
     """Refuse row exchanges with rows that there are not: LAPACK would touch memory beyond the matrix."""
     if pivots.numel() and not pivots.is_meta and not (int(pivots.min()) >= 1 and int(pivots.max()) <= n):
         raise RuntimeError(
-            f"{name}: expected pivots between 1 and {n}, the rows of LU, but got {int(pivots.min())} to {int(pivots.max())}. "
-            f"Did you properly pass the result of lu_factor?"
+            f"{name}: expected pivots between 1 and {n}, the rows of LU, but got {int(pivots.min())} to "
+            f"{int(pivots.max())}. Did you properly pass the result of lu_factor?"
         )
 
 
@@ -147,7 +142,8 @@ def linalg_lu_factor(A, *, pivot=True):
 
 @composite(method=False, out="same")
 def linalg_lu(A, *, pivot=True):
-    """The factors of ``A = P L U``: ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)``, ``U`` ``(..., k, n)``, ``k = min(m, n)``."""
+    """The factors of ``A = P L U``: ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)``, ``U`` ``(..., k, n)``,
+    ``k = min(m, n)``."""
     check(A, "linalg.lu", square=False)
     made = linalg_lu_factor_ex(A, pivot=pivot)
     L, U = triangles(made.LU)
@@ -159,7 +155,8 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
     if LU_pivots.dtype is not _core.int32:
         raise RuntimeError(
-            f"torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {LU_pivots.dtype}"
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got "
+            f"{LU_pivots.dtype}"
         )
     if LU_pivots.dim() == 0 or LU_data.dim() < 2:
         raise RuntimeError(
@@ -200,8 +197,8 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
         )
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
         raise RuntimeError(
-            f"linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix: got pivots of shape "
-            f"{list(pivots.shape)} for LU of shape {list(LU.shape)}"
+            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix: got pivots of "
+            f"shape {list(pivots.shape)} for LU of shape {list(LU.shape)}"
         )
     check_pivots("linalg.lu_solve", pivots, n)
     return substitute(LU, pivots, B, left, adjoint)

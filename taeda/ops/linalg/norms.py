@@ -19,8 +19,8 @@ def linalg_matrix_norm(A, ord: Any = "fro", dim=(-2, -1), keepdim=False, *, dtyp
 
     Args:
         A: ``(..., m, n)``, floating point or complex.
-        ord: ``"fro"``, ``"nuc"`` (sum of singular values), 2 or -2 (largest or smallest one), 1 or -1 (sums of columns), inf
-            or -inf (sums of rows).
+        ord: ``"fro"``, ``"nuc"`` (sum of singular values), 2 or -2 (largest or smallest one), 1 or -1 (sums of
+            columns), inf or -inf (sums of rows).
         dtype: what to compute in.
     """
     name = "linalg.matrix_norm"
@@ -104,7 +104,8 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
 
 @composite(method=False, out="same")
 def nuclear_norm(input, dim: Any = (-2, -1), keepdim=False):
-    """The sum of the singular values of the matrices in ``dim``, which may be left out: ``nuclear_norm(x, keepdim)``."""
+    """The sum of the singular values of the matrices in ``dim``, which may be left out:
+    ``nuclear_norm(x, keepdim)``."""
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim
     if dim == (-2, -1) and input.dim() < 2:

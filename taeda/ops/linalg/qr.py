@@ -9,16 +9,7 @@ from ..creation import eye
 from ..joining import cat, stack
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
-from .lapack import (
-    H,
-    call,
-    check,
-    check_same_dtype,
-    columns,
-    count_of,
-    empty_columns,
-    ints,
-)
+from .lapack import H, call, check, check_same_dtype, columns, count_of, empty_columns, ints
 from .triangular import linalg_solve_triangular
 
 Qr = result_type("linalg_qr", "Q", "R")
@@ -85,7 +76,8 @@ def _qr_backward(g, Q, R, mode):
 
 
 def _square_gradient(gQ, gR, Q, R):
-    """For as many rows as columns, or more (Walter & Lehmann, "Algorithmic differentiation of linear algebra functions", 2010)."""
+    """For as many rows as columns, or more (Walter & Lehmann, "Algorithmic differentiation of linear algebra
+    functions", 2010)."""
     inner = (matmul(R, H(gR)) - matmul(H(gQ), Q)).tril()
     strict = inner.tril(-1)
     diagonal = (inner - strict).real if inner.is_complex() else inner - strict
@@ -114,12 +106,13 @@ def qr(input, some=True):
     return OldQr(*linalg_qr(input, "reduced" if some else "complete"))
 
 
-# ---- reflectors ---------------------------------------------------------------------------------------------------------
+# ---- reflectors ------------------------------------------------------------------------------------------------------
 
 
 @primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32")
 def geqrf(input):
-    """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
+    """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales
+    ``tau``."""
     check(input, "geqrf", square=False, label="input")
     return _factor(input)
 
@@ -204,7 +197,8 @@ def orgqr(input, tau):
 
 @primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32")
 def ormqr(input, tau, other, left=True, transpose=False):
-    """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``.
+    """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where
+    ``transpose``.
 
     Args:
         input: ``(..., m, k)`` and tau ``(..., k)`` as :func:`geqrf` gives them.
@@ -217,7 +211,8 @@ def ormqr(input, tau, other, left=True, transpose=False):
     m, k = input.shape[-2], tau.shape[-1] if tau.dim() else 0
     if other.shape[side] < k:
         raise RuntimeError(
-            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got {other.shape[side]} and {k}"
+            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got {other.shape[side]} "
+            f"and {k}"
         )
     if other.shape[side] != m:
         raise RuntimeError(
@@ -225,36 +220,24 @@ def ormqr(input, tau, other, left=True, transpose=False):
         )
     if input.shape[-1] < k or k > m:
         raise RuntimeError(
-            f"torch.ormqr: tau.shape[-1] must be less than or equal to min(input.shape[-2], input.shape[-1]), got {k}, {m} and "
-            f"{input.shape[-1]}"
+            f"torch.ormqr: tau.shape[-1] must be less than or equal to min(input.shape[-2], input.shape[-1]), got {k}, "
+            f"{m} and {input.shape[-1]}"
         )
     _check_reflectors("torch.ormqr", input, tau)
     check_same_dtype("torch.ormqr", input, other, "input", "other")
     batch = input.shape[:-2]
     if tuple(other.shape[:-2]) != tuple(batch):
         raise RuntimeError(
-            f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(other.shape[:-2])} "
-            f"and {list(batch)}"
+            "torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
+            f"{list(other.shape[:-2])} and {list(batch)}"
         )
     made = columns(other)
     if made.numel() and k:
         call(
-            "ormqr",
-            made.dtype,
-            count_of(batch),
-            "L" if left else "R",
-            "N" if not transpose else "C" if made.is_complex() else "T",
-            made.shape[-2],
-            made.shape[-1],
-            k,
-            columns(input),
-            m,
-            tau.contiguous(),
-            made,
-            made.shape[-2],
-            ...,
-            (ints(),),
-        )
+            "ormqr", made.dtype, count_of(batch), "L" if left else "R",
+            "N" if not transpose else "C" if made.is_complex() else "T", made.shape[-2], made.shape[-1], k,
+            columns(input), m, tau.contiguous(), made, made.shape[-2], ..., (ints(),),
+        )  # fmt: skip
     return made
 
 

@@ -9,16 +9,7 @@ from ..._core.lapack import SMALL, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
-from .lapack import (
-    H,
-    call,
-    check,
-    check_same_dtype,
-    check_tensor,
-    count_of,
-    eye_like,
-    raise_failed,
-)
+from .lapack import H, call, check, check_same_dtype, check_tensor, count_of, eye_like, raise_failed
 
 InvEx = result_type("linalg_inv_ex", "inverse", "info")
 SolveEx = result_type("linalg_solve_ex", "result", "info")
@@ -29,7 +20,7 @@ _SINGULAR_INVERSE = (
 _SINGULAR = "The solver failed because the input matrix is singular."
 
 
-# ---- inverse ------------------------------------------------------------------------------------------------------------
+# ---- inverse ---------------------------------------------------------------------------------------------------------
 
 
 @primitive(
@@ -68,7 +59,7 @@ def linalg_inv(A):
 alias(linalg_inv, "inverse")
 
 
-# ---- systems ------------------------------------------------------------------------------------------------------------
+# ---- systems ---------------------------------------------------------------------------------------------------------
 
 
 def is_vector(A: Tensor, B: Tensor) -> bool:
@@ -110,8 +101,9 @@ def _solve(A, B, left):
     if vector:
         if not left:
             raise RuntimeError(
-                f"linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
-                f"linalg.solve is equivalent to B / A.squeeze(-1); got A of shape {list(A.shape)}, B of shape {list(B.shape)}"
+                "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this "
+                f"case linalg.solve is equivalent to B / A.squeeze(-1); got A of shape {list(A.shape)}, B of shape "
+                f"{list(B.shape)}"
             )
         B = B.unsqueeze(-1)
     if B.dim() < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
@@ -146,7 +138,7 @@ def linalg_solve(A, B, *, left=True):
     return result
 
 
-# ---- higher ranks -------------------------------------------------------------------------------------------------------
+# ---- higher ranks ----------------------------------------------------------------------------------------------------
 
 
 @composite(method=False, out=True, autocast="float32")
@@ -158,8 +150,8 @@ def linalg_tensorinv(A, ind=2):
     rows, columns_ = math.prod(lead), math.prod(rest)
     if rows != columns_:
         raise RuntimeError(
-            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns_} != "
-            f"{rows}"
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{columns_} != {rows}"
         )
     return linalg_inv(A.reshape(rows, columns_)).reshape(*rest, *lead)
 
@@ -173,7 +165,7 @@ def linalg_tensorsolve(A, B, dims=None):
     rows, columns_ = math.prod(A.shape[: B.dim()]), math.prod(shape)
     if columns_ != rows or rows != B.numel():
         raise RuntimeError(
-            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
-            f"{columns_} != {rows}"
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            f"but got {columns_} != {rows}"
         )
     return linalg_solve(A.reshape(rows, columns_), B.reshape(-1)).reshape(shape)

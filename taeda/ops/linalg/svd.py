@@ -9,25 +9,14 @@ from ..._core import Tensor
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .eigen import check_phase
-from .lapack import (
-    H,
-    LinAlgError,
-    call,
-    check,
-    columns,
-    count_of,
-    empty_columns,
-    eye_like,
-    ints,
-    raise_failed,
-)
+from .lapack import H, LinAlgError, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
 
 Svd = result_type("linalg_svd", "U", "S", "Vh")
 OldSvd = result_type("svd", "U", "S", "V")
 
 _STUCK = (
-    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values "
-    "(error code: {k})."
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular "
+    "values (error code: {k})."
 )
 
 
@@ -55,24 +44,9 @@ def _gesdd(A: Tensor, job: str) -> tuple[Tensor | None, Tensor, Tensor | None]:
         size = 7 * k if job == "N" else max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k)
         extra = ((_core.empty((max(1, size),), S.dtype),),)
     call(
-        "gesdd",
-        A.dtype,
-        count,
-        job,
-        m,
-        n,
-        packed,
-        m,
-        S,
-        none if U is None else U,
-        m,
-        none if Vh is None else Vh,
-        max(1, k if Vh is None else Vh.shape[-2]),
-        ...,
-        *extra,
-        (ints(8 * k),),
-        info,
-    )
+        "gesdd", A.dtype, count, job, m, n, packed, m, S, none if U is None else U, m, none if Vh is None else Vh,
+        max(1, k if Vh is None else Vh.shape[-2]), ..., *extra, (ints(8 * k),), info,
+    )  # fmt: skip
     raise_failed(info, "linalg.svd", _STUCK)
     return U, S, Vh
 

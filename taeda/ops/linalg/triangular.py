@@ -8,24 +8,15 @@ from ..._warn import warn_once
 from ..creation import full
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
-from .lapack import (
-    H,
-    batch_of,
-    call,
-    check,
-    check_matrix,
-    check_same_dtype,
-    count_of,
-    eye_like,
-    readable,
-)
+from .lapack import H, batch_of, call, check, check_matrix, check_same_dtype, count_of, eye_like, readable
 
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
 
 @primitive(method=False, batch="leading", out="same")
 def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
-    """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false) for triangular ``A``; the other triangle is not read.
+    """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false) for triangular ``A``; the other triangle is not
+    read.
 
     Args:
         A: ``(..., n, n)``, floating point or complex.
@@ -40,14 +31,15 @@ def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     n = A.shape[-1]
     if B.shape[-2 if left else -1] != n:
         raise RuntimeError(
-            f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-            f"({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
+            "linalg.solve_triangular: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
         )
     return substitute_triangular(A, B, bool(upper), bool(left), bool(unitriangular))
 
 
 def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
-    """The substitution itself. Rows of contiguous tensors are LAPACK's columns: ``A X = B`` is solved as ``X^T A^T = B^T``."""
+    """The substitution itself. Rows of contiguous tensors are LAPACK's columns: ``A X = B`` is solved as
+    ``X^T A^T = B^T``."""
     batch = () if A.dim() == B.dim() == 2 else batch_of(A, B)
     if A.shape[-1] <= SMALL:
         if not left:  # X A = B is A^T X^T = B^T
@@ -70,21 +62,9 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
     m, n = X.shape[-2:]
     triangle = "L" if upper == by_rows else "U"  # the rows of an upper triangle are the columns of a lower one
     call(
-        "trsm",
-        X.dtype,
-        count_of(batch),
-        "R" if left else "L",
-        triangle,
-        "N" if by_rows else "T",
-        "U" if unitriangular else "N",
-        n,
-        m,
-        (full((1,), 1, dtype=X.dtype),),
-        (A,) if shared else A,
-        A.shape[-1],
-        X,
-        n,
-    )
+        "trsm", X.dtype, count_of(batch), "R" if left else "L", triangle, "N" if by_rows else "T",
+        "U" if unitriangular else "N", n, m, (full((1,), 1, dtype=X.dtype),), (A,) if shared else A, A.shape[-1], X, n,
+    )  # fmt: skip
     return X
 
 
@@ -108,8 +88,8 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     for label, x in (("b", b), ("A", A)):
         if x.dim() < 2:
             raise RuntimeError(
-                f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has {x.dim()} dimensions "
-                f"instead"
+                f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has {x.dim()} "
+                f"dimensions instead"
             )
     check_same_dtype("torch.triangular_solve", A, b, "A", "b")
     coefficient = A.transpose(-2, -1) if transpose else A
@@ -131,8 +111,8 @@ def cholesky_solve(B, L, upper=False):
     check_same_dtype("cholesky_solve", L, B)
     if B.shape[-2] != L.shape[-1]:
         raise RuntimeError(
-            f"cholesky_solve: Incompatible matrix sizes: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b matrix is "
-            f"{B.shape[-2]} by {B.shape[-1]}"
+            f"cholesky_solve: Incompatible matrix sizes: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b "
+            f"matrix is {B.shape[-2]} by {B.shape[-1]}"
         )
     lower = H(L) if upper else L
     return substitute_triangular(H(lower), substitute_triangular(lower, B, False, True, False), True, True, False)
@@ -140,8 +120,8 @@ def cholesky_solve(B, L, upper=False):
 
 @cholesky_solve.vjp_all("B", "L")
 def _cholesky_solve_backward(g, L, out, upper, needs, B_shape):
-    """The derivative of ``(L L^H)^-1 B`` in every element of ``L``, as in PyTorch: the triangle that is not read gets what it
-    would get if it were. What stands there enters no value."""
+    """The derivative of ``(L L^H)^-1 B`` in every element of ``L``, as in PyTorch: the triangle that is not read gets
+    what it would get if it were. What stands there enters no value."""
     gB = cholesky_solve(g, L, upper)
     gL = None
     if needs[1]:

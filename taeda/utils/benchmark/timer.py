@@ -74,8 +74,8 @@ class Measurement:
             lines.append(f"  {_seconds(self.median)}")
         plural = "s" if n > 1 else ""
         lines.append(
-            f"  {n} measurement{plural}, {self.number_per_run} runs {'per measurement,' if n > 1 else ','} {self.num_threads} "
-            f"thread{'s' if self.num_threads > 1 else ''}"
+            f"  {n} measurement{plural}, {self.number_per_run} runs {'per measurement,' if n > 1 else ','} "
+            f"{self.num_threads} thread{'s' if self.num_threads > 1 else ''}"
         )
         return "\n".join(lines)
 

@@ -59,7 +59,8 @@ class DataLoader(Generic[T_co]):
         pin_memory: accepted; without a GPU there is nothing to pin for.
         drop_last: leave out a last batch that is not full.
         timeout: seconds to wait for a batch of a worker; 0: for ever.
-        worker_init_fn: called in each worker with its number, after its generators (also NumPy's and Python's) are seeded.
+        worker_init_fn: called in each worker with its number, after its generators (also NumPy's and Python's) are
+            seeded.
         multiprocessing_context: a start method, or a context of ``multiprocessing``. Default: that of the system.
         generator: of the shuffle and of the workers' seeds. Default: one seeded from the global generator at the start
             of each pass.
@@ -187,9 +188,9 @@ class DataLoader(Generic[T_co]):
         cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if self.num_workers and (cpus is None or self.num_workers > cpus):
             warnings.warn(
-                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
-                f"worker in current system is {cpus}, which is smaller than what this DataLoader is going to create. "
-                "More processes than processors make loading slower.",
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
+                f"of worker in current system is {cpus}, which is smaller than what this DataLoader is going to "
+                "create. More processes than processors make loading slower.",
                 stacklevel=3,
             )
 

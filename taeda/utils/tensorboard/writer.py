@@ -218,7 +218,8 @@ class SummaryWriter:
             padded = np.concatenate([counts, np.zeros(-n % step, dtype=counts.dtype)])
             counts = padded.reshape(-1, step).sum(1)
             limits = np.concatenate([limits[:-1:step], limits[-1:]])
-        # what is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has one
+        # what is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has
+        # one
         filled = counts.nonzero()[0]
         first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
         kept = list(counts[first - 1 : last]) if first else [0, *counts[:last]]
@@ -234,14 +235,9 @@ class SummaryWriter:
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         proto = summary_pb2.HistogramProto(
-            min=min,
-            max=max,
-            num=num,
-            sum=sum,
-            sum_squares=sum_squares,
-            bucket_limit=bucket_limits,
+            min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits,
             bucket=bucket_counts,
-        )
+        )  # fmt: skip
         self._write([Summary.Value(tag=tag, histo=proto)], global_step, walltime)
 
     # ---- pictures

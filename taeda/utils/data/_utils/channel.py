@@ -1,10 +1,11 @@
-"""What passes between a DataLoader and a worker process: small messages by a socket, the bytes of batches in shared memory.
+"""What passes between a DataLoader and a worker process: small messages by a socket, the bytes of batches in shared
+memory.
 
 A batch is pickled with its buffers (storages of tensors, NumPy arrays) out of band. They are copied side by side into a
-segment of shared memory, which the receiver maps once and whose bytes become the batch's tensors without a further copy.
-The first word of a segment says whether the receiver still uses what lies there: when the last tensor of a batch is gone,
-the sender writes its next batch into the same memory. Segments are anonymous files whose descriptors travel along the
-socket, so nothing outlives the processes.
+segment of shared memory, which the receiver maps once and whose bytes become the batch's tensors without a further
+copy. The first word of a segment says whether the receiver still uses what lies there: when the last tensor of a batch
+is gone, the sender writes its next batch into the same memory. Segments are anonymous files whose descriptors travel
+along the socket, so nothing outlives the processes.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Pipe:
         return self.connection.fileno()
 
     def close(self) -> None:
-        """Close this end. The other end reads end of file, also where a forked process holds a copy of this descriptor."""
+        """Close this end. The other end reads end of file, also where a forked process holds a copy of this
+        descriptor."""
         with contextlib.suppress(OSError):  # the other end is gone
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()

@@ -138,8 +138,8 @@ def collate(batch: Sequence, *, collate_fn_map: dict[type | tuple[type, ...], Ca
 
     Args:
         batch: samples of equal structure.
-        collate_fn_map: from a type (or a tuple of types) to ``f(batch, *, collate_fn_map)``; the first that fits counts.
-            See :data:`default_collate_fn_map`.
+        collate_fn_map: from a type (or a tuple of types) to ``f(batch, *, collate_fn_map)``; the first that fits
+            counts. See :data:`default_collate_fn_map`.
     """
     first = batch[0]
     if collate_fn_map:

@@ -30,7 +30,8 @@ class _BaseDataLoaderIter:
                 "used.",
                 stacklevel=4,
             )
-        # No reference to the loader: one that keeps its workers keeps this iterator, and would end only in a collection.
+        # No reference to the loader: one that keeps its workers keeps this iterator, and would end only in a
+        # collection.
         self._dataset = loader.dataset
         self._iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._begin(loader)

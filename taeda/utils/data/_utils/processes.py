@@ -24,7 +24,8 @@ reductions.register()
 
 
 def _prepare_fork() -> None:
-    """Load here, once, what each forked worker would load for itself: NumPy, which it seeds, and the kernels' compiler."""
+    """Load here, once, what each forked worker would load for itself: NumPy, which it seeds, and the kernels'
+    compiler."""
     compiler()
     with contextlib.suppress(ImportError):
         import numpy.random  # noqa: F401
