@@ -1,4 +1,4 @@
-"""The Module that ``compile`` gives for a Module."""
+"""The Module that ``compile`` returns for a Module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``taeda._foreach_add`` and its like: an op on each tensor of a list, under the names that optimisers outside use.
+"""``taeda._foreach_add`` and its like: an op on each tensor of a list, under the names that third-party optimisers use.
 
 They are loops: an op on a small tensor costs little here, and taeda's own optimisers go over all parameters in one
 kernel.

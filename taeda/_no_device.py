@@ -1,4 +1,4 @@
-"""Namespaces of devices that are not there: tables of questions with their answers, and of what needs the device."""
+"""Namespaces of absent devices: tables of the queries and their answers, and of the functions that need the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an op of the user's is registered as it behaves: ``taeda.library.opcheck``."""
+"""``taeda.library.opcheck``: whether a custom op behaves as its registration says."""
 
 from __future__ import annotations
 

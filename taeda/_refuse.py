@@ -1,4 +1,4 @@
-"""Names that exist so that programs can import and ask about them, but that refuse to be used, and say why."""
+"""Placeholders for missing features. Programs can import them; using one raises an error that says what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The device that computes beside the CPU, of which there is none."""
+"""The accelerator, a device other than the CPU. There is none."""
 
 from __future__ import annotations
 

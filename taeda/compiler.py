@@ -1,4 +1,4 @@
-"""``compile``, and the questions that PyTorch programs ask of a compiler.
+"""``compile``, and the other functions of ``torch.compiler``.
 
 A compiled function runs as it did. While it runs, pointwise ops are put off (``taeda/_core/fusion.pyx``): what one kernel
 can compute together is computed together when values are needed. A backend that is a function gets graphs

@@ -1,5 +1,4 @@
-"""Model repositories: only what is on this machine is used; nothing is fetched, and a repository's code is not run
-unasked."""
+"""Model repositories on this machine. Nothing is downloaded, and a repository's code runs only if the caller agrees."""
 
 from __future__ import annotations
 

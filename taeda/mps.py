@@ -1,4 +1,4 @@
-"""Apple's GPUs, of which there are none: questions are answered so, and work on one is refused."""
+"""Apple's GPUs. There are none: queries say so, and using one raises an error."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ cdef list apply_node(Node node, list grads, set needed):
     """Gradients of the node's inputs, one per target, for the gradients of its outputs."""
     cdef Op op = node.op
     cdef int i, k, n
-    cdef list result, values
+    cdef list result
     cdef object g, made
     if node.custom is not None:
         made = node._run_backward(grads) if node.custom is RUN_SELF else node.custom(grads)
@@ -260,7 +260,6 @@ cdef list collect(list roots, dict buffers, dict leaves):
     cdef list stack = [], nodes = []
     cdef Node node
     cdef object target
-    cdef LeafEntry entry
     cdef int i
     for target in roots:
         if isinstance(target, Node):
@@ -494,7 +493,6 @@ cdef int keep_gradient(Tensor t, object grad) except -1:
 
 
 cdef int run_pre_hooks(Node node, list grads) except -1:
-    cdef int nr
     if node.tensor_hooks is not None:
         for key, hooks in node.tensor_hooks.items():
             for hook in list(hooks.values()):

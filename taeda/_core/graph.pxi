@@ -499,7 +499,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
 cdef int save_outputs(Node node, object result, bint is_tuple) except -1:
     cdef Op op = node.op
     cdef uint64_t outs = 0
-    cdef int i, k = 0
+    cdef int i
     for i in range(op.ndiff):
         if node.counts is not None or node.targets[i] is not None:
             outs |= op.save_outs[i]

@@ -131,7 +131,6 @@ cdef int target_broadcast(Op op, Tensor target, int nd, int64_t* shape) except -
 cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape, bint late=False):
     """An output whose dimensions lie in memory in the order that the inputs' strides suggest, as PyTorch's do."""
     cdef Tensor out = empty_tensor(code, nd, shape, late)
-    cdef Tensor t
     cdef int order[MAXDIM]
     cdef int i, d, at, other, c
     cdef int64_t step = 1

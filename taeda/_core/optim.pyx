@@ -120,7 +120,7 @@ cdef class Plan:
 
     cdef bint look_up(self, object state) except -1:
         cdef Py_ssize_t i, j
-        cdef Tensor p, g, s
+        cdef Tensor p, g
         cdef int64_t* row = self.table
         self.held = None
         for i in range(self.n):
@@ -181,8 +181,6 @@ cdef class Plan:
 
         Call it only after :meth:`ready` said yes.
         """
-        cdef Py_ssize_t i, j
-        cdef char* pointers[2]
         cdef Recorder* recorder
         if is_observing():
             note_call(Update(self, optimizer, group))
@@ -195,15 +193,7 @@ cdef class Plan:
             note_table(self.chunks, self.nchunks, 3, 0)
         else:
             self.count(optimizer, group, self.table)
-        pointers[0] = <char*>self.table
-        pointers[1] = <char*>self.chunks
-        if not self.on_meta:
-            launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
-        for i in range(self.n):
-            (<Tensor>self.params[i]).storage.version += 1
-            for j in range(self.nstates):
-                (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
-        self.held = None
+        self.update(not self.on_meta)
 
     cdef int count(self, object optimizer, object group, int64_t* table) except -1:
         """Count the step, and put its scalars into the rows of ``table``; after `has_state` for every parameter."""
@@ -250,7 +240,6 @@ cdef class Plan:
         cdef Tensor p, g, s
         cdef int64_t* row = self.table
         cdef double number
-        cdef char* pointers[2]
         self.held = []
         for i in range(self.n):
             p, g = <Tensor>self.params[i], <Tensor?>grads[i]
@@ -270,14 +259,21 @@ cdef class Plan:
                 number = scalars[i][j]
                 memcpy(row + 2 + self.nstates + j, &number, 8)
             row += self.width
-        pointers[0], pointers[1] = <char*>self.table, <char*>self.chunks
-        launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
+        self.update(True)
+        return True
+
+    cdef int update(self, bint runs) except -1:
+        """Launch the kernel, if it ``runs``, on the filled table, and count what it writes to."""
+        cdef Py_ssize_t i, j
+        cdef char** pointers = [<char*>self.table, <char*>self.chunks]
+        if runs:
+            launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
         for i in range(self.n):
             (<Tensor>self.params[i]).storage.version += 1
             for j in range(self.nstates):
                 (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
         self.held = None
-        return True
+        return 0
 
 
 cdef class Update:

@@ -341,7 +341,7 @@ cdef bint add_text(Key* key, object text) except -1:
 cdef bint add_argument(Key* key, PyObject* x) except -1:
     """Whether the argument is of a kind that a plan can be kept by."""
     cdef double real
-    cdef int64_t word, i
+    cdef int64_t word
     cdef object o = <object>x
     if isinstance(o, Tensor):
         return add_tensor(key, <Tensor>o)
@@ -416,7 +416,7 @@ cdef class Maker:
     cdef int add(self, list tensors) except -1:
         """Make the twins: storages of their own, in which they lie as the arguments do in theirs."""
         cdef Tensor t, first
-        cdef int64_t low, high, before, after, align
+        cdef int64_t low, high, before, after
         cdef Storage storage
         cdef list groups = []
         for t in tensors:

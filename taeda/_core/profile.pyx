@@ -91,7 +91,7 @@ cdef struct Probe:
 cdef Event* events = NULL
 cdef int64_t n_events = 0, room_events = 0
 cdef Run* runs = NULL
-cdef int64_t n_runs = 0, room_runs = 0, lost = 0
+cdef int64_t n_runs = 0, room_runs = 0
 cdef int64_t lock = 0           # of the runs: workers write them too
 cdef int64_t session = 0
 cdef int64_t recording = 0
@@ -148,7 +148,7 @@ cdef inline void close_event(int64_t place) noexcept:
 
 cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Probe* probe, kernel_t body) noexcept nogil:
     """What the probes of kernels lead to."""
-    global running, runs, n_runs, room_runs, last_run, lost
+    global running, runs, n_runs, room_runs, last_run
     cdef int64_t start, stop, event
     cdef Run* r
     cdef void* more
@@ -176,8 +176,7 @@ cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Prob
             return
     if n_runs == room_runs:
         more = realloc(runs, (2 * room_runs + 4096) * sizeof(Run))
-        if more == NULL:
-            lost += 1
+        if more == NULL:  # the run is not in the profile
             drop()
             return
         runs = <Run*>more
@@ -297,10 +296,10 @@ cdef class Recorder:
 
     def start(self):
         """Forget what was recorded and begin."""
-        global n_events, n_runs, lost, session, recording
+        global n_events, n_runs, session, recording
         acquire()
         session += 1
-        n_events = n_runs = lost = 0
+        n_events = n_runs = 0
         recording = 1
         drop()
         self.active = True
@@ -404,10 +403,6 @@ cdef class Recorder:
         return [(runs[i].kernel, runs[i].start, runs[i].end, runs[i].busy, runs[i].event, runs[i].thread,
                  runs[i].pieces)
                 for i in range(n_runs)]
-
-    def lost_runs(self):
-        """How many runs of kernels found no memory."""
-        return lost
 
     def forget(self):
         """Give the buffers back."""

@@ -190,8 +190,8 @@ cdef class Reducer:
         cdef int reduced[MAXDIM]
         cdef Group outer[MAXDIM]
         cdef Group inner[MAXDIM]
-        cdef int nk = 0, nr = 0, i, j, d, item = ITEMSIZE[x.code]
-        cdef int64_t count = 1, rows = 1, step
+        cdef int nk = 0, nr = 0, i, item = ITEMSIZE[x.code]
+        cdef int64_t count = 1, rows = 1
         for i in range(x.nd):
             if (mask >> i) & 1:
                 count *= x.sizes[i]
@@ -238,7 +238,7 @@ cdef class Reducer:
 
     cdef bint output_order(self, Tensor x, uint64_t mask, bint keepdim, int* kept, int nk, int64_t* strides):
         """Output strides in the order of ``kept``; whether that is not the plain order."""
-        cdef int i, at, k = 0
+        cdef int i, k = 0
         cdef int64_t step
         cdef int64_t found[MAXDIM]
         cdef bint plain = True

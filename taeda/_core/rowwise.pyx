@@ -137,7 +137,6 @@ cdef class Rowwise(RowOp):
 
     cdef int wrap(self, object x, object dim) except -1:
         cdef int nd
-        cdef long d
         if not isinstance(x, Tensor):
             self.raise_not_tensor(x)
         nd = (<Tensor>x).nd if (<Tensor>x).nd else 1

@@ -181,6 +181,22 @@ cdef uint64_t DROPOUT = new_owner("random.dropout")
 cdef int64_t STREAM_BYTES = stream_bytes()
 
 
+cdef int draw_with(Generator g, kernel_t fn, char** base, int64_t* strides, int nptr, int64_t steps, int64_t* arg,
+                   int64_t words) except -1:
+    """Run ``fn`` on numbers of ``g``, of which each step takes so many ``words``."""
+    cdef uint32_t* buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
+    if buffer == NULL:
+        raise MemoryError()
+    enter(g)
+    try:
+        with nogil:
+            run_steps(g, fn, base, strides, nptr, steps, arg, words, LIGHT, buffer)
+    finally:
+        leave(g)
+        release(buffer, (SOME + BLOCKS) * 4)
+    return 0
+
+
 def fill_bernoulli(Tensor t, Tensor p, generator=None):
     """Fill the contiguous ``t`` with ones and zeros; ``p``, contiguous and of the same sizes, has the probabilities.
 
@@ -194,7 +210,6 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     cdef char** base = [address_of(t), NULL, address_of(p)]
     cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
-    cdef uint32_t* buffer
     if only_plans(b"numbers are drawn"):
         return
     key = (t.dtype.name, name)
@@ -203,16 +218,7 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
         if not (x >= 0 and x <= 1):
             raise RuntimeError(f"bernoulli: expected every probability to be in [0, 1], got {x}; clamp or sigmoid them")
     fn = of_arguments("random.bernoulli_each", key)
-    buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
-    if buffer == NULL:
-        raise MemoryError()
-    enter(g)
-    try:
-        with nogil:
-            run_steps(g, fn, base, strides, 3, t.count, NULL, words, LIGHT, buffer)
-    finally:
-        leave(g)
-        release(buffer, (SOME + BLOCKS) * 4)
+    draw_with(g, fn, base, strides, 3, t.count, NULL, words)
 
 
 def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
@@ -239,7 +245,6 @@ cdef int drop(char** ptr, const int64_t* arg) except -1:
     cdef int64_t[2] numbers
     cdef char** base = [ptr[0], NULL, ptr[1], ptr[2]]
     cdef int64_t* strides = [size, 0, 1, size]
-    cdef uint32_t* buffer
     cdef kernel_t fn
     # past the cache where it would not stay, by whole lines from a line on
     cdef bint stream = size >= 4 and count >= LIGHT and 2 * size * count >= STREAM_BYTES and <size_t>ptr[0] % 64 == 0
@@ -248,16 +253,7 @@ cdef int drop(char** ptr, const int64_t* arg) except -1:
         find(BERNOULLI, code)  # the generator's own kernel, too
         fn = build(DROPOUT, code << 1 | stream, (DTYPE_NAMES[code], bool(stream)))
     numbers[0], numbers[1] = arg[2], arg[3]
-    buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
-    if buffer == NULL:
-        raise MemoryError()
-    enter(g)
-    try:
-        with nogil:
-            run_steps(g, fn, base, strides, 4, count, numbers, 2, LIGHT, buffer)
-    finally:
-        leave(g)
-        release(buffer, (SOME + BLOCKS) * 4)
+    draw_with(g, fn, base, strides, 4, count, numbers, 2)
     return 0
 
 

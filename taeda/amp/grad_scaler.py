@@ -1,4 +1,4 @@
-"""``GradScaler``: the loss is multiplied by a large number so that gradients in half precision do not vanish.
+"""``GradScaler``: multiplies the loss by a large number, so that gradients in half precision do not vanish.
 
 Steps whose gradients overflow are left out, and the number is lowered (Micikevicius et al. 2018, "Mixed precision
 training").

@@ -1,4 +1,4 @@
-"""Data types: which there are, what they hold, and what comes out of several."""
+"""Data types: the list of them, their properties, and promotion."""
 
 from __future__ import annotations
 

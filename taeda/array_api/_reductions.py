@@ -1,4 +1,4 @@
-"""Over axes: sums, extremes, statistics, counts and questions.
+"""Reductions over axes: sums, extremes, statistics, counts and tests.
 
 An ``axis`` is a number, a tuple (an empty one reduces nothing, where PyTorch's would reduce all), or None for all.
 """

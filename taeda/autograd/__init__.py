@@ -1,4 +1,4 @@
-"""Automatic differentiation: modes, backward and grad, one's own functions, numerical checks."""
+"""Automatic differentiation: modes, backward and grad, custom functions, numerical checks."""
 
 from . import functional, graph, profiler, profiler_util
 from .anomaly import detect_anomaly, set_detect_anomaly

@@ -1,4 +1,4 @@
-"""Anomaly detection: where in the forward pass did the gradient that fails, or is NaN, come from."""
+"""Anomaly detection: finds the forward op whose gradient fails or is NaN."""
 
 from __future__ import annotations
 

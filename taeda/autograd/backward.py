@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``: the two entrances of the engine."""
+"""``backward`` and ``grad``: the two entry points of the engine."""
 
 from __future__ import annotations
 

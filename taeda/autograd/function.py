@@ -1,4 +1,4 @@
-"""``Function``: one's own differentiable operation, with a forward and a backward in Python."""
+"""``Function``: a custom differentiable operation, with a forward and a backward in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Switches of the libraries that PyTorch can be built with: they can be read and set, and few of them do anything here.
+"""Switches of the libraries that PyTorch can be built with. They can be read and set; few have an effect here.
 
 taeda has one implementation of each op. Where a switch asks for what it does anyway (deterministic convolution), or for
 a library that it does not use, setting it has no effect.

@@ -1,4 +1,4 @@
-"""The libraries that PyTorch can be built with and that are not used here: a table of their switches."""
+"""A table of the switches of libraries that PyTorch can be built with and that taeda does not use."""
 
 from __future__ import annotations
 

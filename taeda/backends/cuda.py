@@ -1,4 +1,4 @@
-"""Choices among CUDA kernels, of which there are none here; those of attention are kept for programs that ask."""
+"""Choices among CUDA kernels. There are none here; the choices for attention can still be set and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast path of multi-head attention in inference, which is not a separate one here."""
+"""The fast path of multi-head attention in inference. taeda has no separate one."""
 
 __all__ = ["get_fastpath_enabled", "set_fastpath_enabled"]
 

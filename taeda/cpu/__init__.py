@@ -1,4 +1,4 @@
-"""The CPU as a device: its memory, and the questions that PyTorch programs ask of any device."""
+"""The CPU as a device: its memory, and the queries that every device answers."""
 
 from __future__ import annotations
 

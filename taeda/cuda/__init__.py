@@ -1,4 +1,4 @@
-"""NVIDIA GPUs, of which this build has none: questions are answered so, and work on one is refused.
+"""NVIDIA GPUs. This build has none: queries say so, and using one raises an error.
 
 Programs ask ``cuda.is_available()`` and go on with the CPU. What would have no effect without a GPU (seeding it,
 emptying its cache, waiting for it) has none; what needs one raises.

@@ -1,4 +1,4 @@
-"""Marks for NVIDIA's profilers: without a GPU nobody reads them."""
+"""Marks for NVIDIA's profilers. Without a GPU they have no effect."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""From a region to a transform of unconstrained numbers into it: ``biject_to`` one to one, ``transform_to``
-convenient."""
+"""Transforms of unconstrained numbers into a region: ``biject_to`` gives a bijection, ``transform_to`` a simple one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions that parameters and samples lie in: ``constraint.check(value)`` says, for each event, whether it does."""
+"""Regions of parameters and samples: ``constraint.check(value)`` says of each event whether it lies in the region."""
 
 from __future__ import annotations
 

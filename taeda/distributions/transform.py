@@ -1,5 +1,4 @@
-"""What transforms share: the base class, inverses, and transforms made of one other (composed, reshaped, of more
-dimensions)."""
+"""The base class of transforms, inverses, and transforms made of others (composed, reshaped, of more dimensions)."""
 
 from __future__ import annotations
 

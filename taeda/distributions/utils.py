@@ -1,4 +1,4 @@
-"""What the distributions share: broadcasting of parameters, probabilities and log-odds, triangles of matrices."""
+"""Helpers of the distributions: broadcasting of parameters, probabilities and log-odds, triangles of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow as functions, which run as the Python that they stand for."""
+"""Control flow as functions: ``cond``, ``while_loop`` and their like, which run as Python's ``if`` and loops."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
     Args:
         func: may write into its arguments in place.
-        remove: "mutations" or "mutations_and_views"; views that stay inside are nobody's concern.
+        remove: "mutations" or "mutations_and_views"; views that stay inside do not matter.
     Raises:
         RuntimeError: ``remove`` is neither.
     """

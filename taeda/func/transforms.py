@@ -62,7 +62,7 @@ class _Inputs:
         return inside, edge
 
     def needs_graph(self, outputs: list, others: Sequence = ()) -> bool:
-        """Whether somebody besides this derivative may differentiate what is made of ``outputs``."""
+        """Whether anything but this derivative may differentiate what is made of ``outputs``."""
         if not self.outer:
             return False
         if any(_bottom(t).requires_grad for t in others if t is not None):

@@ -1,5 +1,4 @@
-"""``save`` and ``load``: PyTorch's files, both ways; code in a file is not run unless the caller says
-``weights_only=False``."""
+"""``save`` and ``load`` of PyTorch's files. Code in a file runs only with ``weights_only=False``."""
 
 from __future__ import annotations
 

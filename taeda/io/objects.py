@@ -1,4 +1,4 @@
-"""What a file may ask for, in PyTorch's words: tensors, their storages, and plain data."""
+"""The classes and functions that a file may name: tensors, their storages, and plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tensors are written into a pickle: their storages by number, in PyTorch's words."""
+"""Writing tensors into a pickle: storages by number, under PyTorch's names."""
 
 from __future__ import annotations
 

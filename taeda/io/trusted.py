@@ -1,4 +1,4 @@
-"""What ``load(weights_only=False)`` reads: any pickle, by Python's own unpickler, which runs what a file asks for.
+"""``load(weights_only=False)``: reads any pickle with Python's own unpickler, which runs code that the file names.
 
 PyTorch's names stand for taeda's objects, so that files of either hold the same.
 """

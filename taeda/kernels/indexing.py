@@ -235,7 +235,7 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
         _in_groups(f, r, lambda place, b: copy_item(f, f.offset(to, place), f.offset(at, b * r.near_b), item))
 
 
-def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None], group: int = 4) -> None:
+def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None]) -> None:
     """``body(byte offset, position)`` for all of the index in its order, which is read ahead of what the body
     writes."""
 
@@ -244,7 +244,7 @@ def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None], grou
         for k, place in enumerate(places):
             body(place, first + k)
 
-    for first, count in f.groups(0, r.nb, group):
+    for first, count in f.groups(0, r.nb, 4):
         some(first, count)
 
 

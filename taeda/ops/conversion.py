@@ -1,4 +1,4 @@
-"""Changing dtype and device: ``to`` and its relatives, and what makes a tensor from another."""
+"""Changing dtype and device: ``to`` and its relatives, and ops that make a tensor from another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors and Python: from numbers, NumPy arrays, buffers and other libraries, and pickled or copied as objects."""
+"""Tensors from numbers, NumPy arrays, buffers and other libraries; pickling and copying of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floating point operations of a call, from sizes: by the trait ``flops`` of its op, a formula.
+"""Floating-point operations of a call: the trait ``flops`` of an op is a formula of sizes.
 
 A formula gets the sizes of the result (a list of them where there are several) and then the op's arguments in order,
 sizes in the place of tensors. A multiplication and an addition count two, as in PyTorch's counter; a bias, a mask or a

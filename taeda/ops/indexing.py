@@ -1,4 +1,4 @@
-"""Indexing with tensors, lists and masks: ``x[index]``, ``x[index] = value``, and the ops that they come down to.
+"""Indexing with tensors, lists and masks: ``x[index]``, ``x[index] = value``, and the ops that they use.
 
 Ints, slices, ``None`` and ``...`` alone make a view in the core and never get here.
 """

@@ -1,4 +1,4 @@
-"""The in-place methods that are functions too: ``exp_(x)`` is ``x.exp_()``."""
+"""In-place methods as functions: ``exp_(x)`` is ``x.exp_()``."""
 
 from __future__ import annotations
 

@@ -368,6 +368,18 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> No
         )
 
 
+def _corners(align_corners: bool | None) -> bool:
+    """Whether corners are aligned; False, with a warning, where the caller does not say."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
+            stacklevel=3,
+        )
+    return bool(align_corners)
+
+
 @composite(method=False, autocast="float32", canonical=True)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """Sample ``input`` at the points of ``grid``.
@@ -383,15 +395,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         ``(N, C, H', W')`` or ``(N, C, D', H', W')``.
     """
     _check_grid(input, grid, mode, padding_mode)
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
-            "details.",
-            stacklevel=2,
-        )
-        align_corners = False
-    return grid_sampler(input, grid, mode, padding_mode, bool(align_corners))
+    align_corners = _corners(align_corners)
+    return grid_sampler(input, grid, mode, padding_mode, align_corners)
 
 
 def _base(size: int, align_corners: bool, like: Tensor) -> Tensor:
@@ -415,14 +420,7 @@ def affine_grid(theta, size, align_corners=None):
         ``(N, H, W, 2)`` or ``(N, D, H, W, 3)``.
     """
     expect_tensors("affine_grid", theta=theta)
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
-            "details.",
-            stacklevel=2,
-        )
-        align_corners = False
+    align_corners = _corners(align_corners)
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     n = len(size) - 2

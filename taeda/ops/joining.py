@@ -73,7 +73,7 @@ stack.vjp(tensors=lambda g, dim: list(unbind(g, dim)))
 def adjoined(pieces, dim, stacked):
     """``pieces`` joined without a copy where they lie side by side already, as gradients that attention makes.
 
-    For derivatives, whose pieces nobody else writes to. ``stacked``: along a new dimension.
+    For derivatives: nothing else writes to their pieces. ``stacked``: along a new dimension.
     """
     joined = moves.adjoining(pieces, dim, stacked)
     return (stack if stacked else cat)(pieces, dim) if joined is None else joined

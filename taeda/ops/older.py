@@ -1,4 +1,4 @@
-"""Calls with more positional arguments than the op has: factors in front of tensors, ints that come one by one.
+"""Older call forms with more positional arguments than the op has: factors before tensors, sizes as single ints.
 
 ``x.add_(-lr, g)``, ``x.addcmul_(0.1, a, b)`` and ``torch.addmm(beta, c, alpha, a, b)`` are of before PyTorch 1.5, which
 still takes them, with a warning. An op says in its trait ``factors`` which of its parameters stood there.

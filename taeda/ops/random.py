@@ -328,7 +328,7 @@ def _new(sizes: tuple, dtype: Any, device: Any, out: Any) -> Tensor:
 
 @primitive(method=False, out=False)
 def _filled(input, fill, numbers, generator):
-    """``input``, which nobody else has, filled with random numbers: under ``vmap`` with others for each example."""
+    """``input``, which was just made, filled with random numbers: under ``vmap`` with others for each example."""
     return fill(input.clone(), *numbers, generator=generator)
 
 

@@ -1,4 +1,4 @@
-"""Resampling along dimensions: what interpolations and adaptive averages come down to.
+"""Resampling along dimensions, which interpolation and adaptive averages use.
 
 Each output is a short weighted sum of inputs (``taeda/kernels/resample.py``): of the last two dimensions
 at once, and of those before one at a time. The tables of weights depend on sizes alone and are kept.

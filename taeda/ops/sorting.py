@@ -1,4 +1,4 @@
-"""Sorting and what follows from order: the largest, the k-th, medians, modes, distinct values, search, counts."""
+"""Sorting, and ops that need an order: largest, k-th, medians, modes, distinct values, search, counts."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class ElementwiseOptimizer(Optimizer):
         """Update every parameter that has a gradient.
 
         Args:
-            closure: computes the loss anew and returns it.
+            closure: computes the loss again and returns it.
 
         Returns:
             The loss, if there is a closure.

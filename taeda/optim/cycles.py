@@ -119,7 +119,7 @@ class CyclicLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosines that start anew: the first ``T_0`` epochs long, each ``T_mult`` times as long as the one before."""
+    """Cosines that restart: the first ``T_0`` epochs long, each ``T_mult`` times as long as the one before."""
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1

@@ -294,7 +294,7 @@ class Optimizer:
                     p.grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters; ``closure`` computes the loss anew and returns it. Defined by subclasses."""
+        """Update the parameters; ``closure`` computes the loss again and returns it. Defined by subclasses."""
         raise NotImplementedError(f"{type(self).__name__}.step is not defined")
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What learning-rate schedules share: the base class, and how a rate is read from and written to a group."""
+"""The base class of learning-rate schedules, and reading and writing the rate of a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: only what a gradient has is updated."""
+"""Adam for sparse gradients: only rows that have a gradient are updated."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
         """Update every parameter that has a gradient.
 
         Args:
-            closure: computes the loss anew and returns it.
+            closure: computes the loss again and returns it.
         Returns:
             The loss, if there is a closure.
         """

@@ -1,4 +1,4 @@
-"""What a profile consists of: events, their averages, lists of both; PyTorch's names of their parts.
+"""Events, their averages, and lists of both, under PyTorch's names.
 
 Times are in microseconds from the beginning of the recording, as floats.
 """

@@ -1,4 +1,4 @@
-"""Marks for Intel's profilers: without them nobody reads the marks."""
+"""Marks for Intel's profilers. They have no effect here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program would take, read off a run on device meta: nothing is computed and no memory is used."""
+"""Time and memory that a program would take, from a run on device meta, which computes nothing and uses no memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``profile``: recording by steps, and what is got from it."""
+"""``profile``: recording by steps, and the results."""
 
 from __future__ import annotations
 

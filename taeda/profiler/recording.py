@@ -1,4 +1,4 @@
-"""From the beginning of a recording to its events: what is switched on, and what is made of what was written.
+"""A recording: switches the sources of events on, and turns what they wrote into events.
 
 The core writes (``taeda/_core/profile.pyx``). Here a :class:`Recording` puts the recorder among the modes of every
 thread that it can reach, switches on the probes of the kernels, watches nodes, optimisers and modules, and undoes all

@@ -1,4 +1,4 @@
-"""What a report of a defect should say about the machine: ``python -m taeda.utils.collect_env``."""
+"""Facts about the machine for a bug report: ``python -m taeda.utils.collect_env``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extensions in C++ for PyTorch, which taeda cannot build or load: names to import, ask about and be refused by."""
+"""C++ extensions for PyTorch. taeda cannot build or load them: the names can be imported, and calls raise an error."""
 
 from __future__ import annotations
 

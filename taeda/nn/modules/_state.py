@@ -30,7 +30,7 @@ def _prefix_hint(unexpected: list[str]) -> str:
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What ``load_state_dict`` returns: the keys that were not found, and those that nobody asked for."""
+    """What ``load_state_dict`` returns: the keys that were not found, and those that were not expected."""
 
     __slots__ = ()
 

@@ -69,7 +69,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Initialise the parameters again."""
         self.head.reset_parameters()
         for i2h, h2o in self.tail:
             i2h.reset_parameters()

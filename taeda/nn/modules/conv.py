@@ -85,7 +85,7 @@ class _ConvNd(Module):
         return list(_reverse_repeat_tuple(self.padding, 2))
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Initialise the parameters again."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -168,7 +168,8 @@ class Conv2d(_Conv):
     """Convolution over two dimensions: input ``(N, C_in, H, W)`` or ``(C_in, H, W)``; arguments as :class:`Conv1d`.
 
     Shape:
-        output height ``(H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1``, width alike.
+        output height ``(H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1``; the width follows the same
+        formula.
     """
 
     _tuple, _function = staticmethod(_pair), staticmethod(F.conv2d)

@@ -38,7 +38,7 @@ class _EmbeddingBase(Module):
             self.weight = Parameter(_weight, requires_grad=not freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the vectors anew."""
+        """Initialise the vectors again."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 

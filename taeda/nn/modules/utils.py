@@ -59,7 +59,7 @@ def _completed(kind: type, doc: str) -> str:
 
 
 class _Docstring:
-    """A docstring that is completed when somebody asks for it: reading all of them would make the import slower."""
+    """A docstring that is completed when it is read: completing all of them would make the import slower."""
 
     def __init__(self, kind: type, doc: str) -> None:
         self.kind, self.doc = kind, doc

@@ -200,7 +200,8 @@ def _inject_property(module: Module, name: str) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Compute ``tensor_name`` of ``module`` by ``parametrization`` from now on; several are applied in turn.
+    """Compute ``tensor_name`` of ``module`` by ``parametrization`` from now on; several are applied one after the
+    other.
 
     Args:
         module: whose parameter or buffer.

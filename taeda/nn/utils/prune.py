@@ -189,27 +189,26 @@ class _Amount(BasePruningMethod):
         _validate_pruning_amount(n, size)
         return n
 
+    def _without_smallest(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """``mask`` without the elements of the smallest scores."""
+        n, mask = self._count(scores.numel()), mask.clone(memory_format=taeda.contiguous_format)
+        if n != 0:
+            mask.view(-1)[taeda.topk(scores.reshape(-1), k=n, largest=False).indices] = 0
+        return mask
+
 
 class RandomUnstructured(_Amount):
     """Prunes random elements."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        n = self._count(t.numel())
-        mask = default_mask.clone(memory_format=taeda.contiguous_format)
-        if n != 0:
-            mask.view(-1)[taeda.topk(taeda.rand_like(t).view(-1), k=n).indices] = 0
-        return mask
+        return self._without_smallest(taeda.rand_like(t).neg_(), default_mask)
 
 
 class L1Unstructured(_Amount):
     """Prunes the elements of smallest absolute value."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        n = self._count(t.numel())
-        mask = default_mask.clone(memory_format=taeda.contiguous_format)
-        if n != 0:
-            mask.view(-1)[taeda.topk(t.abs().reshape(-1), k=n, largest=False).indices] = 0
-        return mask
+        return self._without_smallest(t.abs(), default_mask)
 
 
 class RandomStructured(_Amount):

@@ -1,4 +1,4 @@
-"""LAPACK for batches of matrices: the library, its routines by dtype, memory as it wants it, and its error codes.
+"""LAPACK for batches of matrices: the library, its routines by dtype, memory layouts and error codes.
 
 The library is the build of OpenBLAS that NumPy's and SciPy's maintainers publish (``scipy-openblas32``); it is loaded
 when the first routine is called. Matrices are handed over by columns, as Fortran keeps them.

@@ -1,4 +1,4 @@
-"""What rests on singular values: pseudo-inverses, ranks, condition numbers, least squares.
+"""Pseudo-inverses, ranks, condition numbers and least squares: all use singular values.
 
 The derivative of the pseudo-inverse is that of Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear
 least squares problems whose variables separate" (1973).

@@ -1,4 +1,4 @@
-"""Functions that PyTorch removed and left as errors, which name what to call instead."""
+"""Functions that PyTorch removed. A call raises an error that names the replacement."""
 
 from __future__ import annotations
 

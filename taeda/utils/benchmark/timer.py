@@ -1,4 +1,4 @@
-"""``Timer``: statements timed in blocks, with the number of threads that is asked for, and statistics of the blocks."""
+"""``Timer``: times statements in blocks, on a given number of threads, and gives statistics of the blocks."""
 
 from __future__ import annotations
 

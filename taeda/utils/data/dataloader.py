@@ -50,15 +50,15 @@ class DataLoader(Generic[T_co]):
     Args:
         dataset: where samples come from.
         batch_size: samples per batch; None gives samples as the dataset does.
-        shuffle: in random order, anew in each pass.
-        sampler: an order of one's own: an iterable of indices, instead of ``shuffle``.
+        shuffle: in random order, a new one in each pass.
+        sampler: a custom order: an iterable of indices, instead of ``shuffle``.
         batch_sampler: an iterable of lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler`` and
             ``drop_last``.
         num_workers: processes that load ahead. Batches come from them in shared memory. 0: load in the calling process.
         collate_fn: makes a batch of a list of samples. Default: :func:`default_collate`.
         pin_memory: accepted; without a GPU there is nothing to pin for.
         drop_last: leave out a last batch that is not full.
-        timeout: seconds to wait for a batch of a worker; 0: for ever.
+        timeout: seconds to wait for a batch of a worker; 0 waits without limit.
         worker_init_fn: called in each worker with its number, after its generators (also NumPy's and Python's) are
             seeded.
         multiprocessing_context: a start method, or a context of ``multiprocessing``. Default: that of the system.

@@ -1,4 +1,4 @@
-"""Data pipes: not part of taeda. The name exists to say so."""
+"""Data pipes are not part of taeda. The module exists to say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets: what has samples, by index or one after the other, and datasets made of others."""
+"""Datasets: samples by index or as a stream, and datasets made of other datasets."""
 
 from __future__ import annotations
 

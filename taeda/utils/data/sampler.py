@@ -1,4 +1,4 @@
-"""Samplers: in which order the samples of a dataset are taken, and how they are grouped into batches."""
+"""Samplers: the order of a dataset's samples, and their grouping into batches."""
 
 from __future__ import annotations
 

@@ -387,7 +387,7 @@ class SummaryWriter:
         self._write([value], global_step, walltime)
 
     def add_custom_scalars(self, layout: dict[str, dict[str, list]]) -> None:
-        """Charts of one's own: ``{category: {chart: ["Multiline" or "Margin", [tag, ...]]}}``."""
+        """Custom charts: ``{category: {chart: ["Multiline" or "Margin", [tag, ...]]}}``."""
         categories = []
         for category, charts in layout.items():
             made = []

@@ -1,5 +1,4 @@
-"""What passes between a DataLoader and a worker process: small messages by a socket, the bytes of batches in shared
-memory.
+"""Communication between a DataLoader and its workers: small messages by a socket, batches in shared memory.
 
 A batch is pickled with its buffers (storages of tensors, NumPy arrays) out of band. They are copied side by side into a
 segment of shared memory, which the receiver maps once and whose bytes become the batch's tensors without a further

@@ -1,4 +1,4 @@
-"""From samples to a batch: ``default_collate`` stacks what is alike, through any nesting of containers."""
+"""From samples to a batch: ``default_collate`` stacks samples of one type, in any nesting of containers."""
 
 from __future__ import annotations
 

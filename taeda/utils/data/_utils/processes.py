@@ -1,4 +1,4 @@
-"""The loader's side of worker processes: hands out lists of indices, puts the batches in order, notices deaths."""
+"""The loader's side of workers: hands out lists of indices, puts batches in order, notices dead workers."""
 
 from __future__ import annotations
 
