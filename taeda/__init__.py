@@ -81,9 +81,11 @@ from .ops.extrema import (
     minimum,
 )  # fmt: skip
 from .ops.random import (
-    alpha_dropout, alpha_dropout_, bernoulli, dropout, dropout_, feature_alpha_dropout, feature_alpha_dropout_,
-    feature_dropout, feature_dropout_, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn,
-    randn_like, randperm,
+    bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm,
+)  # fmt: skip
+from .ops.dropout import (
+    alpha_dropout, alpha_dropout_, dropout, dropout_, feature_alpha_dropout, feature_alpha_dropout_, feature_dropout,
+    feature_dropout_,
 )  # fmt: skip
 from .ops.reduction import (
     all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, dist, logsumexp, max, mean, min, nanmean, nansum,

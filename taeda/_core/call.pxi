@@ -370,11 +370,9 @@ cdef bint any_to_differentiate(Op op, PyObject** bound) except -1:
 cdef object run(Op op, PyObject** bound, object out):
     """Compute and, where an input requires grad, record."""
     cdef bint record = False
-    cdef int previous, i
     cdef object result, keep = None
     cdef Node node
     cdef Tensor first
-    cdef PyObject* inner[MAXARGS]
     if op.ntakes:
         check_arguments(op.name, op.params, op.takes, op.ntakes, bound, op.defaults)
     if op.ndiff and not NO_GRAD[0]:
@@ -406,30 +404,9 @@ cdef object run(Op op, PyObject** bound, object out):
         result = call_body(op, bound)
         return finish_view(op, bound, result, record)
     else:
-        if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
-            raise_not_tensor(op, bound, 0)
+        result = run_host(op, bound, out, record)
         if out is not None:
-            work_in_dtype_of(op, bound, out)
-        if op.kind == MUTATES and not op.inplace:
-            memcpy(inner, bound, op.nparams * sizeof(void*))
-            keep = contiguous_copy(<Tensor>bound[0])
-            inner[0] = <PyObject*>keep
-        else:
-            memcpy(inner, bound, op.nparams * sizeof(void*))
-        if record:
-            previous = swap_no_grad(1)
-            try:
-                result = compute(op, inner)
-            finally:
-                swap_no_grad(previous)
-        else:
-            result = compute(op, inner)
-        if op.kind == MUTATES:
-            result = <object>inner[0]
-            if op.inplace:
-                first.storage.version += 1
-        if out is not None:
-            return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
+            return result
     if record:
         node = make_node(op, bound, op.inplace, <Tensor>keep if op.inplace else None)
         if op.kind == POINTWISE:
@@ -443,6 +420,36 @@ cdef object run(Op op, PyObject** bound, object out):
         rebase(first, forget_node(first))
     if op.result_type is not None:
         return tuple.__new__(op.result_type, result)
+    return result
+
+
+cdef object run_host(Op op, PyObject** bound, object out, bint record):
+    """The result of an op that a body computes; ``out``, if there is one, holds it then."""
+    cdef object copy
+    cdef int previous
+    cdef PyObject* inner[MAXARGS]
+    if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
+        raise_not_tensor(op, bound, 0)
+    if out is not None:
+        work_in_dtype_of(op, bound, out)
+    memcpy(inner, bound, op.nparams * sizeof(void*))
+    if op.kind == MUTATES and not op.inplace:
+        copy = contiguous_copy(<Tensor>bound[0])
+        inner[0] = <PyObject*>copy
+    if record:
+        previous = swap_no_grad(1)
+        try:
+            result = compute(op, inner)
+        finally:
+            swap_no_grad(previous)
+    else:
+        result = compute(op, inner)
+    if op.kind == MUTATES:
+        result = <object>inner[0]
+        if op.inplace:
+            (<Tensor>bound[0]).storage.version += 1
+    if out is not None:
+        return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
     return result
 
 

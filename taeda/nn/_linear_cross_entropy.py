@@ -9,7 +9,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ..ops.loss import cross_entropy
+from ..ops.cross_entropy import cross_entropy
 from ..ops.matmul import linear
 
 __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]

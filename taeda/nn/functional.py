@@ -15,7 +15,7 @@ from taeda import Tensor
 from .._core import Composite
 from .._core.formats import is_channels_last as _is_channels_last
 from ..ops import activation as _activation
-from ..ops import random as _random
+from ..ops import dropout as _dropout
 from ..ops.table import OPS as _OPS
 from ..ops.table import is_pointwise as _is_pointwise
 from ..ops.table import traits as _traits
@@ -33,10 +33,11 @@ from ..ops.embedding import bags as _embedding_bags
 from ..ops.embedding import embedding as _embedding
 from ..ops.embedding import embedding_renorm_ as _embedding_renorm_
 from ..ops.embedding import one_hot
+from ..ops.cross_entropy import cross_entropy, nll_loss
 from ..ops.loss import (
-    binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, cross_entropy, gaussian_nll_loss,
+    binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, gaussian_nll_loss,
     hinge_embedding_loss, huber_loss, kl_div, l1_loss, margin_ranking_loss, mse_loss, multi_margin_loss,
-    multilabel_margin_loss, multilabel_soft_margin_loss, nll_loss, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
+    multilabel_margin_loss, multilabel_soft_margin_loss, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
     triplet_margin_loss, triplet_margin_with_distance_loss,
 )  # fmt: skip
 from ..ops.matmul import bilinear, linear
@@ -205,23 +206,23 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zeroes each element with probability ``p`` and scales the rest by ``1/(1-p)``."""
     _p(p)
-    return (_random.dropout_ if inplace else _random.dropout)(input, p, training)
+    return (_dropout.dropout_ if inplace else _dropout.dropout)(input, p, training)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout to SELU's negative saturation value, keeping mean and variance."""
     _p(p)
-    return (_random.alpha_dropout_ if inplace else _random.alpha_dropout)(input, p, training)
+    return (_dropout.alpha_dropout_ if inplace else _dropout.alpha_dropout)(input, p, training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Alpha dropout of whole channels."""
     _p(p)
-    return (_random.feature_alpha_dropout_ if inplace else _random.feature_alpha_dropout)(input, p, training)
+    return (_dropout.feature_alpha_dropout_ if inplace else _dropout.feature_alpha_dropout)(input, p, training)
 
 
 def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    return (_random.feature_dropout_ if inplace else _random.feature_dropout)(input, p, training)
+    return (_dropout.feature_dropout_ if inplace else _dropout.feature_dropout)(input, p, training)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

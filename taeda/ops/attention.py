@@ -10,7 +10,7 @@ from .._core import attention as core
 from . import _attention as launching
 from . import flops
 from .creation import ones
-from .random import dropout
+from .dropout import dropout
 from .table import composite, primitive
 from .views import broadcast_shapes
 

@@ -6,7 +6,6 @@ order in which they lie in memory, as PyTorch does; so equal seeds and calls giv
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +13,8 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
-from .._core.memory import plan_only
 from .reduction import extent
-from .table import _make, _register, composite, pointwise, primitive
+from .table import _make, _register, composite, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
 _INTEGER_RANGE = {
@@ -677,126 +675,3 @@ def _race(input: Tensor, count: int, generator: Any) -> Tensor:
     times = exponential_(_core.empty_like(input), 1.0, generator=generator)
     speed = input / times
     return speed.argmax(-1, True) if count == 1 else speed.topk(count)[1]
-
-
-# ---- dropout ---------------------------------------------------------------------------------------------------------
-#: Dtypes that a kernel multiplies while it draws; others draw factors first.
-_FUSED = ("float32", "float64", "bfloat16", "float16")
-
-
-def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
-    """``value`` with probability ``1 - p``, else 0, for each element or (``feature``) for each channel."""
-    if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(
-            f"dropout: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}; "
-            f"convert the input with .float()"
-        )
-    if feature:
-        if input.dim() < 2:
-            raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input, got {input.dim()}")
-        noise = _core.empty((*input.shape[:2], *[1] * (input.dim() - 2)), input.dtype)
-    elif input._value_per_example:  # by the examples' rows, whatever their order in memory
-        noise = _core.empty(input.shape, input.dtype)
-    else:
-        noise = _core.empty_like(input)
-    return _fresh(_draw_, noise, 1.0 - p, value, None)
-
-
-@_fills
-def _draw_(input, chance, value, *, generator=None):
-    """Fill with ``value`` with probability ``chance``, else with 0."""
-    core.fill(input, "bernoulli", chance, value, generator)
-
-
-@pointwise(method=False, inplace=False, operands=2, dtypes=("float",))
-def dropout_backward(grad, mask, scale):
-    """``grad * scale`` where the bool ``mask`` is true, ``grad * 0`` elsewhere."""
-    return grad * (mask * scale)
-
-
-dropout_backward.vjp(grad=lambda g, mask, scale: dropout_backward(g, mask, scale))
-
-
-@primitive(method=False, out=False, outputs=("out", "mask"), differentiable=[0], name="_dropout", node="Mul")
-def _masked_dropout(input, p, scale):
-    """``input * scale`` with the chance ``1 - p``, else ``input * 0``; and a bool mask, a byte where PyTorch keeps a
-    factor."""
-    source = input if _core.is_dense_tensor(input) else input.clone()
-    out, mask = _core.empty_like(source), _core.empty_like(source, _core.bool_)
-    core.dropout(out, mask, source, 1.0 - p, scale)
-    return out, mask
-
-
-_masked_dropout.vjp(input=lambda g, mask, scale: dropout_backward(g, mask, scale))
-
-
-@functools.lru_cache(maxsize=64)
-def _as_stored(x: float, dtype) -> float:
-    """``x`` rounded to ``dtype``."""
-    before = plan_only(False)
-    try:
-        return _core.empty((), dtype).fill_(x).item()
-    finally:
-        plan_only(before)
-
-
-def _drop(name: str, input: Tensor, p: float, train: bool, inplace: bool, feature: bool) -> Tensor:
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
-    if p == 0 or not train or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    if not (inplace or feature) and input.dtype.name in _FUSED and not _core.mode_stack():
-        return _masked_dropout(input, p, _as_stored(1.0 / (1.0 - p), input.dtype))[0]
-    if input.dtype.is_complex:
-        noise = _fresh(_draw_, _core.empty_like(input, _core.float32), 1.0 - p, 1.0 / (1.0 - p), None)
-    else:
-        noise = _noise(input, p, feature, 1.0 / (1.0 - p))
-    return input.mul_(noise) if inplace else input * noise
-
-
-_ALPHA = 1.7580993408473766  # -selu(-inf)
-
-
-def _drop_alpha(name: str, input: Tensor, p: float, train: bool, inplace: bool, feature: bool) -> Tensor:
-    """What is dropped becomes selu's lower limit, and the result is shifted and scaled to keep mean and variance
-    (Klambauer et al. 2017)."""
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
-    if p == 0 or not train or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
-    noise = _noise(input, p, feature, 1.0)
-    shift = (noise - 1) * (_ALPHA * scale) + _ALPHA * scale * p
-    noise = noise * scale
-    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
-
-
-def _family(name: str, drop: Callable, feature: bool, doc: str) -> None:
-    """``name(input, p, train)`` and ``name_``."""
-
-    def forward(input, p: float, train):
-        return drop(name, input, p, train, False, feature)
-
-    def inplace(input, p: float, train):
-        return drop(name + "_", input, p, train, True, feature)
-
-    forward.__name__ = forward.__qualname__ = name
-    forward.__doc__ = doc
-    inplace.__name__ = inplace.__qualname__ = name + "_"
-    inplace.__doc__ = f"In-place form of :func:`{name}`."
-    globals()[name], globals()[name + "_"] = composite(method=False)(forward), composite(method=False)(inplace)
-
-
-_family(
-    "dropout",
-    _drop,
-    False,
-    "Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``.",
-)
-_family("feature_dropout", _drop, True, "Like ``dropout`` for whole channels (dimensions 0 and 1).")
-_family("alpha_dropout", _drop_alpha, False, "If ``train``, dropout that keeps mean and variance of selu's output.")
-_family("feature_alpha_dropout", _drop_alpha, True, "Like ``alpha_dropout`` for whole channels.")

@@ -39,12 +39,12 @@ FAMILIES = {
     "linalg": ("ops.linalg", "ops.matmul", "ops.einsum", "ops.contraction", "linalg"),
     "fft": ("ops.fft", "ops.spectrogram", "ops.windows", "fft"),
     "functional": (
-        "ops.loss", "ops.conv.", "ops.pooling", "ops.interpolation", "ops.normalization", "ops.attention", "ops.embedding",
-        "ops.ctc", "ops.recurrent", "nn.", "_compiled",
+        "ops.loss", "ops.cross_entropy", "ops.conv.", "ops.pooling", "ops.interpolation", "ops.normalization", "ops.attention",
+        "ops.embedding", "ops.ctc", "ops.recurrent", "nn.", "_compiled",
     ),
     "creation": ("ops.creation", "ops.matrices", "ops.conversion", "ops.exchange", "_core.exchange"),
     "tensor": ("_core.tensor", "types", "storage", "ops.callables", "ops.table", "array_api", "_scalars"),
-    "random": ("ops.random", "ops.variates"),
+    "random": ("ops.random", "ops.dropout", "ops.variates"),
 }  # fmt: skip
 
 _LEFT_OUT = {

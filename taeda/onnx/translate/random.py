@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda.ops.random import _ALPHA
+from taeda.ops.dropout import _ALPHA
 
 from ..writer import Unsupported, Value, Writer, is_static
 from .creation import _form, filled

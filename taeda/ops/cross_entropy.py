@@ -1,0 +1,255 @@
+"""Cross entropy and negative log-likelihood of class numbers: one fused kernel forward and one backward."""
+
+from __future__ import annotations
+
+from .._core import HELPERS, Tensor, int64, uint8
+from .._core.reduce import Reducer
+from .._core.rowwise import ClassLoss, Rowwise
+from .loss import reduction_of
+from .reduction import _TOTAL
+from .softmax import log_softmax, softmax
+from .table import composite, expect_tensors, primitive
+
+_total = Reducer("sum", "sum", (_TOTAL,))
+
+
+def _class_loss(name, outs):
+    return ClassLoss(Rowwise(name, f"cross_entropy.{name}", outs, "frwn"), _total).run
+
+
+def _class_loss_grads(name, ins, stream=0):
+    """The gradient's kernel for a loss per row, and for a reduced loss."""
+    kernel = f"cross_entropy.{name}_backward"
+    return [Rowwise(name, kernel, "fx", "f" + g + ins, key=(g == "r",), stream=stream).along for g in ("r", "s")]
+
+
+_cross_entropy_grads = _class_loss_grads("cross_entropy", "rsrrr", stream=2)
+_nll_loss_grads = _class_loss_grads("nll_loss", "rsr")
+
+
+def _explain(name, input, target, weight):
+    """Raise what is wrong with the arguments of a loss over classes."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        raise TypeError(f"{name}(): expected Tensors, got {type(input).__name__} and {type(target).__name__}")
+    if not input.dim():
+        raise ValueError(f"{name}: expected an input of 1 or more dimensions, got 0")
+    dim = 1 if input.dim() > 1 else 0
+    expected = tuple(input.shape[:dim]) + tuple(input.shape[dim + 1 :])
+    if tuple(target.shape) != expected:
+        if dim and target.dim() and input.shape[0] != target.shape[0]:
+            raise ValueError(
+                f"{name}: expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}): "
+                f"input {tuple(input.shape)}, target {tuple(target.shape)}"
+            )
+        hint = "; drop its last dimension, target.squeeze(-1)" if tuple(target.shape) == (*expected, 1) else ""
+        raise RuntimeError(
+            f"{name}: expected target size {list(expected)} for an input of size {list(input.shape)}, got "
+            f"{list(target.shape)}{hint}"
+        )
+    if target.dtype is not int64:
+        raise RuntimeError(
+            f"{name}: expected target dtype to be int64 or uint8 (class numbers), but got {target.dtype}; convert "
+            "it with long()"
+        )
+    raise RuntimeError(
+        f"{name}: weight should be defined either for all {input.shape[dim]} classes or no classes but got weight of "
+        f"shape {list(weight.shape)}"
+    )
+
+
+HELPERS["class_loss_error"] = _explain
+
+
+def _class_dim(input):
+    return 1 if input.dim() > 1 else 0
+
+
+def _divisor(count, reduction):
+    return count if reduction == "mean" else None
+
+
+@primitive(
+    _class_loss("cross_entropy", "rararara"), method=False, out=False,
+    outputs=("loss", "weights", "top", "logs", "count"), differentiable=[0], name="_cross_entropy", node="NllLoss",
+)  # fmt: skip
+def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
+    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides
+    by."""
+
+
+def _cross_entropy_gradient(grad, input, target, weights, count, ignore_index):
+    dim, acc = _class_dim(input), input.to(weights.dtype)
+    g, place = _of_rows(grad, target, weights, count, ignore_index)
+    one_hot = acc.new_zeros(acc.shape).scatter(dim, place.unsqueeze(dim), 1.0)
+    return ((softmax(acc, dim) - one_hot) * g.unsqueeze(dim)).to(input.dtype)
+
+
+def _of_rows(grad, target, weights, count, ignore_index):
+    """The gradient of each row's loss, and its class: any where it is ignored."""
+    g = grad.to(weights.dtype)
+    return (g if count is None else g / count) * weights, target.masked_fill(target == ignore_index, 0)
+
+
+@primitive(method=False, out=False, decomposition=_cross_entropy_gradient)
+def _cross_entropy_backward(grad, input, target, weights, count, top, logs, ignore_index, reduced):
+    """The gradient of the scores, from what :func:`_fused_cross_entropy` gave; ``count`` is None but for a mean."""
+    return _cross_entropy_grads[reduced](input, _class_dim(input), (grad, weights, count, top, logs, target))
+
+
+_fused_cross_entropy.vjp(
+    input=lambda g, weights, top, logs, count, input, target, ignore_index, reduction: _cross_entropy_backward(
+        g, input, target, weights, _divisor(count, reduction), top, logs, ignore_index, reduction != "none"
+    )
+)
+
+
+def _cross_entropy_in_parts(input, target, weight, ignore_index, reduction):
+    dim = _class_dim(input)
+    loss, weights, count = _nll_loss_in_parts(log_softmax(input, dim), target, weight, ignore_index, reduction)
+    top = input.amax(dim)
+    return loss, weights, top, input.logsumexp(dim) - top, count
+
+
+def _nll_loss_in_parts(input, target, weight, ignore_index, reduction):
+    dim, ignored = _class_dim(input), target == ignore_index
+    place = target.masked_fill(ignored, 0)
+    loss = -input.gather(dim, place.unsqueeze(dim)).squeeze(dim)
+    if weight is not None:
+        weights = weight.index_select(0, place.reshape(-1)).reshape(place.shape).masked_fill(ignored, 0)
+        loss = loss * weights
+    else:
+        weights = ignored.logical_not().to(input.dtype)
+    loss, count = loss.masked_fill(ignored, 0), weights.sum()
+    if reduction != "none":
+        loss = loss.sum() / count if reduction == "mean" else loss.sum()
+    return loss, weights, count
+
+
+_fused_cross_entropy.traits["lowering"] = _cross_entropy_in_parts
+
+
+@primitive(
+    _class_loss("nll_loss", "rara"), method=False, out=False, outputs=("loss", "weights", "count"), differentiable=[0],
+    name="_nll_loss",
+)  # fmt: skip
+def _fused_nll_loss(input, target, weight, ignore_index, reduction):
+    """The loss, each row's weight, and what the mean divides by."""
+
+
+def _nll_loss_gradient(grad, input, target, weights, count, ignore_index):
+    dim = _class_dim(input)
+    g, place = _of_rows(grad, target, weights, count, ignore_index)
+    return input.new_zeros(input.shape).scatter(dim, place.unsqueeze(dim), -g.unsqueeze(dim).to(input.dtype))
+
+
+@primitive(method=False, out=False, decomposition=_nll_loss_gradient)
+def _nll_loss_backward(grad, input, target, weights, count, ignore_index, reduced):
+    """The gradient of the log-probabilities, as :func:`_cross_entropy_backward`."""
+    return _nll_loss_grads[reduced](input, _class_dim(input), (grad, weights, count, target))
+
+
+_fused_nll_loss.vjp(
+    input=lambda g, weights, count, input, target, ignore_index, reduction: _nll_loss_backward(
+        g, input, target, weights, _divisor(count, reduction), ignore_index, reduction != "none"
+    )
+)
+
+
+_fused_nll_loss.traits["lowering"] = _nll_loss_in_parts
+
+
+def _class_numbers(target):
+    return target.to(int64) if target.dtype is uint8 else target
+
+
+@composite(method=False, autocast="float32")
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """Negative log-likelihood: ``-weight[target] * input[target]`` of log-probabilities.
+
+    Args:
+        input: log-probabilities, ``[batch, classes, *]`` or ``[classes]``.
+        target: class numbers, ``[batch, *]`` or ``[]``, int64.
+        weight: of each class, ``[classes]``, or None.
+        ignore_index: a class number that counts for nothing.
+        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
+
+    Raises:
+        IndexError: a class out of range.
+    """
+    expect_tensors("nll_loss", input=input, target=target)
+    reduction = reduction_of(size_average, reduce, reduction)
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(f"nll_loss: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")
+    return _fused_nll_loss(input, _class_numbers(target), weight, ignore_index, reduction)[0]
+
+
+@composite(method=False, autocast="float32")
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+):
+    """``nll_loss(log_softmax(input), target)``, in one pass and without overflow.
+
+    Args:
+        input: unnormalised scores, ``[batch, classes, *]`` or ``[classes]``, floating point.
+        target: class numbers, ``[batch, *]`` or ``[]``, int64; or probabilities of the sizes of ``input``.
+        weight: of each class, ``[classes]``, or None.
+        ignore_index: a class number that counts for nothing.
+        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
+        label_smoothing: share of the target that is spread over all classes (Szegedy et al. 2016), in [0, 1].
+
+    Raises:
+        IndexError: a class out of range.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not label_smoothing and target.dtype is int64:
+        return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if target.shape == input.shape and target.dtype.is_floating_point:
+        if ignore_index >= 0:
+            raise RuntimeError(
+                "cross_entropy: ignore_index is not supported for floating point target, got "
+                f"ignore_index={ignore_index} and target of {target.dtype}"
+            )
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    target = _class_numbers(target)
+    if not label_smoothing:
+        return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
+    return _smooth_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, _class_dim(input))
+
+
+def _along(weight, input, dim):
+    return weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
+
+
+def _soft_cross_entropy(input, target, weight, reduction, smoothing):
+    dim = 1 if input.dim() > 1 else 0
+    classes = input.shape[dim]
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    terms = log_softmax(input, dim) * target
+    if weight is not None:
+        terms = terms * _along(weight, input, dim)
+    if reduction == "none":
+        return -terms.sum(dim)
+    if reduction == "sum":
+        return -terms.sum()
+    return -(terms.sum() / (input.numel() / classes if classes else 0.0))
+
+
+def _smooth_cross_entropy(input, target, weight, ignore_index, reduction, smoothing, dim):
+    classes = input.shape[dim]
+    log_p = log_softmax(input, dim)
+    loss = _fused_nll_loss(log_p, target, weight, ignore_index, reduction)[0]
+    spread = -(log_p if weight is None else log_p * _along(weight, input, dim)).sum(dim)
+    ignored = target == ignore_index
+    spread = spread.masked_fill(ignored, 0.0)
+    if reduction == "sum":
+        spread = spread.sum()
+    elif reduction == "mean":
+        if weight is None:
+            spread = spread.sum() / ignored.logical_not().sum()
+        else:
+            counted = weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0)
+            spread = spread.sum() / counted.sum()
+    return loss * (1 - smoothing) + spread * (smoothing / classes)
