@@ -13,7 +13,8 @@ from .ir import F64, I32, I64, Function, Type, Value
 from .online import decay, sums
 from .pointwise import part
 from .reduce import add, compute
-from .rowwise import Group, Row, Schedule, State, rowwise
+from .rows import Row, State
+from .rowwise import Group, Schedule, rowwise
 from .scalar.basic import any_lane
 from .softmax import SHORT, by_columns, group_largest, group_sum_exp, largest, operands_of
 

@@ -382,7 +382,7 @@ class Function:
         #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for
         #: them.
         self.features: tuple[str, ...] = ()
-        #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rowwise.Prologue`), if
+        #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rows.Prologue`), if
         #: anything.
         self.prologue: object = None
         self.epilogue: object = None

@@ -22,7 +22,8 @@ from .ir import F64, I32, I64, Function, Value
 from .pipeline import Stage, pipeline
 from .pointwise import part
 from .reduce import add, compute
-from .rowwise import Group, Kept, Operand, Row, Schedule, State, rowwise
+from .rows import Operand, Row, State
+from .rowwise import Group, Kept, Schedule, rowwise
 
 Dtypes = tuple[str | None, ...]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from .ir import F32, Function, Value
 from .pipeline import FAR, NEAR
 from .pointwise import part
-from .rowwise import Row, Schedule, by_register
+from .rows import Row, by_register
+from .rowwise import Schedule
 from .scalar.exponential import exp_difference
 
 #: Registers of a stretch.

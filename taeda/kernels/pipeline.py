@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from .ir import Value
 from .reduce import add
-from .rowwise import Row, Schedule, State, _Fold
+from .rows import Row, State, _Fold
+from .rowwise import Schedule
 
 #: Bytes from what is read for the first time to what is asked for meanwhile, into the second-level cache and from there
 #: into the first. Where results are stored past the cache: the gradients of layer norm of 8192 x 768 float32 take 4.8

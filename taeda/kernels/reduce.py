@@ -15,7 +15,8 @@ from . import scalar as s
 from .build import kernel
 from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
 from .pointwise import COMPLEX, WORKING, is_complex, part
-from .rowwise import FRONT, LONG_TILES, Operand, Row, State, by_register, rowwise
+from .rows import FRONT, Operand, Row, State, by_register
+from .rowwise import LONG_TILES, rowwise
 from .scalar import Complex
 from .target import host
 

@@ -17,7 +17,8 @@ from .build import kernel
 from .ir import I64, Function, Type, Value
 from .pointwise import is_complex, part
 from .reduce import accumulator, compute, greater, highest, lowest, wide
-from .rowwise import Operand, Row, State, by_register, rowwise
+from .rows import Operand, Row, State, by_register
+from .rowwise import rowwise
 from .scalar import Complex
 
 SCANNED = 4  # vectors that are scanned side by side

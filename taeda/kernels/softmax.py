@@ -17,7 +17,8 @@ from .online import KEPT, Online, decay, greater
 from .pipeline import Stage, pipeline
 from .pointwise import part
 from .reduce import add, compute
-from .rowwise import Group, Operand, Row, Schedule, State, rowwise
+from .rows import Operand, Row, State
+from .rowwise import Group, Schedule, rowwise
 
 #: Bytes up to which rows are taken one by one, or in groups.
 SHORT = 512

@@ -602,7 +602,8 @@ def _build_between(
 ) -> int:
     """Compile ``"module.function"`` of the row-wise kernels between pointwise ops: their nodes and leaves, and of those
     after it the numbers of what is stored."""
-    from ..kernels.rowwise import Epilogue, Operand, Prologue, build_with
+    from ..kernels.rows import Epilogue, Operand, Prologue
+    from ..kernels.rowwise import build_with
 
     module, function = kernel.split(".")
     label, prologue, epilogue = [name], None, None

@@ -9,7 +9,8 @@ from taeda.kernels import reduce as family
 from taeda.kernels.build import compiler
 from taeda.kernels.ir import F32, F64, Function
 from taeda.kernels.reduce import REDUCTIONS, merge, reduce
-from taeda.kernels.rowwise import Operand, by_register, rowwise
+from taeda.kernels.rows import Operand, by_register
+from taeda.kernels.rowwise import rowwise
 from taeda.kernels.softmax import log_softmax, softmax
 from taeda.kernels.target import ARM64, PTX, X86_64_AVX2, X86_64_AVX512, host
 
