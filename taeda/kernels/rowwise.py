@@ -29,7 +29,7 @@ from .rows import (
     Row,
     State,
     _flat,
-)  # fmt: skip
+)
 from .target import host
 
 #: Tiles of column mode for light bodies. The memory system wants long runs, and most of all rows to their end, so that

@@ -41,7 +41,8 @@ from ..ops.loss import (
     triplet_margin_loss, triplet_margin_with_distance_loss,
 )  # fmt: skip
 from ..ops.matmul import bilinear, linear
-from ..ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from ..ops.batch_norm import batch_norm, instance_norm
+from ..ops.normalization import group_norm, layer_norm, rms_norm
 from ..ops.pooling import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
     adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d, lp_pool1d,

@@ -15,6 +15,7 @@ import taeda
 from taeda import Tensor
 
 from .. import _core
+from ..ops import batch_norm as _batch_norm
 from ..ops import interpolation as _interpolation
 from ..ops import normalization as _normalization
 from ..ops import pooling as _pooling
@@ -141,7 +142,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not
     ``training``)."""
     _normalization._require_float("native_batch_norm", input)
-    y, mean, rstd = _normalization._fused_batch_norm(
+    y, mean, rstd = _batch_norm._fused_batch_norm(
         input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     dtype = input.dtype if weight is None else weight.dtype

@@ -1,0 +1,306 @@
+"""Batch and instance normalisation, with fused kernels forward and backward.
+
+The gradient is an op with a decomposition into public ops.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import _core
+from .._core import empty, empty_like, float32, float64, launch
+from .._core.formats import is_channels_last
+from .._core.fusion import puts_off_ops
+from ..kernels import normalize as kernels
+from ..kernels import scalar as s
+from ..kernels import target
+from . import _channels
+from ._channels import working as _working
+from .normalization import (
+    _PIECE,
+    _check_channels,
+    _dtypes,
+    _fused_group_norm,
+    _grain,
+    _in_dtype,
+    _like,
+    _pointers,
+    _require_float,
+    _signature,
+    _streams,
+)
+from .table import composite, pointwise, primitive
+
+
+class _Channels:
+    """Sizes and byte strides of ``[batch, channels, positions]``, a row being a channel."""
+
+    def __init__(self, shape, dtype):
+        batch, self.channels = shape[0], shape[1]
+        self.positions = math.prod(shape[2:])
+        self.size = dtype.itemsize
+        self.count = count = batch * self.positions
+        self.columns = self.positions == 1  # then channels are neighbours in memory
+        if self.columns:
+            self.sizes = (batch, 1, self.channels)
+            lanes = max(target.host().vector_bytes // (8 if dtype.itemsize == 8 else 4), 1)
+            self.units = -(-self.channels // lanes)
+            self.grain = max(4, _PIECE // (count * lanes + 1) // 4 * 4)
+        else:
+            self.sizes = (self.positions, batch, self.channels)
+            self.units = self.channels
+            self.grain = _grain(self.channels, count)
+
+    def every(self):
+        if self.columns:
+            return (self.channels * self.size, 0, 0, self.size)
+        return (self.size, self.channels * self.positions * self.size, 0, self.positions * self.size)
+
+    def plan(self, kernel, operands, *key):
+        """What a launch needs; ``operands`` are dtypes, in a tuple those of every element, else one per channel."""
+        names, args = [], list(self.sizes)
+        for d in operands:
+            whole = type(d) is tuple
+            d = d[0] if whole else d
+            names.append(None if d is None else d.name)
+            args += self.every() if whole else (0, 0, 0, 0 if d is None else d.itemsize)
+        if not self.columns and kernel is not kernels.batch_norm_eval:
+            moved = sum(type(d) is tuple for d in operands)
+            key = (*key, _streams(self.channels * self.count, self.positions, self.size, moved))
+        address = kernel(tuple(names), self.columns, 1 if self.columns else 2, *key)
+        return address, tuple(args), self.units, self.grain
+
+
+def _batch_plan(shape, dtype, training, mean, var, weight, bias):
+    """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
+    if len(shape) < 2 and math.prod(shape):
+        raise RuntimeError(f"batch_norm(): expected at least 2 dimensions, got input of shape {list(shape)}")
+    if len(shape) < 2:  # no elements: PyTorch lets it pass
+        return None
+    _check_channels("batch_norm", shape, dtype, running_mean=mean, running_var=var, weight=weight, bias=bias)
+    if training and shape[0] * math.prod(shape[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {shape}: use a larger batch, or "
+            "eval()"
+        )
+    if not training and (mean is None or var is None):
+        raise RuntimeError("batch_norm(): expected running_mean and running_var to be defined when training=False")
+    rows, acc = _Channels(shape, dtype), _working(dtype)
+    m, v, w, b = _dtypes(mean, var, weight, bias)
+    if training:
+        return rows.plan(kernels.batch_norm, ((dtype,), acc, acc, m, v, (dtype,), w, b))
+    return rows.plan(kernels.batch_norm_eval, ((dtype,), (dtype,), m, v, w, b))
+
+
+def _batch_backward_plan(shape, dtype, training, weight):
+    rows, acc = _Channels(shape, dtype), _working(dtype)
+    operands = ((dtype,), acc, acc, (dtype,), (dtype,), acc, acc, weight)
+    return rows.plan(kernels.batch_norm_backward, operands, training)
+
+
+@primitive(
+    method=False, out=False, outputs=("y", "mean", "rstd"), differentiable=[0], name="_batch_norm",
+    node="NativeBatchNorm", planned=True,
+)  # fmt: skip
+def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    signatures = map(_signature, (running_mean, running_var, weight, bias))
+    x = _by_positions(input, input)
+    plan = _batch_plan(x.shape, input.dtype, training, *signatures)
+    y = empty_like(x)
+    acc = _working(x.dtype)
+    channels = (x.shape[1],) if training and x.dim() > 1 else (0,)
+    mean, rstd = empty(channels, acc), empty(channels, acc)
+    if not x.numel():
+        return y, mean, rstd
+    rows = x.dim() == 2
+    if x.numel() >= _channels.LEAST and (rows or (not training and x.numel() >= _channels.LEAST_IMAGE * x.shape[0])):
+        y, mean, rstd = _channels.batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
+        return _shaped_as(y, input), mean, rstd
+    address, args, units, grain = plan
+    if training:
+        tensors = _pointers(y, mean, rstd, running_mean, running_var, x, weight, bias)
+        launch(address, tensors, (*args, float(eps), float(momentum)), units, grain)
+        for given, moved in zip((running_mean, running_var), tensors[3:5], strict=True):
+            if given is not None and given is not moved:
+                given.copy_(moved)
+    else:
+        tensors = (y, x, running_mean, running_var, weight, bias)
+        launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)
+    return _shaped_as(y, input), mean, rstd
+
+
+def _by_positions(x, like):
+    """``x`` contiguous; as ``[positions, channels]`` where ``like`` has its channels last in memory."""
+    n, c = like.dim(), like.shape[1:2]
+    if not is_channels_last(like) or like.numel() == c[0]:
+        return x.contiguous()
+    return x.permute(0, *range(2, n), 1).reshape(-1, *c)
+
+
+def _shaped_as(y, like):
+    """What came of :func:`_by_positions`, with the dimensions of ``like``."""
+    if y.dim() == like.dim():
+        return y
+    n = like.dim()
+    return y.reshape(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, n - 1, *range(1, n - 1))
+
+
+def _batch_norm_gradient(grad, input, weight, bias, running_mean, running_var, training, eps):
+    acc = _working(input.dtype)
+    dims = (0, *range(2, input.dim()))
+    shape = (1, -1, *(1,) * (input.dim() - 2)) if input.dim() > 1 else (-1,)
+    x, g = input.to(acc), grad.to(acc)
+    dy = g if weight is None else g * weight.to(acc).reshape(shape)
+    if training:
+        centred = x - x.mean(dims, True)
+        rstd = (centred.square().mean(dims, True) + eps).rsqrt()
+        normal = centred * rstd
+        dx = (dy - dy.mean(dims, True) - normal * (dy * normal).mean(dims, True)) * rstd
+    else:
+        rstd = (running_var.to(acc) + eps).rsqrt().reshape(shape)
+        normal = (x - running_mean.to(acc).reshape(shape)) * rstd
+        dx = dy * rstd
+    dw = None if weight is None else (g * normal).sum(dims).to(weight.dtype)
+    db = None if bias is None else g.sum(dims).to(bias.dtype)
+    return dx.to(input.dtype), dw, db
+
+
+@primitive(method=False, out=False, decomposition=_batch_norm_gradient, planned=True)
+def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs):
+    """Gradients of batch norm, whose statistics were ``mean`` and ``rstd`` when ``training``; those of weight and bias
+    are None where not needed."""
+    x, g = _by_positions(input, input), _by_positions(_like(grad, input), input)
+    acc = _working(x.dtype)
+    if not training:
+        mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
+    channels = (x.shape[1],) if x.dim() > 1 else (0,)
+    if x.dim() == 2 and x.numel() >= _channels.LEAST:
+        dx, dw, db = _channels.batch_norm_gradient(g, x, mean, rstd, weight, training)
+        dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+        return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
+    dx, dw, db = empty_like(x), empty(channels, acc), empty(channels, acc)
+    if x.numel():
+        plan = _batch_backward_plan(x.shape, x.dtype, training, None if weight is None else weight.dtype)
+        address, args, units, grain = plan
+        launch(address, _pointers(dx, dw, db, g, x, mean, rstd, weight), args, units, grain)
+    else:
+        dw, db = dw.zero_(), db.zero_()
+    dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+    return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
+
+
+@_fused_batch_norm.vjp_all("input", "weight", "bias")
+def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
+    return _batch_norm_backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+
+
+def _check_running(name, mean, var):
+    if (mean is None) != (var is None):
+        raise ValueError(f"{name}(): running_mean and running_var must either both be None or neither be None")
+    if mean is not None and _core.is_grad_enabled():
+        for label, x in (("running_mean", mean), ("running_var", var)):
+            if x.requires_grad:
+                raise RuntimeError(f"{name}(): {label} has no derivative; call detach() on it")
+
+
+@pointwise(
+    method=False, inplace=False, operands=4, dtypes=("float",), tensors=("input", "mean", "scale", "level"),
+    reference=lambda x, mean, scale, level: (x - mean) * scale + level,
+)  # fmt: skip
+def normalized(input, mean, scale, level):
+    """``(input - mean) * scale + level``, with one rounding of the product and the sum."""
+    return s.fma(input - mean, scale, level)
+
+
+normalized.vjp(
+    input=lambda g, scale: g * scale,
+    mean=lambda g, scale: -(g * scale),
+    scale=lambda g, input, mean: g * (input - mean),
+    level=lambda g: g,
+)
+
+
+def _is_one_pass(input, *others):
+    """Whether batch norm by given statistics is to go with the ops around it: of large images, without gradients.
+
+    By itself it takes a tenth longer than :func:`_channels.batch_norm`, which gives the same bits.
+    """
+    if not puts_off_ops() or input.dtype not in (float32, float64) or not input.is_contiguous() or input.dim() < 3:
+        return False
+    if input.numel() < max(_channels.LEAST, _channels.LEAST_IMAGE * input.shape[0]):
+        return False
+    given = [x for x in others if x is not None]
+    needs = _core.is_grad_enabled() and any(x.requires_grad for x in (input, *given))
+    return not needs and all(x.dtype == input.dtype for x in given)
+
+
+@composite(method=False, canonical=True)
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
+    """Normalise each channel over batch and positions (Ioffe and Szegedy 2015).
+
+    Args:
+        input: ``[batch, channels, *]``, floating point.
+        running_mean, running_var: one value per channel. With ``training`` they are moved towards the batch's (and may
+            be None); without, they are what is normalised by.
+        weight, bias: one value per channel, or None.
+        training: normalise by the batch's own statistics.
+        momentum: the share of the batch in the running statistics, whose variance is the unbiased one.
+        eps: added to the variance.
+    """
+    _require_float("batch_norm", input)
+    _check_running("batch_norm", running_mean, running_var)
+    if training and not eps > 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    momentum = 0.0 if momentum is None else momentum
+    if not training and running_mean is not None and _is_one_pass(input, running_mean, running_var, weight, bias):
+        signatures = map(_signature, (running_mean, running_var, weight, bias))
+        _batch_plan(input.shape, input.dtype, False, *signatures)  # the checks
+        coefficients = _channels.coefficients(running_mean, running_var, weight, bias, eps)
+        shape = (-1, *(1,) * (input.dim() - 2))
+        return normalized(input, *(x.reshape(shape) for x in coefficients))
+    if not training or running_mean is None:
+        return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+    # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their
+    # own.
+    y = _fused_batch_norm(input, weight, bias, running_mean.data, running_var.data, True, momentum, eps)[0]
+    _core.bump(running_mean)
+    _core.bump(running_var)
+    return y
+
+
+@composite(method=False)
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05
+):
+    """Normalise each channel of each sample over its positions (Ulyanov, Vedaldi and Lempitsky 2016).
+
+    Args:
+        input: ``[batch, channels, *]``, floating point.
+        running_mean, running_var: one value per channel; moved towards the mean over the batch of the samples'
+            statistics with ``use_input_stats``, else what is normalised by. May be None.
+        weight, bias: one value per channel, or None.
+        use_input_stats: normalise by each sample's own statistics.
+        momentum: the share of the new statistics in the running ones.
+        eps: added to the variance.
+    """
+    _require_float("instance_norm", input)
+    _check_running("instance_norm", running_mean, running_var)
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    channels = input.shape[1]
+    if math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    y = _fused_group_norm(input, max(channels, 1), weight, bias, eps)
+    if running_mean is not None:
+        _check_channels(
+            "instance_norm", input.shape, input.dtype,
+            running_mean=_signature(running_mean), running_var=_signature(running_var),
+        )  # fmt: skip
+        _move_statistics(input, running_mean, running_var, momentum)
+    return y
+
+
+def _move_statistics(input, running_mean, running_var, momentum):
+    x = input.detach().flatten(2)
+    for running, new in ((running_mean, x.mean(2).mean(0)), (running_var, x.var(2).mean(0))):
+        running.detach().mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
