@@ -307,6 +307,15 @@ def test_mpi_by_its_own_launcher(tmp_path):
     done = subprocess.run(command, **how)
     assert done.returncode and at_once(done.stdout, (begin, time.time()))
     assert "rank 1 on host" in done.stderr and "KeyError: 'a'" in done.stderr
+    path.write_text(
+        "import sys, time, taeda, taeda.distributed as dist\ndist.init_process_group()\nx = taeda.ones(3)\n"
+        "if dist.get_rank(): dist.send(x, 0); print('at', time.time(), flush=True); sys.exit()\n"
+        "time.sleep(0.5)\ndist.recv(x, 1)\nprint('came', flush=True)\ndist.barrier()"
+    )
+    begin = time.time()
+    done = subprocess.run(command, **how)
+    assert done.returncode and "came" in done.stdout and at_once(done.stdout, (begin, time.time()))
+    assert "barrier() at" in done.stderr and "rank 1 has ended, while rank 0 waits" in done.stderr
 
 
 def test_backends_that_are_not_there(monkeypatch):

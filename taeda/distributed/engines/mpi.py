@@ -10,6 +10,7 @@ float16 and bfloat16 are reduced in float32. Minima and maxima of floats are ope
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import signal
 import socket
@@ -57,6 +58,7 @@ _OF_BOOL = {
 }  # fmt: skip
 _EAGER = 1.0  # seconds of testing without sleep: what is under way moves on while it is tested
 _BURST = 64  # tests between sleeps after that
+_LAST = 1.0  # seconds for what a process sent before it ended
 _NOTE = 1024  # bytes of what a process says about its collective
 
 _own_ops: dict[tuple[Any, ReduceOp], Any] = {}
@@ -134,6 +136,31 @@ def _joined(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
     return parts[0].as_strided((total,), (1,), parts[0].storage_offset()), True
 
 
+class _Ends:
+    """Which processes have ended, each of which tells all others when its program ends before its group."""
+
+    def __init__(self) -> None:
+        self._comm = MPI.COMM_WORLD.Dup()
+        self._since: dict[int, float] = {}  # when each was found to have ended
+        self._reading = threading.Lock()
+        self.closed = False  # in order
+
+    def tell(self) -> None:
+        """This one ends."""
+        if not self.closed and not MPI.Is_finalized():
+            me = self._comm.Get_rank()
+            self._sent = [self._comm.Isend([None, 0, MPI.BYTE], r) for r in range(self._comm.Get_size()) if r != me]
+
+    def among(self, ranks: Sequence[int]) -> list[int]:
+        """Those of ``ranks`` from which nothing more will come."""
+        status = MPI.Status()
+        with self._reading:
+            while self._comm.Iprobe(status=status):
+                self._comm.Recv([None, 0, MPI.BYTE], status.Get_source())
+                self._since[status.Get_source()] = time.monotonic()
+        return [rank for rank in ranks if time.monotonic() > self._since.get(rank, math.inf) + _LAST]
+
+
 class _Pending:
     """A request of MPI, the memory that it uses, and what is left to do when it is over."""
 
@@ -148,11 +175,12 @@ class MpiWork(Work):
     """A request under way. It moves on while it is tested or waited for."""
 
     def __init__(
-        self, engine: MpiEngine, pending: _Pending, finish: Callable[[], list], what: str, message: bool = False
-    ) -> None:
+        self, engine: MpiEngine, pending: _Pending, finish: Callable[[], list], what: str,
+        to: Sequence[int] | None = None, of: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(Future())
         self._engine, self._pending, self._finish, self._what = engine, pending, finish, what
-        self._message = message
+        self._message, self._with = of is not None, of if to is None else to  # with whom a message is exchanged
         self._testing = threading.RLock()
         self._helper: threading.Thread | None = None
 
@@ -208,6 +236,7 @@ class MpiWork(Work):
             tests += 1
             if passed > _EAGER and tests % _BURST == 0:
                 time.sleep(0.0005)
+                self._engine.check_ends(self._what, self._with)
             else:
                 os.sched_yield()
         return super().wait()
@@ -232,9 +261,10 @@ class MpiEngine(Engine):
 
     name = "mpi"
 
-    def __init__(self, group: str, comm: Any, timeout: timedelta) -> None:
+    def __init__(self, group: str, comm: Any, timeout: timedelta, ends: _Ends, whole: bool = False) -> None:
         super().__init__(group, comm.Get_rank(), comm.Get_size(), timeout)
-        self.comm = comm
+        self.comm, self._ends, self._whole = comm, ends, whole
+        self._world = list(comm.Get_group().Translate_ranks(range(self.size), MPI.COMM_WORLD.Get_group()))
         comm.Set_errhandler(MPI.ERRORS_RETURN)
         self._debug = comm.Dup() if os.environ.get("TAEDA_DISTRIBUTED_DEBUG", "0") not in ("", "0") else None
         self._trouble = ""
@@ -242,7 +272,15 @@ class MpiEngine(Engine):
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MpiEngine:
         """See :meth:`Engine.split`."""
         members = self.comm.Get_group().Incl(list(ranks))
-        return MpiEngine(group, self.comm.Create_group(members, zlib.crc32(group.encode()) % 32768), timeout)
+        comm = self.comm.Create_group(members, zlib.crc32(group.encode()) % 32768)
+        return MpiEngine(group, comm, timeout, self._ends)
+
+    def check_ends(self, what: str, ranks: Sequence[int] | None = None) -> None:
+        """Raise where ``what`` would wait for a process that has ended: any of the group, or all of ``ranks``."""
+        gone = self._ends.among(self._world if ranks is None else [self._world[rank] for rank in ranks])
+        if gone and (ranks is None or len(gone) == len(ranks)):
+            names = ", ".join(map(str, gone))
+            raise self.failed(f"{what}: rank {names} has ended, while rank {self._world[self.rank]} waits")
 
     def failed(self, text: str) -> DistBackendError:
         """The error ``text``, with which the group ends: MPI cannot take a collective back."""
@@ -267,6 +305,7 @@ class MpiEngine(Engine):
 
     def close(self) -> None:
         """Free the communicators, unless something is under way in them."""
+        self._ends.closed = self._ends.closed or (self._whole and not self._trouble)
         if not self._trouble and not MPI.Is_finalized():
             for comm in (self._debug, self.comm):
                 if comm is not None:
@@ -288,6 +327,8 @@ class MpiEngine(Engine):
         while waiting or sent:
             waiting = {rank: request for rank, request in waiting.items() if not request.Test()}
             sent = [request for request in sent if not request.Test()]
+            if time.monotonic() > end - timeout.total_seconds() + _EAGER:
+                self.check_ends(f"{call.doing} at {call.site}")
             if time.monotonic() > end:
                 raise self.failed(
                     f"{call.doing} at {call.site}: rank {self.rank} timed out after {timeout} waiting for ranks "
@@ -376,13 +417,13 @@ class MpiEngine(Engine):
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`."""
         request = self.comm.Isend(_moved(x), to, tag)
-        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} to rank {to} at {call_site()}")
+        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} to rank {to} at {call_site()}", [to])
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
         """See :meth:`Engine.receive`."""
         source = ranks[0] if len(ranks) == 1 else MPI.ANY_SOURCE
         request = self.comm.Irecv(_moved(x), source, tag)
-        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} at {call_site()}", message=True)
+        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} at {call_site()}", of=ranks)
 
 
 def _counted(whole: Tensor, parts: Sequence[Tensor]) -> list:
@@ -414,7 +455,9 @@ def world(group: str, timeout: timedelta) -> MpiEngine:
             "mpiexec, srun or python -m taeda.distributed.run --mpi"
         )
     _end_together()
-    return MpiEngine(group, comm.Dup(), timeout)
+    ends = _Ends()
+    atexit.register(ends.tell)
+    return MpiEngine(group, comm.Dup(), timeout, ends, whole=True)
 
 
 def _end_together() -> None:
