@@ -356,7 +356,7 @@ def reduce_scatter_tensor(
         return None
     _same_dtype(made, value)
     if value.numel() != made.numel() * processes.size():
-        raise ValueError(
+        raise RuntimeError(
             f"reduce_scatter_tensor: expected an input of {processes.size()} times the output's {made.numel()} "
             f"elements, got {value.numel()}"
         )

@@ -195,15 +195,14 @@ def resolve(group: Any) -> ProcessGroup | None:
     """The group that an argument ``group`` means; None where this process is not in it.
 
     Raises:
-        ValueError: there is no group.
-        TypeError: it is something else.
+        ValueError: there is no group, or it is something else.
     """
     if group is None:
         return _get_default_group()
     if group is GroupMember.NON_GROUP_MEMBER or group == GroupMember.NON_GROUP_MEMBER:
         return None
     if not isinstance(group, ProcessGroup):
-        raise TypeError(f"expected group to be a ProcessGroup, got {type(group).__name__}")
+        raise ValueError(f"Invalid process group: expected a ProcessGroup, got {type(group).__name__}")
     if group not in _world.groups:
         raise ValueError(_NOT_YET if _world.default is None else "The given group is not registered")
     return group
@@ -266,8 +265,7 @@ def init_process_group(
         raise ValueError(
             f"init_process_group: device_id {device_id}: collectives take tensors on the CPU alone; leave it out"
         )
-    if not isinstance(timeout, timedelta):
-        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    _check_timeout(timeout)
     assert store is None or init_method is None, "Cannot specify both init_method and store."
     asked_by_name = backend is not None
     backend, kind = _check_backend(backend)
@@ -281,6 +279,11 @@ def init_process_group(
     _world.made, _world.local = 1, {}
     _world.default = ProcessGroup(range(engine.size), engine, backend)
     _world.groups = [_world.default]
+
+
+def _check_timeout(timeout: Any) -> None:
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
 
 
 def _gloo_engine(
@@ -347,6 +350,8 @@ def new_group(
         ValueError: there are not so many processes, or no such rank.
     """
     world = _get_default_group()
+    if timeout is not None:
+        _check_timeout(timeout)
     chosen = list(world.ranks) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
     if len(chosen) > world.size():
         raise ValueError(

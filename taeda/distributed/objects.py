@@ -157,6 +157,10 @@ def recv_object_list(
 
 
 def _check_length(name: str, objects: list, size: int) -> None:
+    if not isinstance(objects, list):
+        raise TypeError(
+            f"{name}: expected a list of {size} objects, one for each process, got {type(objects).__name__}"
+        )
     if len(objects) != size:
         raise RuntimeError(f"{name}: expected a list of {size} objects, one for each process, got {len(objects)}")
 

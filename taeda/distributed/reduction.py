@@ -27,6 +27,10 @@ class ReduceOp(enum.Enum):
     BXOR = 7
     PREMUL_SUM = 8
 
+    @classmethod
+    def _missing_(cls, value: object) -> ReduceOp:
+        raise TypeError(f"ReduceOp: expected one of {', '.join(f'ReduceOp.{op.name}' for op in cls)}, got {value!r}")
+
     def __repr__(self) -> str:
         return f"<RedOpType.{self.name}: {self.value}>"
 
