@@ -17,7 +17,7 @@ from .collectives import (
     reduce_scatter, reduce_scatter_tensor, scatter, send,
 )  # fmt: skip
 from .device_mesh import DeviceMesh, init_device_mesh
-from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from .groups import (
     Backend, GroupMember, ProcessGroup, default_pg_timeout, destroy_process_group, get_backend,
     get_backend_config, get_default_backend_for_device, get_global_rank, get_group_rank, get_node_local_rank,

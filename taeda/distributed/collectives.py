@@ -14,7 +14,7 @@ import taeda
 from taeda import Tensor
 
 from .engines.contract import Call
-from .groups import ProcessGroup, resolve, warn_not_in_group
+from .groups import ProcessGroup, check_timeout, resolve, warn_not_in_group
 from .reduction import ReduceOp, check_op
 from .work import Work, done
 
@@ -450,7 +450,13 @@ def barrier(
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """:func:`barrier`; the error names the rank that did not come, as that of every collective does here."""
+    """:func:`barrier`; the error names the rank that did not come, as that of every collective does here.
+
+    Raises:
+        TypeError: ``timeout`` is no timedelta.
+    """
+    if timeout is not None:
+        check_timeout(timeout)
     barrier(group, timeout=timeout)
 
 
@@ -520,6 +526,8 @@ class P2POp:
             raise ValueError(
                 "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."
             )
+        if peer is None and group_peer is None:
+            raise ValueError("P2POp: expected a peer or a group_peer, got neither")
         self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
             op, tensor, peer, group, tag, group_peer,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from .collectives import (
     reduce_scatter, reduce_scatter_tensor, scatter, send,
 )  # fmt: skip
 from .errors import (
-    DistBackendError, DistError, DistNetworkError, DistStoreError,
+    DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError,
 )  # fmt: skip
 from .groups import (
     Backend, GroupMember, ProcessGroup, _get_default_group, _get_default_store, _world, default_pg_timeout,

@@ -4,9 +4,10 @@ DistError (a RuntimeError)
  |-- DistBackendError   a collective failed, or does not agree with that of another rank
  |-- DistNetworkError   no connection
  |-- DistStoreError     a key did not come in time
+      |-- QueueEmptyError  a queue of a store is empty
 """
 
-__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError"]
+__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"]
 
 
 class DistError(RuntimeError):
@@ -23,3 +24,7 @@ class DistNetworkError(DistError):
 
 class DistStoreError(DistError):
     """A key was not set in time."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store is empty."""

@@ -265,7 +265,7 @@ def init_process_group(
         raise ValueError(
             f"init_process_group: device_id {device_id}: collectives take tensors on the CPU alone; leave it out"
         )
-    _check_timeout(timeout)
+    check_timeout(timeout)
     assert store is None or init_method is None, "Cannot specify both init_method and store."
     asked_by_name = backend is not None
     backend, kind = _check_backend(backend)
@@ -281,7 +281,8 @@ def init_process_group(
     _world.groups = [_world.default]
 
 
-def _check_timeout(timeout: Any) -> None:
+def check_timeout(timeout: Any) -> None:
+    """Raise a TypeError unless it is a timedelta."""
     if not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
 
@@ -351,7 +352,7 @@ def new_group(
     """
     world = _get_default_group()
     if timeout is not None:
-        _check_timeout(timeout)
+        check_timeout(timeout)
     chosen = list(world.ranks) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
     if len(chosen) > world.size():
         raise ValueError(
@@ -501,8 +502,8 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
 
 def get_pg_count() -> int:
-    """How many groups this process is in."""
-    return len(_world.groups)
+    """How many groups there are, as far as this process knows: also those that it is not in."""
+    return _world.made + sum(_world.local.values())
 
 
 def _within(group: Any) -> ProcessGroup:

@@ -34,7 +34,8 @@ class ReduceOp(enum.Enum):
     def __repr__(self) -> str:
         return f"<RedOpType.{self.name}: {self.value}>"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return f"RedOpType.{self.name}"
 
 
 _COMBINE: dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {

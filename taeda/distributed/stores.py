@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from .errors import DistNetworkError, DistStoreError
+from .errors import DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
+_LENGTH = struct.Struct("<I")  # of a value in a queue
 
 
 def _bytes(value: str | bytes | int) -> bytes:
@@ -47,7 +48,7 @@ class Store:
         self._timeout = timeout
 
     def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
-        """Carry out ``what`` at once: get, set, add, compare_set, append, check, delete, count. None: no such key."""
+        """Carry out ``what`` at once: get, set, add, compare_set, append, pop, check, delete, count. None: no such key."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it works")
 
     def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
@@ -128,6 +129,35 @@ class Store:
         """How many keys there are."""
         return int(self._do("count", "") or b"0")
 
+    def has_extended_api(self) -> bool:
+        """True: there are ``append``, ``multi_get`` and ``multi_set``."""
+        return True
+
+    def queue_push(self, key: str, value: str | bytes) -> None:
+        """Put ``value`` at the end of the queue ``key``."""
+        packed = _given("queue_push", key, value)[1]
+        self._do("append", key, _LENGTH.pack(len(packed)) + packed)
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        """Take the first value of the queue ``key``.
+
+        Raises:
+            DistStoreError: there was none in time.
+            QueueEmptyError: there is none, and this is not to ``block``.
+        """
+        while (found := self._do("pop", key)) is None:
+            if not block:
+                raise QueueEmptyError(f"queue {key} is empty")
+            self.wait([key])
+        return found
+
+    def queue_len(self, key: str) -> int:
+        """How many values are in the queue ``key``."""
+        packed, at, count = self._do("get", key) or b"", 0, 0
+        while at < len(packed):
+            at, count = at + _LENGTH.size + _LENGTH.unpack_from(packed, at)[0], count + 1
+        return count
+
 
 class _Table:
     """The table itself, for one process or for a server: each request is carried out under a lock."""
@@ -148,6 +178,12 @@ class _Table:
                 return _bytes(len(self.data))
             if what == "delete":
                 return self.data.pop(key, None)
+            if what == "pop":
+                whole = self.data.pop(key, None)
+                end = _LENGTH.size + _LENGTH.unpack_from(whole)[0] if whole else 0
+                if whole and whole[end:]:
+                    self.data[key] = whole[end:]
+                return whole and whole[_LENGTH.size : end]
             if what == "compare_set" and before != values[0] and (before is not None or values[0]):
                 return values[0] if before is None else before
             if what == "add":
@@ -220,7 +256,7 @@ class FileStore(Store):
                     self._table.data[name] = value
             self._read += at
             result = self._table.do(what, key, *values)
-            if what in ("set", "add", "append", "compare_set", "delete"):
+            if what in ("set", "add", "append", "pop", "compare_set", "delete"):
                 record = _pack_record(key, self._table.data.get(key))
                 self._file.write(record)
                 self._read += len(record)
@@ -346,7 +382,7 @@ class _Server:
                         _send(connection, [b"1" if there else None])
                     else:
                         _send(connection, [self.table.do(what.decode(), rest[0].decode(), *rest[1:])])
-            except (OSError, ValueError, IndexError, MemoryError):  # gone, or not one of us
+            except (OSError, ValueError, IndexError, MemoryError, struct.error):  # gone, or not one of us
                 return
 
     def _greets(self, connection: socket.socket) -> bool:
