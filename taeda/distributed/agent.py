@@ -26,7 +26,7 @@ from .workers import Logs, Workers, exit_code, how_it_ended
 _SILENT = 8.0  # seconds without a beat after which a machine is taken for gone
 _BEAT = 1.0
 _SPEAK = 3.0  # seconds that processes have to notice by themselves that another one has failed
-_FIRST = 5.0  # seconds that machines whose processes follow another's failure give that to be told
+_FIRST = _SILENT + 2.0  # seconds that machines whose processes follow another's failure give that to be told
 _LEAVE = 10.0  # seconds that the keeper of the store waits for the others to read the end
 
 
@@ -256,9 +256,8 @@ class Agent:
                 if failed is not None:
                     workers.wait(_SPEAK)  # the others notice by themselves, and say what they were doing
                     local, code = workers.failed() or failed
-                    if workers.follows(local):
-                        self._let_speak(current)
-                    return self._failure(current, local, code)
+                    told_first = self._let_speak(current) if workers.follows(local) else None
+                    return told_first or self._failure(current, local, code)
                 if not workers.running():
                     if self.alone:
                         return Ended()
@@ -275,11 +274,15 @@ class Agent:
             if self._reserved is not None:
                 self._reserved.release()
 
-    def _let_speak(self, current: Round) -> None:
-        """Processes here have failed because of one elsewhere: its machine shall say so first."""
+    def _let_speak(self, current: Round) -> Ended | None:
+        """Processes here have failed because of one elsewhere: its machine shall say so first, or be found to be silent."""
         end = time.monotonic() + _FIRST
-        while not self.alone and time.monotonic() < end and not self.store.check([f"{current.number}/ended"]):
+        while not self.alone and time.monotonic() < end:
+            ended = self._listen(current)
+            if ended is not None:
+                return ended
             time.sleep(0.05)
+        return None
 
     def _failure(self, current: Round, local: int, code: int) -> Ended:
         rank = sum(current.counts[: current.index]) + local

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +17,7 @@ from taeda.distributed import simulate
 from taeda.distributed.fsdp import fully_shard
 from taeda.distributed.pipelining import Schedule1F1B
 from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic
+from taeda.distributed.simulation.layers import _Counting
 from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from taeda.nn.parallel import DistributedDataParallel
 
@@ -270,6 +272,41 @@ def test_programs_that_are_sharded():
     assert (
         many.processes == 16384 and many.stages == 1 and math.isclose(many.traffic[0]["dp"], 2 * nbytes, rel_tol=1e-3)
     )
+
+
+def test_a_programs_own_python_counts_where_the_host_does_not_run_ahead():
+    def slow():
+        return sum(range(100_000))
+
+    def program(mesh):
+        model, x = nn.Linear(4, 4, device="meta"), taeda.zeros(2, 4, device="meta")
+
+        def step():
+            slow()
+            dist.all_reduce(model(x))
+            slow()
+
+        return step
+
+    times = []
+    for _ in range(5):
+        begin = time.thread_time()
+        slow()
+        times.append(time.thread_time() - begin)
+    once = min(times)
+    ahead = simulate(program, {"dp": 2}, FREE, DEVICE)
+    beside = simulate(program, {"dp": 2}, FREE, replace(DEVICE, host=10.0))
+    assert beside.seconds > ahead.seconds + 10 * once and beside.flops == ahead.flops
+    assert beside.memory == ahead.memory and beside.traffic == ahead.traffic
+
+
+def test_what_an_op_changes_is_read_and_written():
+    x, y = (taeda.zeros(100, device="meta") for _ in range(2))
+    with _Counting() as ops:
+        x.add_(y)
+        x + y
+        y.fill_(1.0)
+    assert [nbytes for _, nbytes in ops] == [1200, 1200, 800]
 
 
 def test_programs_that_cannot_be_simulated():

@@ -112,6 +112,8 @@ class Cost:
 class _Counting:
     """The mode: notes the arithmetic and the bytes of every op that runs a kernel; of those on device meta alone, if asked.
 
+    What an op reads and what it writes counts, so what it changes counts twice.
+
     Args:
         ops: something with ``append((flops, bytes))``; what ``with`` gives.
         only_meta: whether ops without a tensor on device meta are left out.
@@ -124,13 +126,17 @@ class _Counting:
         self._only_meta = only_meta
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """The call, which counts."""
         if _core.is_mode_active() or type(op) is not _core.Op or op.traits.get("view"):
             return _core.pass_through(self, op, args, kwargs)
+        read = _tensors((args, kwargs))
+        before = [x._version for x in read]  # type: ignore[attr-defined]
         result = op(*args, **kwargs)
-        sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))
-        tensors = [x for x in pytree.tree_leaves((args, kwargs, result)) if isinstance(x, Tensor)]
-        if tensors and (not self._only_meta or any(t.is_meta for t in tensors)):
-            self.ops.append((flops_of_call(op, *sizes), sum(t.nbytes for t in tensors)))
+        written = [x for x, v in zip(read, before, strict=True) if x._version != v]  # type: ignore[attr-defined]
+        made = [x for x in _tensors(result) if not any(x is old for old in written)]
+        if (read or made) and (not self._only_meta or any(x.is_meta for x in (*read, *made))):
+            sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))
+            self.ops.append((flops_of_call(op, *sizes), sum(x.nbytes for x in (*read, *written, *made))))
         return result
 
     def __enter__(self) -> Any:
@@ -139,6 +145,11 @@ class _Counting:
 
     def __exit__(self, *exc: object) -> None:
         _core.set_mode_stack([mode for mode in _core.mode_stack() if mode is not self])
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    found = {id(x): x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)}
+    return list(found.values())
 
 
 def _bytes(tree: Any) -> int:

@@ -24,6 +24,8 @@ class Device:
         memory: bytes.
         efficiency: the share of ``flops`` that products and attention reach.
         overhead: seconds that each op takes at least.
+        host: seconds that the program's own Python takes for each second that it takes here, in the simulation. 0 where
+            it runs ahead of the device, as it does with GPUs.
     """
 
     flops: float
@@ -31,6 +33,7 @@ class Device:
     memory: float = math.inf
     efficiency: float = 1.0
     overhead: float = 0.0
+    host: float = 0.0
 
     def seconds(self, ops: Sequence[tuple[int, int]]) -> float:
         """The time of ops one after the other, each ``(flops, bytes)``: arithmetic or memory, whichever is longer."""

@@ -10,18 +10,23 @@ from typing import Any
 import taeda
 from taeda.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from ..._core import HELPERS
+from ...ops.meta import check_meta
 from ...utils import _pytree as pytree
 from ..device_mesh import init_device_mesh
 from ..groups import ProcessGroup, default_pg_timeout
 from ..tensor.dtensor import DTensor
 from .layers import _Counting
 from .network import Device, Network
-from .record import Begin, Mail, Recorder, RecordingEngine, Sent, current, recorded
+from .record import Begin, Clock, Mail, Recorder, RecordingEngine, Sent, current, recorded
 from .replay import replay
 from .result import Memory, Simulation
 from .turns import Process, Turns
 
 __all__ = ["simulate_program", "spend"]
+
+_TIMED = 3  # steps, of whose Python the fastest counts
+_LOOKS = 500
 
 Program = Callable[[Any], Callable[[], Any]]
 
@@ -38,6 +43,18 @@ def spend(seconds: float) -> None:
         time.sleep(seconds)
 
 
+def _check_meta(function: Any, args: Sequence, kwargs: dict) -> Any:
+    """What tensors on device meta have to be checked for, at the expense of nobody."""
+    recorder = current()
+    if recorder is None or recorder.clock is None:
+        return check_meta(function, args, kwargs)
+    recorder.clock.stop()
+    try:
+        return check_meta(function, args, kwargs)
+    finally:
+        recorder.clock.go()
+
+
 def _bytes(tree: Any) -> int:
     """Bytes of the tensors in ``tree`` that this process has."""
     found = {id(x): x for x in pytree.tree_leaves(tree) if isinstance(x, taeda.Tensor)}
@@ -48,7 +65,7 @@ class _Run:
     """One process: makes the model, does one step to warm up and one that is recorded."""
 
     def __init__(self, program: Program, sizes: dict[str, int], device: Device) -> None:
-        self.program, self.sizes = program, sizes
+        self.program, self.sizes, self.device = program, sizes, device
         self.recorder = Recorder(device)
         self.process = Process()
         self.seen: list[tuple[int, ...]] = []  # bytes of parameters, gradients and state of each optimizer
@@ -61,6 +78,8 @@ class _Run:
     def after(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
         """It is over: what it has is what is kept."""
         self.recorder.in_optimizer = False
+        if not self.recorder.recording:
+            return
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         found = parameters, [p.grad for p in parameters], list(optimizer.state.values())
         self.seen.append(tuple(map(_bytes, found)))
@@ -76,7 +95,6 @@ class _Run:
                     f"`def program(mesh): ...; return step`"
                 )
             step()
-            self.seen.clear()
             self.process.reset()
             self.recorder.recording = True
             step()
@@ -84,6 +102,28 @@ class _Run:
         parameters, gradients, state = (sum(found) for found in zip((0, 0, 0), *self.seen, strict=True))
         rest = max(0, self.process.peak - parameters - gradients - state)
         self.memory = Memory(parameters, gradients, state, rest, 0.0)
+        if self.device.host:
+            with recorded(self.recorder):
+                self.host(step)
+
+    def host(self, step: Callable[[], Any]) -> None:
+        """Time the Python of some steps that nobody watches, ops included."""
+        x = taeda.empty(4, device="meta")
+
+        def looks() -> None:
+            for _ in range(_LOOKS):
+                _check_meta(taeda.neg, (x,), {})
+
+        cost = min(sum(seconds for seconds, _ in self.timed(looks, 0.0).laps) for _ in range(_TIMED)) / _LOOKS
+        self.recorder.add_host([self.timed(step, cost) for _ in range(_TIMED)])
+
+    def timed(self, run: Callable[[], Any], cost: float) -> Clock:
+        """The processor time of ``run()`` without the checks of tensors on device meta, each of which takes ``cost`` to leave out."""
+        self.recorder.clock = clock = Clock(cost)
+        run()
+        clock.lap(self.recorder.kind())
+        self.recorder.clock = None
+        return clock
 
 
 class _Hooks:
@@ -104,8 +144,10 @@ class _Hooks:
         self.handles = [
             register_optimizer_step_pre_hook(called("before")), register_optimizer_step_post_hook(called("after")),
         ]  # fmt: skip
+        HELPERS["check_meta"] = _check_meta
 
     def __exit__(self, *exc: object) -> None:
+        HELPERS["check_meta"] = check_meta
         for handle in self.handles:
             handle.remove()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,7 @@ class Recorder:
         events: in the order of the program.
         flops: of the ops.
         recording: whether what happens counts.
+        clock: that of the program's own Python, while it is timed.
     """
 
     def __init__(self, device: Device) -> None:
@@ -66,6 +68,7 @@ class Recorder:
         self.events: list[Compute | Begin | Sent | Wait] = []
         self.flops = 0
         self.recording = self.in_optimizer = False
+        self.clock: Clock | None = None
 
     def append(self, op: tuple[int, int]) -> None:
         """An op of ``(flops, bytes)``."""
@@ -77,17 +80,77 @@ class Recorder:
         """The process computes for ``seconds``."""
         if not self.recording or not seconds:
             return
-        kind = "optimizer" if self.in_optimizer else "backward" if current_task() != -1 else "forward"
+        kind = self.kind()
         last = self.events[-1] if self.events else None
         if isinstance(last, Compute) and last.kind == kind:
             self.events[-1] = Compute(last.seconds + seconds, kind)
         else:
             self.events.append(Compute(seconds, kind))
 
+    def kind(self) -> str:
+        """That of the arithmetic now."""
+        return "optimizer" if self.in_optimizer else "backward" if current_task() != -1 else "forward"
+
     def add(self, event: Begin | Sent | Wait) -> None:
         """A collective, a message, or a wait."""
         if self.recording:
             self.events.append(event)
+        elif self.clock is not None:
+            self.clock.lap(self.kind())
+
+    @contextmanager
+    def not_timed(self) -> Iterator[None]:
+        """Within it, nothing is the program's own Python."""
+        clock = self.clock
+        if clock is None:
+            yield
+            return
+        clock.stop()
+        try:
+            yield
+        finally:
+            clock.go()
+
+    def add_host(self, clocks: Sequence[Clock]) -> None:
+        """Put the program's own Python between what was recorded: that of the fastest of ``clocks``."""
+        laps = [min(times) for times in zip(*(clock.laps for clock in clocks), strict=False)]
+        before, self.events = self.events, []
+        for event in [*before, None]:
+            if not isinstance(event, Compute) and laps:
+                seconds, kind = laps.pop(0)
+                self.events.append(Compute(seconds * self._device.host, kind))
+            if event is not None:
+                self.events.append(event)
+
+
+class Clock:
+    """The processor time of a thread, without what passes between ``stop`` and ``go``.
+
+    Args:
+        cost: seconds that a stop and the ``go`` after it take themselves.
+    Attributes:
+        laps: seconds and what they were for, between the calls of ``lap``.
+    """
+
+    def __init__(self, cost: float = 0.0) -> None:
+        self.laps: list[tuple[float, str]] = []
+        self._cost, self._so_far = cost, 0.0
+        self.go()
+
+    def go(self) -> None:
+        """Count from now on."""
+        self._since = time.thread_time()
+
+    def stop(self) -> None:
+        """Until now."""
+        self._so_far += time.thread_time() - self._since - self._cost
+
+    def lap(self, kind: str) -> None:
+        """Until now, and from here on again."""
+        self.stop()
+        self.laps.append((max(self._so_far, 0.0), kind))
+        self._so_far = 0.0
+        self.go()
 
 
 _here = threading.local()
@@ -283,8 +346,8 @@ class RecordingEngine(Engine):
         )  # fmt: skip
 
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
-        """See :meth:`Engine.run`."""
-        with taeda.no_grad():
+        """See :meth:`Engine.run`. The Python of a collective is in the time of the collective."""
+        with self._recorder.not_timed(), taeda.no_grad():
             begin()
             key, result = self._key, finish()
         work = Work(_Later(lambda: self._recorder.add(Wait(key)), lambda: result))
