@@ -2,12 +2,12 @@
 
     OMP_NUM_THREADS=1 python -m taeda.distributed.run --nproc-per-node=2 bench/simulated.py
 
-Each program makes a model, once with memory, which is run, and once on device meta, which is simulated. Steps are run in turn
-with measurements of the rates of products and of memory, which all processes take at the same time; those of links are
-measured first. Layers that sleep do not take the cores from each other, so they tell whether what waits for what is right; layers
-that compute tell of all. The fastest of the steps and of the rates count. That needs a quiet machine with a core for each
-process. ``--processor-time`` is for one that other programs use too: the processor time of a step is compared with what the
-simulation says without waiting, and medians count.
+Each program makes a model, once with memory, which is run, and once on device meta, which is simulated. Steps are run
+in turn with measurements of the rates of products and of memory, which all processes take at the same time; those of
+links are measured first. Layers that sleep do not take the cores from each other, so they tell whether what waits for
+what is right; layers that compute tell of all. The fastest of the steps and of the rates count. That needs a quiet
+machine with a core for each process. ``--processor-time`` is for one that other programs use too: the processor time
+of a step is compared with what the simulation says without waiting, and medians count.
 """
 
 import argparse

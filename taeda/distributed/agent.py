@@ -275,7 +275,7 @@ class Agent:
                 self._reserved.release()
 
     def _let_speak(self, current: Round) -> Ended | None:
-        """Processes here have failed because of one elsewhere: its machine shall say so first, or be found to be silent."""
+        """Processes here have failed because of one elsewhere: its machine says so first, or is found to be silent."""
         end = time.monotonic() + _FIRST
         while not self.alone and time.monotonic() < end:
             ended = self._listen(current)

@@ -83,7 +83,8 @@ class _Bucket:
             work = all_reduce(flat, ReduceOp.SUM if share else ReduceOp.AVG, ddp.process_group, async_op=True)
         assert work is not None
         count = ddp._join_config.active if share else 1
-        self.result = work.get_future().then(lambda done: done.value()[0].div_(count))
+        future = work.get_future()
+        self.result = future.then(lambda done: done.value()[0] if count == 1 else done.value()[0].div_(count))
 
     def finish(self, used: set[Parameter]) -> None:
         """Wait, and write the averages back; what no process used keeps what it had."""

@@ -41,8 +41,8 @@ def measure_device(
         product: rows, inner numbers and columns of the float32 products that tell the rate of the arithmetic: those of
             the model. They are the three of a linear layer that is trained, among other layers: operands that were not
             used just before, and gradients that are added up, are a sixth slower than the same product again and again.
-        nbytes: of each of the tensors that are added to others, which tells that of memory: as large as those that the model
-            has. They are used in turn too: the same tensors again and again are up to three times as fast.
+        nbytes: of each of the tensors that are added to others, which tells that of memory: as large as those that the
+            model has. They are used in turn too: the same tensors again and again are up to three times as fast.
         repeat: how often each runs for 40 ms, which is longer than a turn of a processor that is shared; the fastest
             counts.
         clock: ``time.process_time`` where other programs use the processors too, and there is one thread.

@@ -118,7 +118,7 @@ class _Run:
         self.recorder.add_host([self.timed(step, cost) for _ in range(_TIMED)])
 
     def timed(self, run: Callable[[], Any], cost: float) -> Clock:
-        """The processor time of ``run()`` without the checks of tensors on device meta, each of which takes ``cost`` to leave out."""
+        """The processor time of ``run()`` without checks of tensors on device meta; to leave one out takes ``cost``."""
         self.recorder.clock = clock = Clock(cost)
         run()
         clock.lap(self.recorder.kind())
