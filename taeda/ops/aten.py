@@ -26,6 +26,14 @@ class OpOverload:
         own = getattr(self.overloadpacket.function, "_mutates", None)
         return name.endswith("_") and not name.endswith("__") if own is None else bool(own)
 
+    @property
+    def _schema(self) -> str:
+        """The signature of an op of the program's own."""
+        schema = getattr(self.overloadpacket.function, "_schema", None)
+        if schema is None:
+            raise AttributeError(f"{self} has no _schema: only ops that taeda.library.custom_op made have one")
+        return f"{self.name()}{schema}"
+
     def name(self) -> str:
         """``aten::add.Tensor``; ``aten::mm`` where there is one signature."""
         name = f"{self.namespace}::{self.overloadpacket.__name__}"

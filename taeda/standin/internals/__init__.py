@@ -247,6 +247,11 @@ def _answers(module: str) -> dict[str, Any]:
     return found
 
 
+def has(module: str, name: str) -> bool:
+    """Whether the tables have ``name`` in ``torch.<module>``."""
+    return name in _homes(module)
+
+
 def find(module: str, name: str) -> Any:
     """What ``torch.<module>`` has under ``name``.
 
