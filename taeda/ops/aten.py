@@ -12,7 +12,8 @@ class OpOverload:
     """One signature of a native op. Those of one op are the same function here, and equal."""
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
-        self.overloadpacket, self._overloadname = packet, overload
+        self.overloadpacket = self._overloadpacket = packet
+        self._overloadname = overload
         self.namespace = packet.namespace
         self.__name__ = f"{packet.__name__}.{overload}"
 

@@ -165,7 +165,6 @@ ANSWERS: dict[str, str] = {
     "utils._foreach_utils": (
         "_get_foreach_kernels_supported_devices=['cuda'] _get_fused_kernels_supported_devices=['cuda','cpu']"
     ),
-    "utils._python_dispatch": "_get_current_dispatch_mode=None is_in_torch_dispatch_mode=False",
     "utils._triton": "has_triton=False has_triton_package=False",
 }
 
