@@ -1,8 +1,8 @@
 """``TorchDispatchMode``: a context manager that sees every op that runs, those of a backward pass too.
 
-An op comes as ``torch.ops.aten.add.Tensor``, called with the arguments of taeda's own op, which has the same parameters.
-What PyTorch always takes apart is taken apart here too: ``linear`` and ``matmul`` come as products of matrices, the layers
-of convolution as ``convolution``. Gradients are recorded below the mode, of what it calls.
+An op comes as ``torch.ops.aten.add.Tensor``, with the arguments of taeda's own op, which has the same parameters. What
+PyTorch always takes apart is taken apart here too: ``linear`` and ``matmul`` come as products of matrices, the layers of
+convolution as ``convolution``. Gradients are recorded below the mode, of what it calls.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ _PARTS: dict[str, Callable] = {
 }
 #: Functions written in ops that are seen whole, as pointwise ones are.
 _WHOLE = frozenset(
-    "arange convolution empty eye full linspace logspace normal ones rand randint randint_like randn randperm zeros".split()
+    "arange convolution empty eye full linspace logspace normal ones rand randint randint_like randn randperm "
+    "zeros".split()
 )
 
 
