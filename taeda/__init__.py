@@ -75,6 +75,7 @@ from .ops.pointwise import (
     frac, lerp, mul, mul as multiply, neg, neg as negative, positive, remainder, round, rsub, sgn, sign, sub,
     sub as subtract, true_divide, trunc, trunc as fix,
 )  # fmt: skip
+from .ops.quantization import fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine
 from .ops.powers import float_power, hypot, pow, reciprocal, rsqrt, sqrt, square
 from .ops.extrema import (
     clamp, clamp as clip, clamp_, clamp_ as clip_, clamp_max, clamp_max_, clamp_min, clamp_min_, fmax, fmin, maximum,

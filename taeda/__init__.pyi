@@ -13,6 +13,7 @@ from . import amp as amp
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from . import array_api as array_api
 from . import autograd as autograd
+from . import backends as backends
 from .nn.lower import batch_norm as batch_norm
 from .nn.lower import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .ops.table import can_cast as can_cast
@@ -1957,6 +1958,10 @@ def expm1_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`expm1`."""
 def eye(n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
+def fake_quantize_per_channel_affine(input: Tensor, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any) -> Any:
+    r""":func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dimension ``axis``."""
+def fake_quantize_per_tensor_affine(input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Any:
+    r"""``(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale``."""
 def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
     r"""Like ``alpha_dropout`` for whole channels."""
 def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:

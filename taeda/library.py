@@ -15,8 +15,8 @@ from .ops.aten import OpOverload, OpOverloadPacket
 from .overrides import handle_torch_function, has_torch_function
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autograd", "register_fake", "triton_op",
-    "wrap_triton",
+    "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autocast", "register_autograd",
+    "register_fake", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
 _ops: dict[str, CustomOpDef] = {}
@@ -27,6 +27,10 @@ def __getattr__(name: str) -> Any:
         from . import _opcheck
 
         return getattr(_opcheck, name)
+    if name == "infer_schema":
+        from ._schema import infer_schema
+
+        return infer_schema
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -40,6 +44,7 @@ class CustomOpDef:
         self._mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
         self._function: Any = None
         self._fake: Callable | None = None
+        self._compute: Callable = CustomOpDef._run
         namespace, _, label = name.partition("::")
         self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
         self._fn: Callable = self._lacking if fn is None else fn
@@ -61,6 +66,9 @@ class CustomOpDef:
             given = (*args, *kwargs.values())
             if has_torch_function(given):
                 return handle_torch_function(self._overload, given, *args, **kwargs)
+        return self._compute(self, *args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
             return self._fn(*args, **kwargs)
         import inspect
@@ -121,6 +129,19 @@ class CustomOpDef:
             (Function,),
             {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)},
         )
+
+    @property
+    def _schema(self) -> str:
+        """Its signature, from the type hints of the function."""
+        from ._schema import infer_schema
+
+        return infer_schema(self._fn, mutates_args=self._mutates)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Under autocast, cast the tensors that are given to the dtype ``cast_inputs``, and run with autocast off."""
+        from .amp import custom_fwd
+
+        self._compute = custom_fwd(CustomOpDef._run, device_type=device_type, cast_inputs=cast_inputs)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Accepted: vmap runs the op example by example."""
@@ -207,7 +228,15 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) 
     return func if func is not None else lambda function: function
 
 
-register_autocast = register_torch_dispatch = register_vmap
+register_torch_dispatch = register_vmap
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+    """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`."""
+    found = _find(op)
+    if found is None:
+        refuse(f"library.register_autocast({op!r})", "there is no such op: make it with taeda.library.custom_op")
+    found.register_autocast(device_type, cast_inputs)
 
 
 #: Keys under which an implementation is taken: for the CPU, or for any device.
@@ -267,8 +296,10 @@ def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()
     return decorate
 
 
-def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
-    """Let ``func`` be what an op does on devices of ``types``; also a decorator."""
+def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -> Any:
+    """Let ``func`` be what an op does on devices of ``types``; also a decorator, and so as ``impl(lib, name, key="")``."""
+    if isinstance(qualname, Library):  # the older form
+        lib, qualname, types, func = qualname, types, func or qualname.dispatch_key, None
     name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
 
     def decorate(function: Callable) -> Callable:

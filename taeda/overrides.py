@@ -339,6 +339,13 @@ def _attribute(name: str, plain: Any) -> Any:
     )
 
 
+def _rows(self: Any) -> Iterator:
+    """What iterating gives: of the class, as ``unbind`` gives them."""
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
 @functools.cache
 def _wrappers() -> dict[str, Any]:
     """What an overriding subclass gets in place of Tensor's own methods and attributes; ops need nothing."""
@@ -351,6 +358,7 @@ def _wrappers() -> dict[str, Any]:
             made[name] = _attribute(name, value)
         elif callable(value):
             made[name] = _method(name, value)
+    made["__iter__"] = _rows
     return made
 
 

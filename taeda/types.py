@@ -215,7 +215,7 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
     if isinstance(data, Tensor):
         if data.dtype is not dtype and not any_dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {data.dtype}); convert it with .to({dtype})")
-        return data.detach()
+        return data.view_as(data)
     data = getattr(data, "_untyped_storage", data)
     if isinstance(data, _core.Storage):
         return _core.empty((0,), dtype).set_(data)
@@ -241,6 +241,18 @@ def new(self, *args: Any, **kwargs: Any) -> Tensor:
     return legacy_tensor(*args, dtype=self.dtype, **kwargs)
 
 
+_new_object = Tensor.__new__
+
+
+def _new(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """What ``Tensor.__new__`` is to subclasses: an object that holds memory, whether or not their ``__init__`` calls Tensor's."""
+    made = _new_object(cls)
+    if args or kwargs or cls.__init__ is not Tensor.__init__:
+        _core.tensor.become(made, legacy_tensor(*args, **kwargs))
+    return made
+
+
+_core.install("__new__", staticmethod(_new))
 _core.install("new", new)
 for _name_of_kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
     _core.install(f"is_{_name_of_kind}", property(lambda self: False, doc="False: tensors are strided, on the CPU."))

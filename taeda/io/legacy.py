@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.exchange import copy_to_storage
-from .objects import Stored, check_id, place, read_data
+from .objects import VALUES_FOLLOW, Stored, check_id, place, read_data
 from .pickling import UnpicklingError, Writer
 from .saver import Saver
 
@@ -38,7 +38,11 @@ class LegacyLoader:
             raise RuntimeError(
                 "load: the file is of a big-endian machine in the format before PyTorch 1.6; save it again"
             )
-        result, position = self.unpickle(self.data, position, self.persistent)
+        before = VALUES_FOLLOW.set(True)
+        try:
+            result, position = self.unpickle(self.data, position, self.persistent)
+        finally:
+            VALUES_FOLLOW.reset(before)
         names, position = read_data(self.data, position, self._refuse)
         self._fill(names, position)
         return result

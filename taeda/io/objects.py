@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from .. import _core
@@ -116,6 +117,27 @@ def _finish(t: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     return t
 
 
+#: Whether the values of storages come after the pickle, so that indices cannot be checked while it is read.
+VALUES_FOLLOW: ContextVar[bool] = ContextVar("VALUES_FOLLOW", default=False)
+
+
+def _rebuild_sparse(layout, parts):
+    from ..ops import compressed, sparse
+
+    if VALUES_FOLLOW.get():
+        raise UnpicklingError("load: the file has sparse tensors in the format before PyTorch 1.6; save it again")
+    make = {
+        _core.sparse_coo: lambda i, v, size, coalesced=None: sparse.sparse_coo_tensor(
+            i, v, size, is_coalesced=coalesced
+        ),
+        compressed.sparse_csr: compressed.sparse_csr_tensor,
+        compressed.sparse_csc: compressed.sparse_csc_tensor,
+    }.get(layout)
+    if make is None or type(parts) is not tuple or not all(isinstance(x, Tensor) for x in parts[:2]):
+        raise UnpicklingError(f"a sparse tensor in the file has the layout {layout} and parts that do not fit it")
+    return make(*parts)
+
+
 def _rebuild_parameter(data, requires_grad, hooks):
     from ..nn import Parameter
 
@@ -202,7 +224,10 @@ def _device(*args):
 
 
 def _named(name):
-    found = getattr(_core, name.removeprefix("torch."), None) if type(name) is str else None
+    from ..ops import sparse  # has those of compressed tensors
+
+    name = str(name)
+    found = getattr(_core, name.removeprefix("torch."), getattr(sparse, name.removeprefix("torch."), None))
     if not isinstance(found, _core.layout):
         raise UnpicklingError(f"a layout in the file is {name!r}")
     return found
@@ -224,6 +249,7 @@ def _allow_list() -> dict[tuple[str, str], Any]:
     calls("torch._utils", "_rebuild_tensor_v2", _rebuild_tensor_v2)
     calls("torch._utils", "_rebuild_tensor_v3", _rebuild_tensor_v3)
     calls("torch._utils", "_rebuild_meta_tensor_no_storage", _rebuild_meta)
+    calls("torch._utils", "_rebuild_sparse_tensor", _rebuild_sparse)
     calls("torch._utils", "_rebuild_parameter", _rebuild_parameter)
     calls("torch._utils", "_rebuild_parameter_with_state", _rebuild_parameter_with_state)
     calls("torch._tensor", "_rebuild_from_type_v2", _rebuild_from_type)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Size, Tensor
+from ..storage import TypedStorage, UntypedStorage
 from .objects import STORAGE_NAMES
 from .pickling import Writer
 
@@ -26,6 +27,11 @@ class Saver:
                 self._parameter(writer, x)
             else:
                 self._tensor(writer, x)
+            writer.put(id(x))
+        elif isinstance(x, (TypedStorage, UntypedStorage)):
+            typed = isinstance(x, TypedStorage)
+            writer.alive.append(x)
+            self._memory(writer, x.untyped() if typed else x, x.dtype if typed else None)
             writer.put(id(x))
         elif isinstance(x, _core.dtype):
             writer.name("torch", x.name)
@@ -53,6 +59,9 @@ class Saver:
 
     def _tensor(self, writer: Writer, x: Tensor) -> None:
         """A tensor, with its class where that is the program's, and its attributes."""
+        if x.layout is not _core.strided:
+            self._sparse(writer, x)
+            return
         state = dict(vars(x))
         cls = Tensor if type(x).__module__.split(".")[0] == "taeda" else type(x)
         if cls is Tensor and not state:
@@ -69,6 +78,15 @@ class Saver:
         self._arguments(writer, plain)
         writer.write(state or None)
         writer.out += b"tR"
+
+    def _sparse(self, writer: Writer, x: Tensor) -> None:
+        """By its parts: indices and values, or for compressed ones where each row or column begins, the other index, values."""
+        _, (index, other, *rest) = x.__reduce_ex__(2)
+        if x.layout is _core.sparse_coo:
+            parts = index, other, x.shape, x.is_coalesced()
+        else:
+            parts = index, other, rest[0], x.shape
+        writer.call("torch._utils", "_rebuild_sparse_tensor", x.layout, parts)
 
     def _plain(self, writer: Writer, x: Tensor) -> None:
         self._function(writer, x)
@@ -107,24 +125,26 @@ class Saver:
         writer.out += b"t"
 
     def _storage(self, writer: Writer, x: Tensor, typed: bool) -> None:
-        storage = x.untyped_storage()
+        self._memory(writer, x.untyped_storage(), x.dtype if typed else None)
+
+    def _memory(self, writer: Writer, storage: Any, dtype: Any) -> None:
+        """A storage by number; without a dtype, as bytes."""
         key = (storage.data_ptr(), storage.nbytes())
-        dtype = x.dtype if typed else None
         name, known, _ = self.storages.setdefault(key, (str(len(self.storages)), dtype, storage))
         if known is not dtype:
             raise RuntimeError(
                 "save: cannot save multiple tensors that view the same data as different types "
-                f"({known} and {x.dtype}); clone one of them first"
+                f"({known} and {dtype}); clone one of them first"
             )
         writer.out += b"("
         writer.write("storage")
-        if typed:
-            writer.name("torch", STORAGE_NAMES[x.dtype.name])
-        else:
+        if dtype is None:
             writer.name("torch.storage", "UntypedStorage")
+        else:
+            writer.name("torch", STORAGE_NAMES[dtype.name])
         writer.write(name)
         writer.write("cpu")
-        writer.write(storage.nbytes() // (x.dtype.itemsize if typed else 1))
+        writer.write(storage.nbytes() // (1 if dtype is None else dtype.itemsize))
         writer.out += b"NtQ" if self.legacy else b"tQ"
 
 

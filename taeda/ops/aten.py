@@ -12,7 +12,8 @@ class OpOverload:
     """One signature of a native op. Those of one op are the same function here, and equal."""
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
-        self.overloadpacket, self._overloadname = packet, overload
+        self.overloadpacket = self._overloadpacket = packet
+        self._overloadname = overload
         self.namespace = packet.namespace
         self.__name__ = f"{packet.__name__}.{overload}"
 
@@ -25,6 +26,14 @@ class OpOverload:
         name = self.overloadpacket.__name__
         own = getattr(self.overloadpacket.function, "_mutates", None)
         return name.endswith("_") and not name.endswith("__") if own is None else bool(own)
+
+    @property
+    def _schema(self) -> str:
+        """The signature of an op of the program's own."""
+        schema = getattr(self.overloadpacket.function, "_schema", None)
+        if schema is None:
+            raise AttributeError(f"{self} has no _schema: only ops that taeda.library.custom_op made have one")
+        return f"{self.name()}{schema}"
 
     def name(self) -> str:
         """``aten::add.Tensor``; ``aten::mm`` where there is one signature."""

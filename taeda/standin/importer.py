@@ -126,9 +126,8 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
                 pass
         if not name.startswith("__") and is_installed():
             full = f"{public}.{name}"
-            if full in sys.modules:
-                return sys.modules[full]
-            if _is_module(full.removeprefix("torch.")):
+            is_module = full in sys.modules or _is_module(full.removeprefix("torch."))
+            if is_module and not internals.has(public.removeprefix("torch."), name):
                 return importlib.import_module(full)
             if name == "torch":  # PyTorch's modules import it
                 return sys.modules["torch"]

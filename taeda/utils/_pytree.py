@@ -87,6 +87,13 @@ def _list_flatten(d: list) -> tuple[list, None]:
     return d, None
 
 
+def _list_flatten_with_keys(d: list | tuple) -> tuple[list, None]:
+    return [(SequenceKey(i), v) for i, v in enumerate(d)], None
+
+
+_tuple_flatten_with_keys = _list_flatten_with_keys
+
+
 def _list_unflatten(values: Iterable, context: None) -> list:
     return list(values)
 

@@ -10,6 +10,8 @@ from taeda import nn
 
 torch = pytest.importorskip("torch")
 
+from .peer import close, ours  # noqa: E402 - needs torch
+
 rng = np.random.default_rng(1)
 CASES = []
 
@@ -344,3 +346,36 @@ def test_functional_names():
         "has_torch_function_unary", "has_torch_function_variadic", "linear_cross_entropy", "scaled_grouped_mm", "scaled_mm",
     }  # fmt: skip
     assert [n for n in missing if n not in known and not n.endswith("_with_indices")] == []
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("norm", [True, False])
+@pytest.mark.parametrize(
+    "how", [{}, {"norm_first": True}, {"batch_first": False}, {"activation": "gelu"}, {"nhead": 1}]
+)
+def test_padding_in_the_result_of_an_encoder(how, norm, grad):
+    results = []
+    for f in (torch, taeda):
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(8, **{"nhead": 2, "batch_first": True, "dim_feedforward": 16, **how})
+        state, x = layer.state_dict(), torch.randn(2, 5, 8)
+        layer = f.nn.TransformerEncoderLayer(8, **{"nhead": 2, "batch_first": True, "dim_feedforward": 16, **how})
+        layer.load_state_dict(state if f is torch else {k: ours(v) for k, v in state.items()})
+        x = x if how.get("batch_first", True) else x.transpose(0, 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            encoder = f.nn.TransformerEncoder(layer, 2, f.nn.LayerNorm(8) if norm else None).eval()
+            for hidden in ([[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], [[0, 1, 0, 1, 1], [0, 0, 0, 0, 1]], [[0] * 5] * 2):
+                mask = f.tensor(hidden, dtype=f.bool)
+                with f.set_grad_enabled(grad):
+                    results.append(encoder(x if f is torch else ours(x), src_key_padding_mask=mask).detach())
+    for want, got in zip(results[:3], results[3:], strict=True):
+        close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_reprs_of_parameters_in_containers():
+    found = []
+    for f in (torch, taeda):
+        values = {"a": f.ones(2, 3), "b": f.ones(1, dtype=f.bfloat16), "c": 3}
+        found.append(f"{f.nn.ParameterDict(values)} {f.nn.ParameterList(values.values())}".replace(f.__name__, ""))
+    assert found[0] == found[1].replace("[torch.", "[.")

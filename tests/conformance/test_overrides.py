@@ -232,3 +232,42 @@ def test_a_tensor_overrides_on_every_thread():
         return heard
 
     assert program(taeda) == program(torch)
+
+
+def _extended(f):
+    class Extended(f.Tensor):
+        """As forums write it: ``__init__`` does not call Tensor's."""
+
+        @staticmethod
+        def __new__(cls, x, extra, *args, **kwargs):
+            return super().__new__(cls, x, *args, **kwargs)
+
+        def __init__(self, x, extra):
+            self.extra = extra
+
+    class Bare(f.Tensor):
+        def __init__(self):
+            self.extra = 1
+
+    return Extended, Bare
+
+
+@pytest.mark.parametrize("f", [torch, taeda])
+def test_subclasses_that_make_their_objects_themselves(f):
+    extended, bare = _extended(f)
+    x = f.arange(6.0).view(2, 3)
+    made = extended(x, "more")
+    assert type(made) is extended and made.extra == "more" and made.data_ptr() == x.data_ptr()
+    assert (made + 1).sum().item() == 21.0 and type(made + 1) is extended
+    assert [type(row) for row in made] == [extended] * 2 and [row.sum().item() for row in made] == [3.0, 12.0]
+    assert extended([1, 2.5], 0).tolist() == [1.0, 2.5] and extended(f.arange(2), 0).dtype == f.int64
+    assert f.Tensor.__new__(extended, 2, 3).shape == (2, 3) and f.Tensor.__new__(extended).shape == (0,)
+    assert bare().shape == (0,) and bare().extra == 1
+    y = f.ones(2, requires_grad=True)
+    extended(y * 2, 0).sum().backward()
+    assert y.grad.tolist() == [2.0, 2.0]
+    assert f.Tensor(y).requires_grad and y.new(y).requires_grad and f.Tensor(y).data_ptr() == y.data_ptr()
+    with pytest.raises(TypeError, match="iteration over a 0-d"):
+        iter(made.sum())
+    with pytest.raises(TypeError):
+        bare(x)

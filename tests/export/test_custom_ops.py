@@ -174,3 +174,26 @@ def test_an_op_is_compared_with_what_it_was_registered_to_do():
         check(taeda.sin, (x,))
     with pytest.raises(ValueError, match="test_schema"):
         check(good, (x, 1.0), test_utils="test_speed")
+
+
+def test_under_autocast_it_casts_as_registered():
+    @taeda.library.custom_op("exported::dtype_of", mutates_args=())
+    def dtype_of(x: taeda.Tensor, s: float = 1.0) -> taeda.Tensor:
+        return x * s
+
+    taeda.library.register_autocast("exported::dtype_of", "cpu", taeda.bfloat16)
+    assert dtype_of(taeda.ones(2)).dtype is taeda.float32
+    with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        assert dtype_of(taeda.ones(2)).dtype is taeda.bfloat16
+        assert dtype_of(taeda.ones(2, dtype=taeda.float64)).dtype is taeda.float64
+
+
+def test_implementations_in_the_older_form():
+    library = taeda.library.Library("exported_old", "DEF")
+    library.define("plus(Tensor x, int k=1) -> Tensor")
+
+    @taeda.library.impl(library, "plus", "CPU")
+    def plus(x, k=1):
+        return x + k
+
+    assert taeda.library.ops.exported_old.plus(taeda.ones(2), 2).tolist() == [3.0, 3.0]

@@ -276,12 +276,12 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _described(key, value) -> str:
+def _described(key, value, kind_of) -> str:
     if isinstance(value, Tensor):
         size = "x".join(str(n) for n in value.size())
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
         device = "" if value.device.type == "cpu" else f" ({value.device})"
-        return f"  ({key}): {kind} containing: [{value.dtype} of size {size}{device}]"
+        return f"  ({key}): {kind} containing: [{kind_of(value)} of size {size}{device}]"
     return f"  ({key}): Object of type: {type(value).__name__}"
 
 
@@ -332,7 +332,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(_described(i, p) for i, p in enumerate(self))
+        return "\n".join(_described(i, p, operator.attrgetter("dtype")) for i, p in enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -432,7 +432,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(_described(k, v) for k, v in self.items())
+        return "\n".join(_described(k, v, Tensor.type) for k, v in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

@@ -10,6 +10,7 @@ import taeda
 from taeda import Tensor
 
 from ... import _core
+from ...backends import mha
 from .. import functional as F
 from .. import init
 from .attention import MultiheadAttention
@@ -189,8 +190,9 @@ class TransformerEncoder(Module):
         encoder_layer: copied ``num_layers`` times.
         num_layers: how often.
         norm: applied at the end.
-        enable_nested_tensor: accepted for PyTorch's sake; padding is computed, not skipped.
-        mask_check: likewise.
+        enable_nested_tensor: whether padding at the end is 0 in the result (before ``norm``) in evaluation without
+            gradients, as where PyTorch leaves it out of the computation.
+        mask_check: whether this needs a mask that hides ends only, and no more than ends.
     """
 
     __constants__ = ("norm",)
@@ -204,6 +206,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = enable_nested_tensor and _can_nest(encoder_layer)
         self.mask_check = mask_check
 
     def forward(
@@ -214,9 +217,41 @@ class TransformerEncoder(Module):
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         is_causal = _is_causal(mask, is_causal, _sequence_length(src, self.layers[0].self_attn.batch_first))
+        clears = mask is None and padding is not None and self._clears_padding(src, padding)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
+        if clears and padding is not None:
+            src = src.masked_fill(padding.bool()[..., None], 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _clears_padding(self, src: Tensor, padding: Tensor) -> bool:
+        """Whether PyTorch computes what is not padding alone."""
+        first = self.layers[0]
+        if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3:
+            return False
+        mode = _core.current_mode()
+        if not (mode is None or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
+            return False  # autocast, or one that records or transforms
+        if _core.is_grad_enabled() and any(x.requires_grad for x in (src, *first.parameters())):
+            return False
+        hidden = padding.bool()
+        return not (self.mask_check and (hidden[:, :-1] & ~hidden[:, 1:]).any())
+
+
+def _can_nest(layer: Module) -> bool:
+    """Whether PyTorch has a kernel for an encoder of such layers that leaves out padding."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return False
+    attention = layer.self_attn
+    return bool(
+        not layer.norm_first
+        and attention.batch_first
+        and attention._qkv_same_embed_dim
+        and attention.in_proj_bias is not None
+        and layer.activation in (F.relu, F.gelu)
+        and layer.norm1.eps == layer.norm2.eps
+        and attention.num_heads % 2 == 0
+    )
 
 
 class TransformerDecoder(Module):

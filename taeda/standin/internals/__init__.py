@@ -25,6 +25,7 @@ NAMES: dict[str, dict[str, str]] = {
             "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "
             "per_tensor_symmetric qscheme"
         ),
+        "storage": "StorageBase=UntypedStorage",
         "utils.dlpack": "to_dlpack",
         "typing": "TYPE_CHECKING",
     },
@@ -112,10 +113,14 @@ NAMES: dict[str, dict[str, str]] = {
     "nested._internal": {},
     "nested._internal.nested_tensor": {"nested": "NestedTensor"},
     "nn": {".nn": "factory_kwargs"},
+    "nn.utils._named_member_accessor": {".nn": "_MISSING swap_tensor"},
     "nn.functional": {"nn._attention": "_mha_shape_check=check_shapes", ".nn": "_none_or_dtype"},
     "nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
     "optim.lbfgs": {".optim": "_cubic_interpolate _strong_wolfe"},
     "optim.lr_scheduler": {"optim.schedule": "EPOCH_DEPRECATION_WARNING=_EPOCH"},
+    "func.vmap": {"utils._pytree": "_broadcast_to_and_flatten"},
+    "_utils": {".root": "_get_device_module=get_device_module"},
+    "utils.data._utils.worker": {"utils.data._utils.worker": "_generate_state=numpy_seed"},
     "utils._foreach_utils": {
         ".optim": ("_device_has_foreach_support _group_tensors_by_device_and_dtype _has_foreach_support")
     },
@@ -165,7 +170,6 @@ ANSWERS: dict[str, str] = {
     "utils._foreach_utils": (
         "_get_foreach_kernels_supported_devices=['cuda'] _get_fused_kernels_supported_devices=['cuda','cpu']"
     ),
-    "utils._python_dispatch": "_get_current_dispatch_mode=None is_in_torch_dispatch_mode=False",
     "utils._triton": "has_triton=False has_triton_package=False",
 }
 
@@ -181,6 +185,14 @@ REFUSED: dict[str, tuple[str, str]] = {
         "there are no quantised tensors",
         "choose_qparams_optimized dequantize empty_quantized quantize_per_channel quantize_per_tensor "
         "quantize_per_tensor_dynamic",
+    ),
+    "_C._functorch": (
+        "vmap has no tensors of a level; call torch.vmap",
+        "_add_batch_dim _remove_batch_dim get_unwrapped",
+    ),
+    "func.vmap": (
+        "vmap has no tensors of a level; call torch.vmap",
+        "_add_batch_dim _get_name _maybe_remove_batch_dim",
     ),
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
     "ao.quantization": _QUANTISATION,
@@ -245,6 +257,11 @@ def _answers(module: str) -> dict[str, Any]:
         function.__name__ = function.__qualname__ = name
         function.__doc__ = f"Always {answer}."
     return found
+
+
+def has(module: str, name: str) -> bool:
+    """Whether the tables have ``name`` in ``torch.<module>``."""
+    return name in _homes(module)
 
 
 def find(module: str, name: str) -> Any:

@@ -27,6 +27,31 @@ def _has_any_global_hook() -> bool:
     )  # fmt: skip
 
 
+_MISSING = object()
+
+
+def swap_tensor(module: nn.Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
+    """Put ``tensor`` in the place of a parameter, buffer or attribute as it is, and give what was there."""
+    if "." in name or not name:
+        raise KeyError(f"swap_tensor: expected the name of an attribute of the module itself, got {name!r}")
+    for table in (module._parameters, module._buffers):
+        if name in table:
+            before = table[name]
+            if tensor is _MISSING:
+                del table[name]
+            else:
+                table[name] = tensor
+            return before
+    before = getattr(module, name, _MISSING)
+    if before is _MISSING and not allow_missing:
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    if tensor is not _MISSING:
+        setattr(module, name, tensor)
+    elif before is not _MISSING:
+        delattr(module, name)
+    return before
+
+
 def _of_several(name: str) -> Any:
     def forward(ctx: Any, *args: Any) -> Any:
         refuse(f"torch.nn.parallel._functions.{name}", _ONE)
