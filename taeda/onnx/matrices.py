@@ -44,10 +44,10 @@ def _row(A: Tensor, k: Tensor) -> Tensor:
     return A.index_select(-2, k.reshape(1)).squeeze(-2)
 
 
-def _batch(*xs: Tensor) -> list[Tensor]:
+def _batch(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     """Matrices with the batch that they have in common."""
-    batch = taeda.broadcast_shapes(*(x.shape[:-2] for x in xs))
-    return [x.expand(*batch, *x.shape[-2:]) for x in xs]
+    batch = (A[..., :1, :1] + B[..., :1, :1]).shape[:-2]
+    return A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
 
 
 def _zeros(A: Tensor, *sizes: Any, dtype: Any = None) -> Tensor:

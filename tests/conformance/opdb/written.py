@@ -60,6 +60,9 @@ def attempt(function, args, kwargs, name="", opset=None, dynamic=False):
     With ``dynamic`` all sizes may change that the op allows to. Where onnxruntime has no kernel for the types, the
     package onnx's reference implementation is asked.
     """
+    if name == "__getitem__":  # slices are no arguments of a program
+        args, index = args[:1], args[1]
+        function = lambda x: x[index]  # noqa: E731
     want = tensors(function(*copied(args), **kwargs))
     if not want:
         return "no tensor"
