@@ -303,7 +303,7 @@ def least_squares(A: Tensor, B: Tensor, rcond: float, driver: str) -> Any:
     if m > n and driver in ("gelsd", "gelss"):
         return NotImplemented  # the shape of the residuals depends on values
     U, S, Vh = singular(A, False)
-    kept = S > rcond * S.amax(-1, keepdim=True)
+    kept = rcond * S.amax(-1, keepdim=True) < S
     X = _T(Vh) @ ((_T(U) @ B) * taeda.where(kept, 1 / S, 0.0).unsqueeze(-1))
     none = A.new_zeros(0)
     residuals = ((A @ X - B) ** 2).sum(-2) if driver == "gels" and m > n else none
