@@ -1,4 +1,4 @@
-"""Ten more programs after PyTorch's reference of the language: methods of containers and texts, attributes, inheritance."""
+"""Eleven more programs after PyTorch's reference of the language: methods of containers and texts, attributes, inheritance."""
 
 import math
 from typing import Dict, Final, List, Optional, Tuple, Union
@@ -246,5 +246,19 @@ def shapes_and_options():
         z[z < 0] = 0.0
         y = y.to(dtype=torch.float64, device=x.device).masked_fill(y > 0.2, 9.0)[..., None, :1]
         return z, y.size(), "a" if x.is_floating_point() else "b", y.dtype, y
+
+    return run
+
+
+@newcomer((row(6), 0, True), (row(6), 1, False))
+def sides():
+    """Numbers to the left of tensors, truth values among masks, methods of ops whose first argument is another."""
+
+    def run(x: Tensor, k: int, flag: bool) -> Tuple[Tensor, Tensor, List[Tensor], Tensor, Tensor]:
+        between = (k <= x) & (0.25 > x) & (k < 5)
+        chosen = x.where(between, torch.zeros_like(x)) + x.where(x > 0, other=torch.ones_like(x))
+        made = [k == x, 0.5 != x, k - x, k / (x + 9.0), 2 * x, x * flag, x + flag, 1 >= x.to(torch.int64)]
+        counts = torch.arange(3) & flag
+        return chosen, between, made, counts, (x.abs() + 1.5).lgamma()
 
     return run
