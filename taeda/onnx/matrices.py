@@ -26,6 +26,7 @@ from taeda.ops.linalg.svd import _svd, _svdvals
 from taeda.ops.table import OPS, trait
 
 _T = functools.partial(taeda.transpose, dim0=-2, dim1=-1)
+_where: Any = taeda.where  # of numbers as well
 
 
 def _along(count: Any, body: Callable, *state: Tensor, reverse: bool = False) -> tuple:
@@ -64,7 +65,7 @@ def _eye(A: Tensor, m: Any, n: Any) -> Tensor:
 
 def _swapped(order: Tensor, k: Tensor, p: Tensor) -> Tensor:
     """The places ``order`` with ``k`` and ``p`` ``(..., 1)`` exchanged."""
-    return taeda.where(order == k, p, taeda.where(order == p, k, order))
+    return _where(order == k, p, _where(order == p, k, order))
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple:
@@ -73,18 +74,18 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     rows, columns, places = taeda.arange(m), taeda.arange(n), taeda.arange(least)
 
     def step(k: Tensor, A: Tensor, pivots: Tensor, info: Tensor) -> tuple:
-        p = taeda.where(rows >= k, _column(A, k).abs(), -1.0).argmax(-1, keepdim=True)
+        p = _where(rows >= k, _column(A, k).abs(), -1.0).argmax(-1, keepdim=True)
         order = _swapped(rows.expand(A.shape[:-1]), k, p)
         A = A.gather(-2, order.unsqueeze(-1).expand(A.shape))
         column, row = _column(A, k), _row(A, k)
         corner = _column(row, k).unsqueeze(-1)
-        factor = taeda.where(rows > k, column / taeda.where(corner == 0, 1.0, corner), 0.0)
-        below = A - factor.unsqueeze(-1) * taeda.where(columns > k, row, 0.0).unsqueeze(-2)
+        factor = _where(rows > k, column / _where(corner == 0, 1.0, corner), 0.0)
+        below = A - factor.unsqueeze(-1) * _where(columns > k, row, 0.0).unsqueeze(-2)
         here = (columns == k) & (rows > k).unsqueeze(-1)
-        A = taeda.where(here, factor.unsqueeze(-1), below)
-        pivots = taeda.where(places == k, (p + 1).int(), pivots)
+        A = _where(here, factor.unsqueeze(-1), below)
+        pivots = _where(places == k, (p + 1).int(), pivots)
         failed = (info == 0) & (corner.squeeze(-1) == 0)
-        return A, pivots, taeda.where(failed, (k + 1).int(), info)
+        return A, pivots, _where(failed, (k + 1).int(), info)
 
     start = A, _zeros(A, least, dtype=taeda.int32), _zeros(A, dtype=taeda.int32)
     return _along(least, step, *start)
@@ -139,8 +140,8 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
         column, row = _column(A, k), _row(X, k)
         if not unitriangular:
             row = row / _column(_row(A, k), k).unsqueeze(-1)
-        rest = taeda.where(rows < k if upper else rows > k, column, 0.0).unsqueeze(-1)
-        return (taeda.where((rows == k).unsqueeze(-1), row.unsqueeze(-2), X - rest * row.unsqueeze(-2)),)
+        rest = _where(rows < k if upper else rows > k, column, 0.0).unsqueeze(-1)
+        return (_where((rows == k).unsqueeze(-1), row.unsqueeze(-2), X - rest * row.unsqueeze(-2)),)
 
     return _along(A.shape[-1], step, B, reverse=upper)[0]
 
@@ -155,10 +156,10 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     def step(k: Tensor, rest: Tensor, L: Tensor, info: Tensor) -> tuple:
         column = _column(rest, k)
         square = _column(column, k).unsqueeze(-1)
-        column = taeda.where(places >= k, column / square.sqrt(), 0.0)
-        L = taeda.where(places == k, column.unsqueeze(-1), L)
+        column = _where(places >= k, column / square.sqrt(), 0.0)
+        L = _where(places == k, column.unsqueeze(-1), L)
         failed = (info == 0) & ~(square.squeeze(-1) > 0)
-        return rest - column.unsqueeze(-1) * column.unsqueeze(-2), L, taeda.where(failed, (k + 1).int(), info)
+        return rest - column.unsqueeze(-1) * column.unsqueeze(-2), L, _where(failed, (k + 1).int(), info)
 
     return _along(n, step, A, _zeros(A, n, n), _zeros(A, dtype=taeda.int32))[1:]
 
@@ -174,7 +175,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 def _reflector(packed: Tensor, k: Tensor) -> Tensor:
     """The vector of reflector ``k``, ``(..., m, 1)``: zeros, a one, and the numbers below the diagonal."""
     rows = taeda.arange(packed.shape[-2])
-    return taeda.where(rows > k, _column(packed, k), (rows == k).to(packed.dtype)).unsqueeze(-1)
+    return _where(rows > k, _column(packed, k), (rows == k).to(packed.dtype)).unsqueeze(-1)
 
 
 def geqrf(input: Tensor) -> tuple:
@@ -185,18 +186,18 @@ def geqrf(input: Tensor) -> tuple:
     def step(k: Tensor, A: Tensor, tau: Tensor) -> tuple:
         column = _column(A, k).unsqueeze(-1)
         alpha = _row(column, k).unsqueeze(-2)
-        rest = taeda.where((rows > k).unsqueeze(-1), column, 0.0)
+        rest = _where((rows > k).unsqueeze(-1), column, 0.0)
         norm = (rest * rest).sum(-2, keepdim=True)
         beta = (alpha * alpha + norm).sqrt()
-        beta = taeda.where(norm == 0, alpha, taeda.where(alpha > 0, -beta, beta))
-        divisor = taeda.where(norm == 0, 1.0, alpha - beta)
-        scale = taeda.where(norm == 0, 0.0, -divisor / taeda.where(beta == 0, 1.0, beta))
+        beta = _where(norm == 0, alpha, _where(alpha > 0, -beta, beta))
+        divisor = _where(norm == 0, 1.0, alpha - beta)
+        scale = _where(norm == 0, 0.0, -divisor / _where(beta == 0, 1.0, beta))
         v = rest / divisor
         full = v + (rows == k).to(A.dtype).unsqueeze(-1)
         made = A - scale * full @ (_T(full) @ A)
-        below = taeda.where((rows < k).unsqueeze(-1), column, taeda.where((rows == k).unsqueeze(-1), beta, v))
-        made = taeda.where(columns == k, below, taeda.where(columns < k, A, made))
-        return made, taeda.where(places == k, scale.squeeze(-1), tau)
+        below = _where((rows < k).unsqueeze(-1), column, _where((rows == k).unsqueeze(-1), beta, v))
+        made = _where(columns == k, below, _where(columns < k, A, made))
+        return made, _where(places == k, scale.squeeze(-1), tau)
 
     return _along(least, step, input, _zeros(input, least))
 
@@ -246,9 +247,9 @@ def _orthogonal(G: Tensor) -> tuple[Tensor, Tensor]:
         a, b, c = (x * x).sum(-2), (y * y).sum(-2), (x * y).sum(-2)
         angle = c.abs() / (a * b).sqrt().clamp(min=1e-300)
         turned = angle > 1e-15
-        zeta = (b - a) / (2 * taeda.where(turned, c, 1.0))
-        t = taeda.where(zeta < 0, -1.0, 1.0) / (zeta.abs() + (1 + zeta * zeta).sqrt())
-        t = taeda.where(turned, t, 0.0)
+        zeta = (b - a) / (2 * _where(turned, c, 1.0))
+        t = _where(zeta < 0, -1.0, 1.0) / (zeta.abs() + (1 + zeta * zeta).sqrt())
+        t = _where(turned, t, 0.0)
         cosine = 1 / (1 + t * t).sqrt()
         cosine, sine = cosine.unsqueeze(-2), (cosine * t).unsqueeze(-2)
         made = []
@@ -257,7 +258,7 @@ def _orthogonal(G: Tensor) -> tuple[Tensor, Tensor]:
             turn = taeda.cat((cosine * x - sine * y, sine * x + cosine * y), -1)
             made.append(turn.index_select(-1, order))
         moved = (angle > 1e-13).any() if angle.numel() else turned.any()
-        return count + 1, taeda.where(moved, 0, idle + 1), *made
+        return count + 1, _where(moved, 0, idle + 1), *made
 
     start = taeda.zeros((), dtype=taeda.int64), taeda.zeros((), dtype=taeda.int64), G, V
     _, _, G, V = while_loop(lambda count, idle, G, V: (idle < 2 * half) & (count < 80 * half), step, start)
@@ -272,7 +273,7 @@ def singular(A: Tensor, full_matrices: bool) -> tuple:
     G, V = _orthogonal(A.double())
     Q, R = qr_factors(G, "complete" if full_matrices else "reduced")  # of orthogonal columns: R is diagonal
     size = R.diagonal(0, -2, -1)
-    sign = taeda.where(size < 0, -1.0, 1.0).to(G.dtype).unsqueeze(-2)
+    sign = _where(size < 0, -1.0, 1.0).to(G.dtype).unsqueeze(-2)
     n = A.shape[-1]
     U = taeda.cat((Q[..., :n] * sign, Q[..., n:]), -1) if full_matrices else Q * sign
     return U.to(A.dtype), size.abs().to(A.dtype), _T(V).to(A.dtype)
@@ -304,7 +305,7 @@ def least_squares(A: Tensor, B: Tensor, rcond: float, driver: str) -> Any:
         return NotImplemented  # the shape of the residuals depends on values
     U, S, Vh = singular(A, False)
     kept = rcond * S.amax(-1, keepdim=True) < S
-    X = _T(Vh) @ ((_T(U) @ B) * taeda.where(kept, 1 / S, 0.0).unsqueeze(-1))
+    X = _T(Vh) @ ((_T(U) @ B) * _where(kept, 1 / S, 0.0).unsqueeze(-1))
     none = A.new_zeros(0)
     residuals = ((A @ X - B) ** 2).sum(-2) if driver == "gels" and m > n else none
     rank = A.new_zeros(0, dtype=taeda.int64) if driver == "gels" else kept.sum(-1)
@@ -317,7 +318,7 @@ def exponential(input: Tensor) -> Tensor:
     start = _pade(input.double() * (-times).exp2(), 13), taeda.zeros((), dtype=taeda.float64)
     most = times.amax()
     squared = while_loop(
-        lambda X, k: k < most, lambda X, k: (taeda.where(times > k, X @ X, X), k + 1), start
+        lambda X, k: k < most, lambda X, k: (_where(times > k, X @ X, X), k + 1), start
     )  # fmt: skip
     return squared[0].to(input.dtype)
 

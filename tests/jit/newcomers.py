@@ -255,10 +255,10 @@ def sides():
     """Numbers to the left of tensors, truth values among masks, methods of ops whose first argument is another."""
 
     def run(x: Tensor, k: int, flag: bool) -> Tuple[Tensor, Tensor, List[Tensor], Tensor, Tensor]:
-        between = (k <= x) & (0.25 > x) & (k < 5)
+        between = (k <= x) & (0.25 > x)
         chosen = x.where(between, torch.zeros_like(x)) + x.where(x > 0, other=torch.ones_like(x))
         made = [k == x, 0.5 != x, k - x, k / (x + 9.0), 2 * x, x * flag, x + flag, 1 >= x.to(torch.int64)]
-        counts = torch.arange(3) & flag
+        counts = torch.arange(3) & flag & (k < 5)
         return chosen, between, made, counts, (x.abs() + 1.5).lgamma()
 
     return run
