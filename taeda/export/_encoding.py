@@ -289,9 +289,18 @@ def decode_expr(x: Any, depth: int = 0) -> Any:
     if not isinstance(head, str) or head not in _FUNCTIONS or len(args) > 3:
         raise bad(f"unknown function of sizes {head!r:.80}")
     arity = 1 if head in ("neg", "abs", "ceil", "floor", "not", "float") else 3 if head == "ite" else 2
-    if len(args) != arity or head == "pow":
-        raise bad(f"{head} of {len(args)} sizes")
-    return Expr(head, *(decode_expr(a, depth + 1) for a in args))
+    made = [decode_expr(a, depth + 1) for a in args]
+    if len(args) != arity or (head == "pow" and not (_is_small(made[1]) and not _has_power(made[0]))):
+        raise bad(f"{head} of {len(args)} sizes")  # powers of powers are numbers of any length
+    return Expr(head, *made)
+
+
+def _is_small(x: Any) -> bool:
+    return not isinstance(x, Expr) and abs(x) <= 8
+
+
+def _has_power(x: Any) -> bool:
+    return isinstance(x, Expr) and (x.head == "pow" or any(map(_has_power, x.args)))
 
 
 def encode_ranges(ranges: dict[str, ValueRanges]) -> Any:

@@ -248,7 +248,10 @@ class _Attempt:
     def _lift(self, x: Tensor) -> Traced:
         """A placeholder for a tensor from outside."""
         if isinstance(x, Traced) or x.is_meta:
-            raise RuntimeError("export: a tensor on device meta, or of another program, is used as a constant")
+            raise RuntimeError(
+                "export: a tensor on device meta, or of another program, is used as a constant. A gradient that the model "
+                "computes itself (func.grad, autograd.grad) is such a tensor: record it with make_fx"
+            )
         path = self.exporter.attributes.get(id(x))
         if path is None:
             path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
@@ -543,12 +546,13 @@ class _Exporter:
                 inner: Root(
                     inner, root.hint // factor, -(-root.low // factor),
                     root.high if root.high == int_oo else root.high // factor, root.free, root.bounded, root.where,
+                    root.tied,
                 ),
             }  # fmt: skip
 
     def _may_tie(self, name: str, value: Expr) -> bool:
-        return self.roots[name].free or any(
-            s in self.roots and self.roots[s].free for s in value.symbols() if s != f"_{name}"
+        return self.roots[name].tied or any(
+            s in self.roots and self.roots[s].tied for s in value.symbols() if s != f"_{name}"
         )
 
     def _refuse_static(self, name: str, conflict: Conflict) -> None:

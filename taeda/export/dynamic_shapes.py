@@ -249,7 +249,8 @@ def _fix(text: str, known: dict[str, Dim]) -> Any:
 
 @dataclass
 class Root:
-    """A symbol: its size in the example, range, and whether it may be fixed (``AUTO``) if the program asks for it."""
+    """A symbol: its size in the example, range, and whether the program may fix it (``AUTO``), or tie it to another
+    (``AUTO`` and ``DYNAMIC``)."""
 
     name: str
     hint: int
@@ -258,6 +259,7 @@ class Root:
     free: bool
     bounded: tuple[bool, bool]
     where: str
+    tied: bool = False
 
 
 def named_arguments(model: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
@@ -372,7 +374,7 @@ class Reader:
             self.count += 1
             low, high = spec.min or 0, int_oo if spec.max is None else spec.max
             bounded = spec.min is not None, spec.max is not None
-            return self._root(Root(f"s{self.count - 1}", size, low, high, free, bounded, where))
+            return self._root(Root(f"s{self.count - 1}", size, low, high, free, bounded, where, True))
         if not isinstance(spec, Dim):
             raise UserError(f"dynamic_shapes: expected a Dim, an int or None for {where}, got {spec!r}")
         return self._of_dim(size, spec, where)

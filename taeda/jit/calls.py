@@ -210,8 +210,12 @@ class Calls(Part):
         if t.name == "Future" and name == "wait":
             return self.op("aten::wait", [target], {}, node)
         for qualified in (f"aten::{name}", f"prim::{name}"):
-            if schemas.overloads(qualified):
-                return self.op(qualified, [target, *args], keywords, node)
+            if overloads := schemas.overloads(qualified):
+                names = [[p.name for p in s.parameters] for s in overloads]
+                at = max((n.index("self") for n in names if "self" in n), default=0)  # where, polygamma: not first
+                if len(args) < at:
+                    return self.op(qualified, args, {**keywords, "self": target}, node)
+                return self.op(qualified, [*args[:at], target, *args[at:]], keywords, node)
         self.fail(node, f"'{t}' object has no attribute or method '{name}'")
 
     def call_sugar_method(self, method: Sugar, target: ir.Expr, args: list, keywords: dict, node: ast.AST) -> Value:

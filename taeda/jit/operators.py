@@ -45,6 +45,9 @@ from .types import (
     union,
 )  # fmt: skip
 
+#: Comparisons with their sides exchanged.
+_MIRRORED = {"aten::lt": "aten::gt", "aten::le": "aten::ge", "aten::gt": "aten::lt", "aten::ge": "aten::le"}
+
 
 class Operators(Part):
     """How operators, containers and subscripts are compiled."""
@@ -136,6 +139,8 @@ class Operators(Part):
         if type(known) is type(other) is int or (type(known) is type(other) is str):
             compare: Callable = getattr(type(known), method)
             return ir.Const(compare(known, other), BOOL)
+        if a.type is not BOOL and (a.type in NUMBERS or a.type is NUMBER) and b.type == TENSOR:  # element by element
+            return self.op(_MIRRORED.get(name, name), [b, a], {}, node)
         return self.op(name, [a, b], {}, node)
 
     def generic_equal(self, a: ir.Expr, b: ir.Expr, name: str, node: ast.AST) -> ir.Expr:

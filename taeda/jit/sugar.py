@@ -15,6 +15,7 @@ from .types import (
     FLOAT,
     INT,
     NUMBER,
+    TENSOR,
     ClassType,
     Type,
     is_subtype,
@@ -182,7 +183,7 @@ def _cost(schema: Schema, sources: list, given: list[Type], named: dict[str, Typ
         if wanted is ANY:
             cost += 4
         elif wanted != t:
-            cost += 2 + (wanted is NUMBER) + 4 * (how == IMPLICIT)
+            cost += 2 + (wanted is NUMBER) + (4 + 4 * (t == TENSOR)) * (how == IMPLICIT)  # a tensor's element last
     return cost + 3 * schema.variadic
 
 

@@ -19,7 +19,7 @@ from taeda.export.dynamic_shapes import UserError
 from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from taeda.utils import _pytree as pytree
 
-from . import ops
+from . import matrices, ops
 from .errors import OnnxExporterError, TorchExportError
 from .functions import PLAIN, Functions, annotated, wanted_kinds
 from .modes import TrainingMode, exporting, select_model_mode_for_export
@@ -195,7 +195,7 @@ def written(
     onnx = import_onnx()
     from onnx import helper
 
-    rules, targets = default_decompositions(), {*by_function(), *custom}
+    rules, targets = {**default_decompositions(), **matrices.rules()}, {*by_function(), *custom}
     targets |= complex_targets()
     for function in targets:
         rules.pop(function, None)

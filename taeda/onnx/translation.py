@@ -28,8 +28,7 @@ from .writer import Unsupported, Value, Writer
 _HERE = str(Path(taeda.__file__).parent)
 #: What to use in the place of ops that ONNX has no form of, by the beginnings of their names.
 _NEAREST = {
-    "linalg_inv": "solve before export, or write the inverse of small matrices out in products",
-    "linalg_": "compute factors of matrices before export; ONNX has only MatMul, Gemm, Einsum and Det",
+    "linalg_": "compute it before export; real matrices have lu, cholesky, qr, svd, eigh and what rests on them",
     "unique": "its result's size depends on values", "nonzero": "use where, or masked_fill",
     "_ctc_loss": "export the model without its loss", "mode": "use one_hot(...).sum(0).argmax(-1)",
 }  # fmt: skip

@@ -378,7 +378,7 @@ def matrix_power(input, n):
     if input.dim() < 2 or input.shape[-1] != input.shape[-2]:
         raise RuntimeError(f"matrix_power: input must be batches of square matrices, got {tuple(input.shape)}")
     if n < 0:
-        return matrix_power(input.inverse(), -n)
+        input, n = input.inverse(), -n
     if n == 0:
         return eye(input.shape[-1], dtype=input.dtype).expand(input.shape).clone()
     result = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _core
@@ -216,10 +217,11 @@ def combinations(input, r=2, with_replacement=False):
         return input.new_empty((0,))
     n = input.shape[0]
     index = arange(n).unsqueeze(1)
-    for _ in range(1, r):  # each row goes on with all that may follow its last one
+    for k in range(2, r + 1):  # each row goes on with all that may follow its last one
         first = index[:, -1] + (0 if with_replacement else 1)
         counts = n - first
-        rows = arange(index.shape[0]).repeat_interleave(counts)
+        many = math.comb(n + k - 1, k) if with_replacement and n else math.comb(n, k)
+        rows = arange(index.shape[0]).repeat_interleave(counts, output_size=many)
         following = arange(rows.shape[0]) - (counts.cumsum(0) - counts - first)[rows]
         index = cat((index[rows], following.unsqueeze(1)), 1)
     return input[index]

@@ -379,7 +379,7 @@ def histc(input, bins=100, min=0, max=0):
         raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
     low, high = float(min), float(max)
     flat = core.view_reshape(input, (-1,)).contiguous()
-    if low == high and flat.numel():
+    if low == high and flat.numel() and not flat.is_meta:
         low, high = float(flat.amin()), float(flat.amax())
     if low == high:
         low, high = low - 1, high + 1

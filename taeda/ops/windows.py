@@ -49,12 +49,12 @@ def _decay(centre, tau):
     return lambda k, n: (-(k - (n / 2 if centre is None else centre)).abs() / tau).exp()
 
 
-def _bessel_i0(x):
-    """The modified Bessel function of order 0 by its power series, whose terms are all positive (float64)."""
+def _bessel_i0(x, most):
+    """The modified Bessel function of order 0 of numbers up to ``most``, by its power series, whose terms are all
+    positive (float64)."""
     quarter = x * x / 4
     term = total = x * 0 + 1
-    limit = 20 + int(float(x.max()))
-    for k in range(1, limit + 20):
+    for k in range(1, 40 + int(most)):
         term = term * quarter / (k * k)
         total = total + term
     return total
@@ -62,7 +62,8 @@ def _bessel_i0(x):
 
 def _kaiser(beta):
     def values(k, n):
-        return _bessel_i0(beta * (1 - (2 * k / n - 1) ** 2).clamp(min=0).sqrt()) / _bessel_i0(k.new_tensor(float(beta)))
+        x = beta * (1 - (2 * k / n - 1) ** 2).clamp(min=0).sqrt()
+        return _bessel_i0(x, beta) / _bessel_i0(k.new_full((), float(beta)), beta)
 
     return values
 

@@ -9,6 +9,7 @@ import taeda
 from taeda import nn
 
 torch = pytest.importorskip("torch")
+from newcomers import NEWCOMERS  # noqa: E402
 from strangers import STRANGERS  # noqa: E402
 from test_archive import archive, ours, same  # noqa: E402
 from test_script import of_taeda, theirs  # noqa: E402
@@ -16,7 +17,8 @@ from test_script import of_taeda, theirs  # noqa: E402
 
 @pytest.fixture(scope="module")
 def strangers(tmp_path_factory):
-    return of_taeda("strangers", tmp_path_factory.mktemp("strangers")).STRANGERS
+    folder = tmp_path_factory.mktemp("strangers")
+    return {**of_taeda("strangers", folder).STRANGERS, **of_taeda("newcomers", folder).NEWCOMERS}
 
 
 def kept(x):
@@ -53,9 +55,9 @@ def compare(expected, got):
             same(x, y)
 
 
-@pytest.mark.parametrize("name", STRANGERS)
+@pytest.mark.parametrize("name", [*STRANGERS, *NEWCOMERS])
 def test_stranger(strangers, name):
-    make, calls = STRANGERS[name]
+    make, calls = {**STRANGERS, **NEWCOMERS}[name]
     own, _ = strangers[name]
     given = ours(calls)
     expected = outcomes(torch.jit.script(make()), calls)

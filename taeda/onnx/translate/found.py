@@ -8,7 +8,7 @@ from typing import Any
 
 import taeda
 
-from ..writer import Unsupported, Value, Writer
+from ..writer import Value, Writer
 from .indexing import scattered
 from .table import translates
 
@@ -26,12 +26,12 @@ def item(g: Writer, x: Value) -> Value:
 
 @translates("nonzero argwhere")
 def nonzero(g: Writer, input: Value, *, as_tuple: bool = False, out: Any = None) -> Any:
-    if not input.rank:
-        raise Unsupported("nonzero of a tensor of no dimensions; reshape it to one element")
-    places = g.NonZero(g.cast(input, taeda.bool))
+    flags = g.cast(input, taeda.bool)
+    places = g.NonZero(flags if input.rank else g.Reshape(flags, [1]))
     if not as_tuple:
-        return g.Transpose(places, perm=[1, 0])
-    return tuple(g.Gather(places, g.constant(i), axis=0, shape=(None,)) for i in range(input.rank))
+        places = g.Transpose(places, perm=[1, 0])
+        return places if input.rank else g.slice(places, [0], [0], [1])
+    return tuple(g.Gather(places, g.constant(i), axis=0, shape=(None,)) for i in range(input.rank or 1))
 
 
 @translates("masked_select")
@@ -39,7 +39,7 @@ def masked_select(g: Writer, input: Value, mask: Value) -> Value:
     mask = g.cast(mask, taeda.bool)
     whole = g.Where(mask, input, input, dtype=input.dtype)  # both broadcast
     mask = g.Expand(mask, g.Shape(whole))
-    return g.Compress(whole, g.Reshape(mask, [-1]))
+    return g.Compress(g.Reshape(whole, [-1]), g.Reshape(mask, [-1]))
 
 
 # ---- unique ----------------------------------------------------------------------------------------------------------
