@@ -22,7 +22,7 @@ import models
 import workloads
 from cases import Case, Make
 
-#: Environments that hold both frameworks to an instruction set. On AMD, MKL keeps to AVX2 in any case, on Intel as it is told.
+#: Environments that hold both frameworks to an instruction set. MKL keeps to AVX2 on AMD in any case.
 TARGETS = {
     "avx2": {
         "TAEDA_TARGET": "avx2",
