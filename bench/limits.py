@@ -22,7 +22,7 @@ import models
 import workloads
 from cases import Case, Make
 
-#: Environments that hold both frameworks to an instruction set. On AMD, MKL keeps to AVX2 in any case.
+#: Environments that hold both frameworks to an instruction set. MKL keeps to AVX2 on AMD in any case.
 TARGETS = {
     "avx2": {
         "TAEDA_TARGET": "avx2",
@@ -277,7 +277,8 @@ def run(args: argparse.Namespace) -> None:
     page = "\n\n".join(parts)
     print("\n" + page)
     if args.write:
-        sweep.put(HEADING if args.neighbour is None else f"{HEADING}, beside a neighbour", page)
+        alone = f"{HEADING}, on Intel" if "Intel" in cpu() else HEADING
+        sweep.put(alone if args.neighbour is None else f"{HEADING}, beside a neighbour", page)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ HEADINGS = (
     "## Collectives",
     "## AVX2",
     "## AVX2, beside a neighbour",
+    "## AVX2, on Intel",
 )
 HERE = Path(__file__).resolve().parent
 

@@ -37,6 +37,7 @@ cdef enum:
     READ = 8              # multiplications in the time in which an item comes from memory
     SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
     MORE_ROWS = 480       # the same of panels a line wide, where packing them is little work and A lies by rows
+    IN_PLACE = 16         # rows that do not make up for packing B, however far apart its rows are
     NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
     NEAR_BYTES = 1 << 20  # of B that is used in place by more rows than those
     AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied, at most
@@ -244,9 +245,13 @@ cdef int blocked(Product* p) except -1:
     cdef bint b_by_rows = p.b.columns == item or p.n == 1
     cdef bint narrow = panel * item == 64  # one line of each row of B: caches hold panels in place badly
     cdef Product q
-    # B in place where its rows are near each other or few tiles read it.
-    if b_by_rows and (_masks or p.n % panel == 0) and (
-            p.m <= 96 or not narrow and p.b.rows <= NEAR and (p.m <= SOME_ROWS or p.k * p.b.rows <= NEAR_BYTES)):
+    # Vectors that lie across two lines take two loads each. (From SOME_ROWS on the way decides how k is cut, and no
+    # sum may depend on an address.)
+    cdef bint whole_lines = (p.b.rows | (<int64_t>p.b.ptr if p.m <= SOME_ROWS else 0)) % 64 == 0
+    # B in place where its rows are near each other and few tiles read it, or very few.
+    if b_by_rows and (_masks or p.n % panel == 0) and (p.m <= IN_PLACE or p.b.rows <= NEAR and (
+            p.m <= 96 or not narrow and whole_lines and (
+                p.m <= SOME_ROWS or p.a.columns == item and p.k * p.b.rows <= NEAR_BYTES))):
         return in_blocks(p, 0)
     if p.k < 32 or (p.n < 4 * panel and p.n0 * p.n1 > 1) or p.m <= (
             MORE_ROWS if narrow and p.a.columns == item else SOME_ROWS):
@@ -318,7 +323,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     """Cut C into tasks, k into blocks, and launch."""
     cdef int64_t panel = _panel[p.code], batch = p.n0 * p.n1, item = ITEMSIZE[p.code]
     cdef int64_t panels = ceil_div(p.n, panel), strips = ceil_div(p.m, ROWS), down = 1, across = 1, wanted, init
-    cdef int64_t depth = even_blocks(p.k, _k_block if flags else 2 * _k_block)
+    cdef int64_t depth = even_blocks(p.k, _k_block)
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[MATMUL_ARGS]
     cdef char* ptr[5]

@@ -72,16 +72,27 @@ class _Tiles:
             f.call(self.turn, at, f.offset(source, P.index * stride), stride, depth, left)
 
     def times_packed(
-        self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, n: Value
+        self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, n: Value, packed: Value
     ) -> None:
-        """``c = a @ b`` for rows of ``a`` along memory and ``b`` from :meth:`pack_transposed`."""
-        f = self.f
+        """``c = a @ b`` for rows of ``a`` along memory and ``b``, ``packed`` columns, from :meth:`pack_transposed`.
+
+        Columns after the ``n`` first are rubbish.
+        """
+        f, n = self.f, smaller(self.f, self.without_masks(n), packed)
         self.block.context.set(k=depth, a_m=a_m, a_k=self.item, a_tile=a_m * self.block.shape.rows)
         self.block.context.set(b_k=f.i64(self.width * self.t.bytes))
         self.block.set_c(f.const(BOOL, True), f.i64(0), c, c_m, c, c_m)
         with f.loop(0, n, self.width) as P:
             at = f.offset(b, P.index * (depth + self.lanes) * self.t.bytes)
             self.block.multiply(a, at, P.index, smaller(f, n - P.index, self.width), m, f.i64(0))
+
+    def without_masks(self, n: Value) -> Value:
+        """``n`` rounded up to columns of whole panels: what is stored under a mask takes long to be read again."""
+        f = self.f
+        short = (n - 1) % self.width + 1
+        for vectors in self.block.shape.widths:
+            short = f.select(short <= vectors * self.lanes, f.i64(vectors * self.lanes), short)
+        return (n - 1) / self.width * self.width + short
 
     def times_rows(
         self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, b_m: Value, n: Value
@@ -325,7 +336,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                 with f.branch(rows <= FEW_QUERIES) as B:
                     tiles.times_rows(scores, tiles.row, mine, g["q_l"], count, g["e"], block, g["k_s"], seen)
                     B.otherwise()
-                    tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_transposed, seen)
+                    tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_transposed, seen, keys)
                 with f.loop(0, count) as R:
                     row = P.index + R.index
                     _ask(f, t, coming, row)
@@ -465,8 +476,10 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                         count = smaller(f, rows - top, step)
                         seen = f.select(fresh, keys, _seen(f, g, start + top + count, K.index, keys))
                         q, grad, dq = (at(i, name, b, h, start + top) for i, name in ((4, "q"), (9, "g"), (0, "dq")))
-                        tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_transposed, seen)
-                        tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_transposed, seen)
+                        tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_transposed, seen, keys)
+                        tiles.times_packed(
+                            grads, tiles.row, grad, g["g_l"], count, g["ev"], values_transposed, seen, keys
+                        )
                         with f.loop(0, count) as R:
                             row = top + R.index
                             _ask(f, t, coming, row)

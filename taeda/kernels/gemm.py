@@ -206,8 +206,9 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     tiles = {n: _tile(f, t, n, vectors) for n in range(1, most + 1)}
     full = vectors == tile_shape(f.vector_bytes).vectors
     fast = _packed_tile(f, t, most, vectors) if full else None
-    # AVX2's masked stores take a dozen cycles each: whole panels have tiles without.
-    bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if full and f.vector_bytes == 32 else None
+    # Masks cost: AVX2's stores a dozen cycles each, AVX-512's loads on Intel a place among the multiplications (two for
+    # 24 of them), and what was stored under one cannot be read before it is in the cache. Whole panels have tiles without.
+    bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if f.vector_bytes > 16 else None
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
     context = Context(h, pointer)

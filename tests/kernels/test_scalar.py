@@ -8,6 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+import taeda
 from taeda.kernels import pointwise as schedule
 from taeda.kernels import scalar as s
 
@@ -324,3 +325,30 @@ def test_frexp(dtype):
     mantissa, exponent = np.frexp(x)
     np.testing.assert_array_equal(evaluate(lambda v: s.frexp(v)[0], dtype, x), mantissa)
     np.testing.assert_array_equal(evaluate(lambda v: s.frexp(v)[1], dtype, x, out="int32"), exponent)
+
+
+def test_exponentials_that_round_to_zero():
+    edges = np.concatenate([np.linspace(-110, -85, 2001), [-np.inf, -1e30, -200, -104.5, -104, -103.5]])
+    x = taeda.tensor(edges.astype(np.float32))
+    wide = x.numpy().astype(np.float64)
+    least = np.float32(2.0**-149)
+    with np.errstate(under="ignore", over="ignore"):
+        for found, exact in (
+            (taeda.exp(x), np.exp(wide)),
+            (taeda.exp2(x * 1.4), np.exp2((x * 1.4).numpy().astype(float))),
+        ):
+            assert (np.abs(found.numpy() - exact) <= np.maximum(1.2e-7 * exact, least)).all()
+        assert (np.abs(taeda.exp(x.double()).numpy() - np.exp(wide)) <= 3e-16 * np.exp(wide)).all()
+    assert taeda.exp(taeda.tensor([-750.0, -1e300, -np.inf], dtype=taeda.float64)).tolist() == [0, 0, 0]
+    assert taeda.sigmoid(taeda.tensor([-200.0, -1e30, -np.inf])).tolist() == [0, 0, 0]
+    assert taeda.sigmoid(taeda.tensor([87.0, 104.0, 1e30, np.inf])).tolist() == [1, 1, 1, 1]
+    silu = taeda.nn.functional.silu(taeda.tensor([-200.0, 88.0, 1e30]))
+    assert silu.tolist() == [0, 88, float(np.float32(1e30))]
+    assert taeda.erfc(taeda.tensor([10.0, 10.05, 10.1, 10.2, 30.0])).numpy() == pytest.approx(
+        [2.8e-45, 0, 0, 0, 0], abs=1.5e-45
+    )
+    for f in (taeda.exp, taeda.exp2, taeda.sigmoid, taeda.erfc):
+        assert f(taeda.tensor([np.nan])).isnan().all()
+    row = taeda.full((40,), -np.inf)
+    row[[3, 30]] = 1.0
+    assert row.softmax(0).tolist() == [0.5 * (i in (3, 30)) for i in range(40)]

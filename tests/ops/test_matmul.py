@@ -274,3 +274,14 @@ def test_threads_do_not_change_a_bit():
         results[-1] += [a[:2, :300].bfloat16() @ wide[:300].bfloat16()]
     for other in results[1:]:
         assert all(taeda.equal(x, y) for x, y in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("m", (16, 17, 96, 97, 264, 265, 400))
+@pytest.mark.parametrize("k, n", ((300, 64), (520, 200), (2100, 128)))
+def test_a_product_does_not_depend_on_where_its_operands_begin(m, k, n):
+    a, b = taeda.randn(m, k), taeda.randn(k, n)
+    for rows in (a, a.t().contiguous().t()):
+        expected = rows @ b
+        for shift in (1, 4, 8):
+            moved = taeda.empty(k * n + shift)[shift:].view(k, n).copy_(b)
+            assert taeda.equal(rows @ moved, expected)
