@@ -5,10 +5,11 @@ The gradient is an op with a decomposition into public ops.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _core
-from .._core import empty, empty_like, float32, float64, launch
+from .._core import between, empty, empty_like, float32, float64, launch
 from .._core.formats import is_channels_last
 from .._core.fusion import puts_off_ops
 from ..kernels import normalize as kernels
@@ -56,8 +57,9 @@ class _Channels:
             return (self.channels * self.size, 0, 0, self.size)
         return (self.size, self.channels * self.positions * self.size, 0, self.positions * self.size)
 
-    def plan(self, kernel, operands, *key):
-        """What a launch needs; ``operands`` are dtypes, in a tuple those of every element, else one per channel."""
+    def form(self, kernel, operands, *key):
+        """The key of a kernel, and what a launch needs; ``operands`` are dtypes, in a tuple those of every element, else
+        one per channel."""
         names, args = [], list(self.sizes)
         for d in operands:
             whole = type(d) is tuple
@@ -67,8 +69,12 @@ class _Channels:
         if not self.columns and kernel is not kernels.batch_norm_eval:
             moved = sum(type(d) is tuple for d in operands)
             key = (*key, _streams(self.channels * self.count, self.positions, self.size, moved))
-        address = kernel(tuple(names), self.columns, 1 if self.columns else 2, *key)
-        return address, tuple(args), self.units, self.grain
+        return (tuple(names), self.columns, 1 if self.columns else 2, *key), tuple(args), self.units, self.grain
+
+    def plan(self, kernel, operands, *key):
+        """What a launch needs."""
+        key, *rest = self.form(kernel, operands, *key)
+        return kernel(*key), *rest
 
 
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
@@ -92,10 +98,11 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     return rows.plan(kernels.batch_norm_eval, ((dtype,), (dtype,), m, v, w, b))
 
 
-def _batch_backward_plan(shape, dtype, training, weight):
+@functools.lru_cache(256)
+def _batch_backward_form(shape, dtype, training, weight):
     rows, acc = _Channels(shape, dtype), _working(dtype)
     operands = ((dtype,), acc, acc, (dtype,), (dtype,), acc, acc, weight)
-    return rows.plan(kernels.batch_norm_backward, operands, training)
+    return rows.form(kernels.batch_norm_backward, operands, training)
 
 
 @primitive(
@@ -180,18 +187,41 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
         return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
     dx, dw, db = empty_like(x), empty(channels, acc), empty(channels, acc)
     if x.numel():
-        plan = _batch_backward_plan(x.shape, x.dtype, training, None if weight is None else weight.dtype)
-        address, args, units, grain = plan
-        launch(address, _pointers(dx, dw, db, g, x, mean, rstd, weight), args, units, grain)
+        plan = _batch_backward_form(x.shape, x.dtype, training, None if weight is None else weight.dtype)
+        key, args, units, grain = plan
+        tensors = _pointers(dx, dw, db, g, x, mean, rstd, weight)
+        launch(kernels.batch_norm_backward(*key), tensors, args, units, grain)
     else:
         dw, db = dw.zero_(), db.zero_()
     dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
     return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
 
 
+@primitive(method=False, out=False, decomposition=_batch_norm_gradient)
+def _batch_norm_backward_between(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs):
+    """:func:`_batch_norm_backward` that computes ``grad`` where it reads it, if that was put off."""
+    fits = grad.is_contiguous() and grad.dtype == input.dtype and (weight is None or weight.is_contiguous())
+    if training and fits and _goes_between(input):
+        dx, dw, db = empty_like(input), empty_like(mean), empty_like(mean)
+        key, *rest = _batch_backward_form(input.shape, input.dtype, True, None if weight is None else weight.dtype)
+        tensors = (dx, dw, db, grad, input, mean, rstd, weight)
+        if between.compute_gradient("normalize.batch_norm_backward", key, grad, tensors, *rest):
+            dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+            return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
+    return _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+
+
+def _goes_between(input):
+    """Whether kernels of batch norm of ``input`` compute what was put off before and after them."""
+    if input.dtype not in (float32, float64) or not input.is_contiguous() or input.dim() < 3 or not input.numel():
+        return False
+    return input.numel() > input.shape[0] * input.shape[1]
+
+
 @_fused_batch_norm.vjp_all("input", "weight", "bias")
 def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
-    return _batch_norm_backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+    backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
+    return backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
 
 
 def _check_running(name, mean, var):
