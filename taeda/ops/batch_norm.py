@@ -136,6 +136,46 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return _shaped_as(y, input), mean, rstd
 
 
+@primitive(
+    method=False,
+    out=False,
+    outputs=("y", "mean", "rstd"),
+    differentiable=[0],
+    name="_put_off_batch_norm",
+    node="NativeBatchNorm",
+)
+def _put_off_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """:func:`_fused_batch_norm` in training whose result is computed with what is made of it; nothing is kept for the
+    derivative that may still move."""
+    made = None
+    if weight is not None and bias is not None:
+        signatures = map(_signature, (running_mean, running_var, weight, bias))
+        rows = _batch_form(input.shape, input.dtype, *signatures)
+        made = rows.put_off(_standardized, input, weight, bias, running_mean, running_var, eps, momentum)
+    if made is None:
+        moved = map(_core.written_beside, (running_mean, running_var))
+        made = _fused_batch_norm(input, weight, bias, *moved, True, momentum, eps)
+    return made
+
+
+@functools.lru_cache(256)
+def _batch_form(shape, dtype, *signatures):
+    """What runs batch norm in training of these sizes and dtypes."""
+    _batch_plan(shape, dtype, True, *signatures)  # the checks
+    m, v, w, b = _dtypes(*signatures)
+    operands = ((dtype,), dtype, dtype, m, v, (dtype,), w, b)
+    return between.BatchNorm(*_Channels(shape, dtype).form(kernels.batch_norm, operands))
+
+
+@pointwise(
+    method=False, inplace=False, operands=5, dtypes=("float",), tensors=("input", "mean", "rstd", "weight", "bias"),
+    reference=lambda x, mean, rstd, weight, bias: (x - mean) * rstd * weight + bias,
+)  # fmt: skip
+def _standardized(input, mean, rstd, weight, bias):
+    """``(input - mean) * rstd * weight + bias``, with one rounding of the last product and the sum."""
+    return s.fma((input - mean) * rstd, weight, bias)
+
+
 def _by_positions(x, like):
     """``x`` contiguous; as ``[positions, channels]`` where ``like`` has its channels last in memory."""
     n, c = like.dim(), like.shape[1:2]
@@ -198,7 +238,9 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
 
 
 @primitive(method=False, out=False, decomposition=_batch_norm_gradient)
-def _batch_norm_backward_between(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs):
+def _batch_norm_backward_between(
+    grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs
+):
     """:func:`_batch_norm_backward` that computes ``grad`` where it reads it, if that was put off."""
     fits = grad.is_contiguous() and grad.dtype == input.dtype and (weight is None or weight.is_contiguous())
     if training and fits and _goes_between(input):
@@ -222,6 +264,12 @@ def _goes_between(input):
 def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
     backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
     return backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+
+
+@_put_off_batch_norm.vjp_all("input", "weight", "bias")
+def _(g, mean, rstd, input, weight, bias, eps, needs):
+    backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
+    return backward(g, input, weight, bias, None, None, mean, rstd, True, eps, needs)
 
 
 def _check_running(name, mean, var):
@@ -290,9 +338,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return normalized(input, *(x.reshape(shape) for x in coefficients))
     if not training or running_mean is None:
         return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
-    # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their
-    # own.
-    y = _fused_batch_norm(input, weight, bias, running_mean.data, running_var.data, True, momentum, eps)[0]
+    if puts_off_ops() and _goes_between(input):
+        y = _put_off_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)[0]
+    else:
+        # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of
+        # their own.
+        moved = map(_core.written_beside, (running_mean, running_var))
+        y = _fused_batch_norm(input, weight, bias, *moved, True, momentum, eps)[0]
     _core.bump(running_mean)
     _core.bump(running_var)
     return y
