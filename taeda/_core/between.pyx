@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .fusion cimport (
-    MOST_NUMBERS, MOST_RESULTS, ChannelOp, Channels, Prologue, Source, begin, end, epilogue_parts, memory_of, prologue_of,
-    prologue_parts, put_off_channels, tell_prologue,
+    MOST_NUMBERS, MOST_RESULTS, ChannelOp, Channels, Prologue, Source, begin, end, epilogue_parts, memory_of,
+    prologue_of, prologue_parts, put_off_channels, tell_prologue,
 )
 from .memory cimport unsettled
 from .planners cimport known_key, of_arguments, of_key
@@ -20,7 +20,7 @@ from .tensor import HELPERS
 cdef enum:
     OWN = 8               # operands of the kernels
     SIZES = 3             # numbers before the operands' strides
-    MOST_WHOLE = 3        # of what has the size of the gradient: more is read less often if the gradient is written first
+    MOST_WHOLE = 3        # operands of the gradient's size: of more, less is read if the gradient is written first
     MOST_ARGS = SIZES + 4 * (OWN + MOST_FUSED + MOST_RESULTS) + 4 * MOST_NUMBERS
 
 
@@ -46,8 +46,8 @@ cdef bint place(const Source* leaf, int nd, const int64_t* sizes, int64_t* args,
 
 
 def compute_gradient(str kernel, tuple key, Tensor g, tuple tensors, tuple args, int64_t total, int64_t grain):
-    """Run a kernel of :mod:`taeda.kernels.normalize` that computes the elements of its operand ``g``, which was put off,
-    where it reads them; False where that cannot be, and nothing was done.
+    """Run a kernel of :mod:`taeda.kernels.normalize` that computes the elements of its operand ``g``, which was put
+    off, where it reads them; False where that cannot be, and nothing was done.
 
     Args:
         kernel, key: what makes the kernel.
@@ -121,8 +121,8 @@ cdef class BatchNorm(ChannelOp):
             self.args[i] = args[i]
 
     def put_off(self, Op op, Tensor x, weight, bias, mean, var, double eps, double momentum):
-        """``(y, mean, rstd)``, not computed, ``y`` by the pointwise ``op`` of x, mean, rstd, weight and bias; the running
-        statistics ``mean`` and ``var`` move. None where all had better be at once."""
+        """``(y, mean, rstd)``, not computed, ``y`` by the pointwise ``op`` of x, mean, rstd, weight and bias; the
+        running statistics ``mean`` and ``var`` move. None where all had better be at once."""
         return put_off_channels(op, self, x, <Tensor?>weight, <Tensor?>bias, <Tensor?>mean, <Tensor?>var, eps, momentum)
 
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1:

@@ -86,8 +86,8 @@ cdef class ChannelOp(RowOp):  # what computes them
     # False where there can be no such kernel: never without an epilogue.
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1
 
-# The result of batch norm in training, mean and rstd, none of them computed: y by `op`, pointwise, from the other two. None
-# where they had better be at once.
+# The result of batch norm in training, mean and rstd, none of them computed: the first by `op`, pointwise, from the
+# others. None where they had better be at once.
 cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
                             Tensor running_var, double eps, double momentum)
 # The result of a row-wise op of contiguous operands of one form, not computed; None where it had better be at once.

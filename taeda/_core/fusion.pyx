@@ -23,7 +23,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from . cimport memory
-from .memory cimport Pending, Storage, give_block, is_planning, set_settler, settle, settle_to_read
+from .memory cimport Heir, Pending, Storage, give_block, is_planning, set_settler, settle, settle_to_read
 from .pool cimport kernel_t
 from . cimport tensor
 from .tensor cimport (
@@ -514,6 +514,30 @@ cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
     return k.nleaves - 1
 
 
+cdef bint are_alike(Recipe a, Recipe b) noexcept:
+    """Whether two recipes of one form compute the same."""
+    cdef int i
+    cdef Source* s
+    cdef Source* t
+    if a is b:
+        return True
+    if a.op is not b.op or a.variant != b.variant or a.compute != b.compute or a.nsources != b.nsources:
+        return False
+    for i in range(a.nsources):
+        s, t = &a.sources[i], &b.sources[i]
+        if s.code != t.code:
+            return False
+        if s.code == PARAM:
+            if s.slots[0] != t.slots[0] or s.slots[1] != t.slots[1]:
+                return False
+        elif pending(s) != NULL and pending(t) != NULL:
+            if not are_alike(<Recipe>s.recipe, <Recipe>t.recipe):
+                return False
+        elif pending(s) != pending(t) or not same_place(s, t, a.nd):
+            return False
+    return True
+
+
 cdef bint gather(Kernel* k, Recipe r) noexcept:
     """Append what ``r`` is computed from, and ``r``; whether there was room. Recursive: at most MOST_NODES deep."""
     cdef int i
@@ -530,6 +554,10 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
                 return False
         elif leaf_of(k, s, r.nd) < 0:
             return False
+    for i in range(k.nnodes):  # what two recipes tell to compute is computed once
+        if are_alike(<Recipe>k.nodes[i], r):
+            r.place = i
+            return True
     if k.nnodes == MOST_NODES:
         return False
     r.place = k.nnodes
@@ -1094,7 +1122,7 @@ cdef int place_of(Kernel* k, PyObject* node) noexcept:
     """The number of a node: what it is marked with may be that of a kernel which was gathered since."""
     cdef int i
     for i in range(k.nnodes):
-        if k.nodes[i] == node:
+        if are_alike(<Recipe>k.nodes[i], <Recipe>node):
             return i
     return -1
 
@@ -1408,10 +1436,87 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
     return True
 
 
+# ---- what derivatives keep -------------------------------------------------------------------------------------------
+
+cdef Tensor twin_of(Tensor t, bint is_output):
+    """A tensor with the same recipe, which a derivative keeps in place of ``t``; None where that keeps ``t`` itself.
+
+    Mostly ``t`` is written for a product, and then goes. Its twin is computed when the derivative asks for it, from
+    what other derivatives keep anyway, or along with what reads it. The first derivative to keep ``t`` is that of the
+    op that made it.
+    """
+    cdef Storage storage = t.storage
+    cdef Heir heir = storage.heir
+    cdef Tensor twin
+    cdef Recipe r
+    if not puts_off or t.count * ITEMSIZE[t.code] <= CACHED or t.holds != VALUES or not is_free(t):
+        return None
+    if heir is not None and heir.twin is not None:  # another derivative keeps it
+        twin = <Tensor>heir.twin
+        if (heir.version != storage.version or twin.storage.recipe is None or twin.code != t.code
+                or not same_sizes(t, twin) or not same_order(t, twin) or t.raw != storage.data):
+            return None
+        return copy_uncomputed(<Recipe>twin.storage.recipe, t)
+    if not is_output or storage.recipe is None:
+        return None
+    r = <Recipe>storage.recipe
+    if r.is_row or r.reads_own or not same_form(r, t, t) or not is_kept_anyway(r):
+        return None
+    twin = copy_uncomputed(r, t)
+    if heir is None:
+        heir = storage.heir = <Heir>Heir.__new__(Heir)
+        heir.storage = <PyObject*>storage
+    heir.version, heir.twin = storage.version, twin
+    return twin
+
+
+cdef bint is_kept_anyway(Recipe r) noexcept:
+    """Whether ``r`` takes few ops, of what derivatives keep."""
+    cdef Kernel k
+    cdef Source* s
+    cdef int i, d, whole = 0
+    cdef bint all_of_it
+    start(&k)
+    if r.nodes > AGAIN or not gather(&k, r):
+        return False
+    for i in range(k.nleaves):
+        s = k.leaves[i]
+        if s.storage == NULL or is_undone_row(s) and not isinstance((<Recipe>s.recipe).rows, ChannelOp):
+            return False
+        all_of_it = True
+        for d in range(r.nd):
+            all_of_it = all_of_it and (r.sizes[d] == 1 or s.strides[d] != 0)
+        whole += all_of_it
+        if all_of_it and not (<Storage>s.storage).saved:
+            return False
+    return 0 < whole <= 2
+
+
+cdef Tensor copy_uncomputed(Recipe r, Tensor t):
+    """A tensor of the form of ``t`` with a recipe like ``r``."""
+    cdef Tensor out = empty_strided_like(t.code, t, True)
+    cdef Recipe made = <Recipe>Recipe.__new__(Recipe)
+    cdef int i
+    made.op, made.variant, made.compute, made.code = r.op, r.variant, r.compute, r.code
+    made.nd, made.count, made.contiguous, made.below = r.nd, r.count, r.contiguous, r.below
+    made.nodes, made.reads, made.numbers, made.nsources = r.nodes, r.reads, r.numbers, r.nsources
+    made.own, made.own_numbers = r.own, r.own_numbers
+    memcpy(made.sizes, r.sizes, r.nd * sizeof(int64_t))
+    memcpy(made.strides, r.strides, r.nd * sizeof(int64_t))
+    for i in range(r.nsources):
+        made.sources[i] = r.sources[i]
+        hold(&made.sources[i])
+    made.storage, made.data = <PyObject*>out.storage, out.raw
+    out.storage.waits += 1
+    out.storage.recipe = made
+    enlist(made)
+    return out
+
+
 # ---- batch norm in training -----------------------------------------------------------------------------------------
-# Its result is pointwise in x and the statistics, so that it can be computed again, and need not be kept. The statistics
-# have recipes as rows have: the mean's has the form of x, the others refer to it. Whatever asks for one of them computes
-# all. Where somebody asks for what is computed from the result, one kernel does both.
+# Its result is pointwise in x and the statistics, so that it can be computed again, and need not be kept. The
+# statistics have recipes as rows have: the mean's has the form of x, the others refer to it. Whatever asks for one of
+# them computes all. Where somebody asks for what is computed from the result, one kernel does both.
 
 cdef inline Recipe of_mean(Recipe r):
     """The recipe of the mean, from that of any of the statistics."""
@@ -1479,7 +1584,7 @@ cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tens
     r = <Recipe>Recipe.__new__(Recipe)
     r.op, r.compute, r.code, r.nd, r.count = op, x.code, x.code, x.nd, x.count
     r.contiguous, r.below, r.nsources, r.nodes = True, True, 5, 1
-    r.own = r.reads = 5
+    r.own = r.reads = 3  # what has one value per channel counts half, so that two of these go into one kernel
     memcpy(r.sizes, x.sizes, x.nd * sizeof(int64_t))
     memcpy(r.strides, y.strides, x.nd * sizeof(int64_t))
     for i in range(5):
@@ -1897,4 +2002,4 @@ def _after_fork():
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 set_settler(settle_storage)
-set_recorder(put_off, settle_all, compute_into, give_memory)
+set_recorder(put_off, settle_all, compute_into, give_memory, twin_of)

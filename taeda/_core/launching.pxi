@@ -49,8 +49,8 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
 
 
 def written_beside(Tensor t):
-    """The memory of ``t`` outside the graph, with a version counter of its own: for a kernel that writes there now, while
-    the graph keeps it and never reads it."""
+    """The memory of ``t`` outside the graph, with a version counter of its own: for a kernel that writes there now,
+    while the graph keeps it and never reads it."""
     cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
     settle(t.storage)
     other.storage = foreign_storage(t.storage.data, t.storage.capacity, t.storage)

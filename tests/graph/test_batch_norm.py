@@ -195,3 +195,113 @@ def test_results_between_take_no_memory():
 
     plain, compiled = peak(step), peak(T.compile(step))
     assert plain > 1.9 and compiled < 1.1, (plain, compiled)
+
+
+class Block(nn.Module):
+    """Two convolutions with batch norm, a residual and, where sizes differ, another batch norm."""
+
+    def __init__(self, before, channels, inplace=False):
+        super().__init__()
+        self.first = nn.Conv2d(before, channels, 3, 1, 1, bias=False)
+        self.second = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.norms = nn.ModuleList([nn.BatchNorm2d(channels) for _ in range(3)])
+        self.short = nn.Conv2d(before, channels, 1, bias=False) if before != channels else None
+        self.relu = nn.ReLU(inplace)
+
+    def forward(self, x):
+        y = self.norms[1](self.second(self.relu(self.norms[0](self.first(x)))))
+        return self.relu(y + (x if self.short is None else self.norms[2](self.short(x))))
+
+
+def network(inplace=False):
+    T.manual_seed(0)
+    return nn.Sequential(Block(3, 8, inplace), Block(8, 8, inplace), Block(8, 8, inplace), Block(8, 16, inplace))
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_networks(inplace):
+    x = T.randn(8, 3, 64, 64)
+
+    def losses(compile_it):
+        model = network(inplace)
+        optimizer = T.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+        def step():
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = T.compile(step) if compile_it else step
+        made = [step().item() for _ in range(3)]
+        return made, [t.clone() for t in model.state_dict().values()]
+
+    (want, before), (got, after) = losses(False), losses(True)
+    assert want == got and all(T.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def peak_of(function):
+    for _ in range(2):
+        function()
+    memory.reset_peak_memory_stats()
+    before = memory.memory_stats()["allocated"]
+    function()
+    return memory.memory_stats()["peak_allocated"] - before
+
+
+def test_activations_are_computed_again():
+    model, x = network(), T.randn(8, 3, 64, 64)
+
+    def step():
+        model(x).square().mean().backward()
+        model.zero_grad()
+
+    plain, compiled = peak_of(step), peak_of(T.compile(step))
+    assert compiled < 0.85 * plain, (compiled, plain)
+
+
+def test_what_was_kept_and_then_written_to():
+    """The error of the eager program, though what the derivative keeps is not the memory that was written to."""
+    norm, conv, x = nn.BatchNorm2d(3), nn.Conv2d(3, 3, 3), T.randn(8, 3, 64, 64)
+
+    def step(late):
+        y = F.relu(norm(x))
+        z = conv(y).sum()
+        y.add_(1)
+        if late:
+            del y  # its memory is gone when the derivative asks
+        z.backward()
+
+    for function in (step, T.compile(step)):
+        for late in (False, True):
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                function(late)
+
+
+def test_what_it_is_computed_from_may_be_written_to():
+    def run(compile_it):
+        T.manual_seed(0)
+        norm, conv, x = nn.BatchNorm2d(3), nn.Conv2d(3, 3, 3), T.randn(8, 3, 64, 64)
+
+        def step():
+            y = F.relu(norm(x))
+            z = conv(y).sum()
+            with T.no_grad():
+                norm.bias.add_(1)  # the derivative of batch norm keeps x and the weight
+            return T.autograd.grad(z, [conv.weight])[0]
+
+        return (T.compile(step) if compile_it else step)()
+
+    assert T.equal(run(False), run(True))
+
+
+def test_the_same_is_computed_once():
+    x = T.randn(64, 1024)
+
+    def twice(x):
+        return T.tanh(x * 2) + T.tanh(x * 2) * 3
+
+    compiled = T.compile(twice)
+    (names,) = kernels_of(lambda: compiled(x))
+    assert names.count("tanh") == 1 and T.equal(compiled(x), twice(x))
