@@ -1471,7 +1471,10 @@ cdef Tensor twin_of(Tensor t, bint is_output):
 
 
 cdef bint is_kept_anyway(Recipe r) noexcept:
-    """Whether ``r`` takes few ops, of what derivatives keep."""
+    """Whether ``r`` takes few ops, and one operand of its size, which another derivative keeps.
+
+    Of two operands (a residual's sum) it takes longer: ResNet-18 then takes 2.3 % more than without, and 0.6 % so.
+    """
     cdef Kernel k
     cdef Source* s
     cdef int i, d, whole = 0
@@ -1489,7 +1492,7 @@ cdef bint is_kept_anyway(Recipe r) noexcept:
         whole += all_of_it
         if all_of_it and not (<Storage>s.storage).saved:
             return False
-    return 0 < whole <= 2
+    return whole == 1
 
 
 cdef Tensor copy_uncomputed(Recipe r, Tensor t):
