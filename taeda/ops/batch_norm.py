@@ -58,8 +58,8 @@ class _Channels:
         return (self.size, self.channels * self.positions * self.size, 0, self.positions * self.size)
 
     def form(self, kernel, operands, *key):
-        """The key of a kernel, and what a launch needs; ``operands`` are dtypes, in a tuple those of every element, else
-        one per channel."""
+        """The key of a kernel, and what a launch needs; ``operands`` are dtypes, in a tuple those of every element,
+        else one per channel."""
         names, args = [], list(self.sizes)
         for d in operands:
             whole = type(d) is tuple
