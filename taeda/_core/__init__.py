@@ -101,6 +101,7 @@ from .tensor import (
     unsave_output,
     watch_nodes,
     whole_numbers,
+    written_beside,
     zero,
 )
 from .tensor import _dtype_by_name as dtype_by_name

@@ -3,10 +3,10 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
-from .tensor cimport INLINE, MOST_FUSED, Tensor
+from .tensor cimport INLINE, MOST_FUSED, Op, Tensor
 
 cdef enum:
-    MOST_SOURCES = 4      # operands of an op that is put off
+    MOST_SOURCES = 5      # operands of an op that is put off
     MOST_NODES = 40       # ops of a kernel
     MOST_READ = 8         # what a kernel reads
     MOST_NUMBERS = 24     # numbers of a kernel
@@ -76,6 +76,20 @@ cdef class RowOp:         # what computes rows that were put off
     # epilogue. False where there can be no such kernel.
     cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1
 
+cdef struct Channels:     # a call of batch norm that was put off
+    char* pointers[8]     # y; mean, rstd and the running statistics, which move; x, weight, bias
+    bint alone            # whether only statistics are asked for
+    double eps, momentum
+    Epilogue* epilogue    # of y
+
+cdef class ChannelOp(RowOp):  # what computes them
+    # False where there can be no such kernel: never without an epilogue.
+    cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1
+
+# The result of batch norm in training, mean and rstd, none of them computed: the first by `op`, pointwise, from the
+# others. None where they had better be at once.
+cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
+                            Tensor running_var, double eps, double momentum)
 # The result of a row-wise op of contiguous operands of one form, not computed; None where it had better be at once.
 cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
 # Tensors joined along a dimension, contiguous and of these sizes, not computed; None where they had better be at once.

@@ -22,6 +22,7 @@ cdef class Saved:
     cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
     # of an output that was written in place through a view: a weak reference to its CopySlices
     cdef object written
+    cdef Heir heir               # of a tensor in whose place its twin is kept, the storage; else None
 
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
@@ -32,12 +33,19 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     s.version = version
     s.is_output = is_output
     s.nr = t.nr
+    if not is_output:
+        s.made_by = get_grad_fn(t)
+    if recorders and SAVED_HOOKS[0] == NULL:
+        s.tensor = TWIN_OF(t, is_output)
+        if s.tensor is not None:
+            s.heir = t.storage.heir
+            return s
+    t.storage.saved = True
     if is_output:  # the node must not own its own output, which owns the node
         s.tensor = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
         s.tensor.leaf_grad = False
     else:
         s.tensor = t
-        s.made_by = get_grad_fn(t)
     if SAVED_HOOKS[0] != NULL:
         pack_tensor(s, (<list>SAVED_HOOKS[0])[len(<list>SAVED_HOOKS[0]) - 1])
     return s
@@ -98,20 +106,29 @@ def _pass_gradient(grads):
     return list(grads)
 
 
+cdef inline int64_t version_of(Saved s) noexcept:
+    """How often what was saved has been written to by now."""
+    if s.heir is None:
+        return s.tensor.storage.version
+    return (<Storage>s.heir.storage).version if s.heir.storage != NULL else s.heir.last
+
+
 cdef Tensor unpack_tensor(Saved s, Node node):
     cdef Tensor t = s.tensor
     cdef Tensor alias
     if s.unpack is not None:
         return unpack_by_hook(s, node)
-    if t.storage.version != s.version:
+    if version_of(s) != s.version:
         made = "" if s.made_by is None and not s.is_output else \
             f", which is output {s.nr} of {(node if s.is_output else s.made_by).name()},"
         raise RuntimeError(
             f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{DTYPES[t.code]} {list(t.shape)}]{made} is at version {t.storage.version}; expected version {s.version} "
+            f"[{DTYPES[t.code]} {list(t.shape)}]{made} is at version {version_of(s)}; expected version {s.version} "
             f"instead. Hint: it was saved for the derivative of {node.name()}; use the out-of-place form of the "
             f"operation that changed it, or enable anomaly detection (autograd.set_detect_anomaly(True)) to see the "
             f"forward line")
+    if s.heir is not None and NO_GRAD[0]:  # without an alias it needs no memory
+        return t
     if s.is_output:
         alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
         alias.grad_fn_ = output_maker(s, node)

@@ -48,6 +48,16 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
     run_kernel(<kernel_t>address, pointers, <int>n, values, <int>m, total, grain, False)
 
 
+def written_beside(Tensor t):
+    """The memory of ``t`` outside the graph, with a version counter of its own: for a kernel that writes there now,
+    while the graph keeps it and never reads it."""
+    cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    settle(t.storage)
+    other.storage = foreign_storage(t.storage.data, t.storage.capacity, t.storage)
+    other.storage.may_resize, other.storage.device = False, t.storage.device
+    return other
+
+
 def bump(Tensor t):
     """Count an in-place write to the storage of ``t``."""
     t.storage.version += 1

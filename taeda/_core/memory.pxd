@@ -26,6 +26,14 @@ cdef int64_t bytes_in_use() noexcept nogil
 cdef class Pending:
     cdef PyObject* storage      # the one whose contents it describes, not a reference; NULL once that is gone
 
+cdef class Heir:
+    """What the graph keeps of a storage whose contents can be computed again: see `twin_of` in fusion.pyx."""
+
+    cdef PyObject* storage      # not a reference; NULL once it is gone
+    cdef int64_t last           # its version then
+    cdef int64_t version        # its version when the twin was made
+    cdef object twin            # a tensor that computes the same; None once the storage is gone
+
 cdef class Storage:
     cdef char* data
     cdef int64_t capacity       # bytes, as they were asked for
@@ -40,6 +48,8 @@ cdef class Storage:
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
     cdef dict prepared         # what plans have computed from the contents, see plan.pyx; or None
     cdef bint shown            # whether somebody else may have its address: then nothing is put off that reads it
+    cdef bint saved            # whether a derivative keeps it as it is
+    cdef Heir heir             # or None
     cdef object __weakref__
     cdef int need_bytes(self) except -1
 

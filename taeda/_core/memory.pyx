@@ -177,6 +177,11 @@ cdef class Pending:
     """What is to be computed into a storage."""
 
 
+@cython.final
+cdef class Heir:
+    pass
+
+
 cdef int show(Storage storage) except -1:
     settle(storage)
     storage.shown = True

@@ -388,13 +388,14 @@ cdef recorder_t RECORDER = NULL
 cdef settle_all_t SETTLE_ALL = NULL
 cdef compute_into_t COMPUTE_INTO = NULL
 cdef give_memory_t GIVE_MEMORY = NULL
+cdef twin_of_t TWIN_OF = NULL
 cdef int recorders = 0
 
 
 cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
-                       give_memory_t give_memory) noexcept:
-    global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY
-    RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY = recorder, settle_all, compute_into, give_memory
+                       give_memory_t give_memory, twin_of_t twin_of) noexcept:
+    global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF
+    RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF = recorder, settle_all, compute_into, give_memory, twin_of
 
 
 cdef int need_memory(Storage storage) except -1:

@@ -28,6 +28,8 @@ cdef class Storage:
     def __dealloc__(self):
         if self.recipe is not None:
             self.recipe.storage = NULL
+        if self.heir is not None:
+            self.heir.storage, self.heir.last, self.heir.twin = NULL, self.version, None
         if self.owner is None and self.data != NULL and self.late is None:
             release_block(self, self.data, self.block)
 

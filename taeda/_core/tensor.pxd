@@ -209,8 +209,9 @@ ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
 ctypedef int (*settle_all_t)(list) except -1
 ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
 ctypedef int (*give_memory_t)(Storage) except -1
+ctypedef Tensor (*twin_of_t)(Tensor, bint)
 cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
-                       give_memory_t give_memory) noexcept
+                       give_memory_t give_memory, twin_of_t twin_of) noexcept
 # Memory for a storage that has none yet, before another tensor shares it.
 cdef int need_memory(Storage storage) except -1
 cdef int recorders           # threads that put ops off

@@ -33,8 +33,8 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .dims cimport distance, merge_dims
 from .memory cimport (
-    Storage, foreign_storage, is_planning, late_storage, new_storage, planners, resize_storage, settle, settle_to_read,
-    show, swap_planning, unsettled,
+    Heir, Storage, foreign_storage, is_planning, late_storage, new_storage, planners, resize_storage, settle,
+    settle_to_read, show, swap_planning, unsettled,
 )
 from .machine import stream_bytes
 from .memory import on_move

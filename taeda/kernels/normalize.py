@@ -446,6 +446,16 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: 
     Operands: y, mean, rstd, running mean, running variance (both may be left out), x, weight, bias. Parameters: eps,
     momentum. The running variance gets the unbiased estimate.
     """
+    _batch_norm(f, dtypes, columns, levels, stream, True)
+
+
+@kernel
+def batch_moments(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: bool = False) -> None:
+    """The statistics of :func:`batch_norm` alone: of the same operands, of which y, weight and bias are not touched."""
+    _batch_norm(f, dtypes, columns, levels, stream, False)
+
+
+def _batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: bool, whole: bool) -> None:
     working = compute(dtypes[5])
     t = part(working)
     operands = _operands(dtypes, columns, "frrrrfrr", "s", working, stream)
@@ -465,7 +475,8 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: 
         variance = _variance(row, 5, working, mean)
         rstd = _inverse_root(f, variance, row.schedule.param(0, F64).to(t))
         keep(row, mean, variance, rstd)
-        _write(row, dtypes, 0, 5, 6, 7, mean, rstd)
+        if whole:
+            _write(row, dtypes, 0, 5, 6, 7, mean, rstd)
 
     if columns:
         rowwise(f, body, operands, t, columns=True, levels=levels, tiles=(4,))
@@ -475,7 +486,8 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: 
 
     def finish(row: Row, known: Sequence[Value], totals: State) -> tuple[Value, ...]:
         variance, mean = sums.settle(row, known, [total / sums.n for total in totals])
-        return mean, variance, _inverse_root(f, variance, schedule.param(0, F64).to(t))
+        found = mean, variance, _inverse_root(f, variance, schedule.param(0, F64).to(t))
+        return found if whole else end(row, found, ())
 
     def normal(known: Sequence[Value], acc: State, v: Value, *more: Value) -> tuple[State, tuple[Value]]:
         mean, _, rstd = known
@@ -489,8 +501,8 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: 
         Stage(sums.ins, sums.step, sums.init, begin=sums.begin, finish=finish),
         Stage([5, *given], normal, outs=[0], finish=end),
     ]
-    pipeline(schedule, stages, f.begin, f.end, fresh=[5] if stream else None)
-    if stream:
+    pipeline(schedule, stages if whole else stages[:1], f.begin, f.end, fresh=[5] if stream else None)
+    if stream and whole:
         f.fence()
 
 

@@ -5,10 +5,11 @@ The gradient is an op with a decomposition into public ops.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _core
-from .._core import empty, empty_like, float32, float64, launch
+from .._core import between, empty, empty_like, float32, float64, launch
 from .._core.formats import is_channels_last
 from .._core.fusion import puts_off_ops
 from ..kernels import normalize as kernels
@@ -56,8 +57,9 @@ class _Channels:
             return (self.channels * self.size, 0, 0, self.size)
         return (self.size, self.channels * self.positions * self.size, 0, self.positions * self.size)
 
-    def plan(self, kernel, operands, *key):
-        """What a launch needs; ``operands`` are dtypes, in a tuple those of every element, else one per channel."""
+    def form(self, kernel, operands, *key):
+        """The key of a kernel, and what a launch needs; ``operands`` are dtypes, in a tuple those of every element,
+        else one per channel."""
         names, args = [], list(self.sizes)
         for d in operands:
             whole = type(d) is tuple
@@ -67,8 +69,12 @@ class _Channels:
         if not self.columns and kernel is not kernels.batch_norm_eval:
             moved = sum(type(d) is tuple for d in operands)
             key = (*key, _streams(self.channels * self.count, self.positions, self.size, moved))
-        address = kernel(tuple(names), self.columns, 1 if self.columns else 2, *key)
-        return address, tuple(args), self.units, self.grain
+        return (tuple(names), self.columns, 1 if self.columns else 2, *key), tuple(args), self.units, self.grain
+
+    def plan(self, kernel, operands, *key):
+        """What a launch needs."""
+        key, *rest = self.form(kernel, operands, *key)
+        return kernel(*key), *rest
 
 
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
@@ -92,10 +98,11 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     return rows.plan(kernels.batch_norm_eval, ((dtype,), (dtype,), m, v, w, b))
 
 
-def _batch_backward_plan(shape, dtype, training, weight):
+@functools.lru_cache(256)
+def _batch_backward_form(shape, dtype, training, weight):
     rows, acc = _Channels(shape, dtype), _working(dtype)
     operands = ((dtype,), acc, acc, (dtype,), (dtype,), acc, acc, weight)
-    return rows.plan(kernels.batch_norm_backward, operands, training)
+    return rows.form(kernels.batch_norm_backward, operands, training)
 
 
 @primitive(
@@ -127,6 +134,46 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
         tensors = (y, x, running_mean, running_var, weight, bias)
         launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)
     return _shaped_as(y, input), mean, rstd
+
+
+@primitive(
+    method=False,
+    out=False,
+    outputs=("y", "mean", "rstd"),
+    differentiable=[0],
+    name="_put_off_batch_norm",
+    node="NativeBatchNorm",
+)
+def _put_off_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """:func:`_fused_batch_norm` in training whose result is computed with what is made of it; nothing is kept for the
+    derivative that may still move."""
+    made = None
+    if weight is not None and bias is not None:
+        signatures = map(_signature, (running_mean, running_var, weight, bias))
+        rows = _batch_form(input.shape, input.dtype, *signatures)
+        made = rows.put_off(_standardized, input, weight, bias, running_mean, running_var, eps, momentum)
+    if made is None:
+        moved = map(_core.written_beside, (running_mean, running_var))
+        made = _fused_batch_norm(input, weight, bias, *moved, True, momentum, eps)
+    return made
+
+
+@functools.lru_cache(256)
+def _batch_form(shape, dtype, *signatures):
+    """What runs batch norm in training of these sizes and dtypes."""
+    _batch_plan(shape, dtype, True, *signatures)  # the checks
+    m, v, w, b = _dtypes(*signatures)
+    operands = ((dtype,), dtype, dtype, m, v, (dtype,), w, b)
+    return between.BatchNorm(*_Channels(shape, dtype).form(kernels.batch_norm, operands))
+
+
+@pointwise(
+    method=False, inplace=False, operands=5, dtypes=("float",), tensors=("input", "mean", "rstd", "weight", "bias"),
+    reference=lambda x, mean, rstd, weight, bias: (x - mean) * rstd * weight + bias,
+)  # fmt: skip
+def _standardized(input, mean, rstd, weight, bias):
+    """``(input - mean) * rstd * weight + bias``, with one rounding of the last product and the sum."""
+    return s.fma((input - mean) * rstd, weight, bias)
 
 
 def _by_positions(x, like):
@@ -180,18 +227,49 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
         return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
     dx, dw, db = empty_like(x), empty(channels, acc), empty(channels, acc)
     if x.numel():
-        plan = _batch_backward_plan(x.shape, x.dtype, training, None if weight is None else weight.dtype)
-        address, args, units, grain = plan
-        launch(address, _pointers(dx, dw, db, g, x, mean, rstd, weight), args, units, grain)
+        plan = _batch_backward_form(x.shape, x.dtype, training, None if weight is None else weight.dtype)
+        key, args, units, grain = plan
+        tensors = _pointers(dx, dw, db, g, x, mean, rstd, weight)
+        launch(kernels.batch_norm_backward(*key), tensors, args, units, grain)
     else:
         dw, db = dw.zero_(), db.zero_()
     dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
     return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
 
 
+@primitive(method=False, out=False, decomposition=_batch_norm_gradient)
+def _batch_norm_backward_between(
+    grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs
+):
+    """:func:`_batch_norm_backward` that computes ``grad`` where it reads it, if that was put off."""
+    fits = grad.is_contiguous() and grad.dtype == input.dtype and (weight is None or weight.is_contiguous())
+    if training and fits and _goes_between(input):
+        dx, dw, db = empty_like(input), empty_like(mean), empty_like(mean)
+        key, *rest = _batch_backward_form(input.shape, input.dtype, True, None if weight is None else weight.dtype)
+        tensors = (dx, dw, db, grad, input, mean, rstd, weight)
+        if between.compute_gradient("normalize.batch_norm_backward", key, grad, tensors, *rest):
+            dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+            return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
+    return _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+
+
+def _goes_between(input):
+    """Whether kernels of batch norm of ``input`` compute what was put off before and after them."""
+    if input.dtype not in (float32, float64) or not input.is_contiguous() or input.dim() < 3 or not input.numel():
+        return False
+    return input.numel() > input.shape[0] * input.shape[1]
+
+
 @_fused_batch_norm.vjp_all("input", "weight", "bias")
 def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
-    return _batch_norm_backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+    backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
+    return backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
+
+
+@_put_off_batch_norm.vjp_all("input", "weight", "bias")
+def _(g, mean, rstd, input, weight, bias, eps, needs):
+    backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
+    return backward(g, input, weight, bias, None, None, mean, rstd, True, eps, needs)
 
 
 def _check_running(name, mean, var):
@@ -260,9 +338,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return normalized(input, *(x.reshape(shape) for x in coefficients))
     if not training or running_mean is None:
         return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
-    # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their
-    # own.
-    y = _fused_batch_norm(input, weight, bias, running_mean.data, running_var.data, True, momentum, eps)[0]
+    if puts_off_ops() and _goes_between(input):
+        y = _put_off_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)[0]
+    else:
+        # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of
+        # their own.
+        moved = map(_core.written_beside, (running_mean, running_var))
+        y = _fused_batch_norm(input, weight, bias, *moved, True, momentum, eps)[0]
     _core.bump(running_mean)
     _core.bump(running_var)
     return y
