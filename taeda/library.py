@@ -297,7 +297,7 @@ def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()
 
 
 def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -> Any:
-    """Let ``func`` be what an op does on devices of ``types``; also a decorator, and so as ``impl(lib, name, key="")``."""
+    """Let ``func`` be what an op does on devices of ``types``; also a decorator, and as ``impl(lib, name, key)``."""
     if isinstance(qualname, Library):  # the older form
         lib, qualname, types, func = qualname, types, func or qualname.dispatch_key, None
     name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"

@@ -245,7 +245,7 @@ _new_object = Tensor.__new__
 
 
 def _new(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """What ``Tensor.__new__`` is to subclasses: an object that holds memory, whether or not their ``__init__`` calls Tensor's."""
+    """``Tensor.__new__`` of subclasses: an object with memory, whether or not their ``__init__`` calls Tensor's."""
     made = _new_object(cls)
     if args or kwargs or cls.__init__ is not Tensor.__init__:
         _core.tensor.become(made, legacy_tensor(*args, **kwargs))

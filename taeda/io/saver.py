@@ -80,7 +80,7 @@ class Saver:
         writer.out += b"tR"
 
     def _sparse(self, writer: Writer, x: Tensor) -> None:
-        """By its parts: indices and values, or for compressed ones where each row or column begins, the other index, values."""
+        """By its parts: indices and values; of a compressed one the starts, the other index and the values."""
         _, (index, other, *rest) = x.__reduce_ex__(2)
         if x.layout is _core.sparse_coo:
             parts = index, other, x.shape, x.is_coalesced()

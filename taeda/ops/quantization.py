@@ -74,7 +74,7 @@ def fake_quantize_per_channel_affine(
         raise RuntimeError(f"{name}: `axis` must be between 0 and number of dimensions of input, got {axis}")
     if not scale.shape == zero_point.shape == (input.shape[axis],):
         raise RuntimeError(
-            f"{name}: expected a scale and a zero point for each of the {input.shape[axis]} indices of dimension {axis}, "
+            f"{name}: expected a scale and a zero point for each of {input.shape[axis]} indices of dimension {axis}, "
             f"got sizes {list(scale.shape)} and {list(zero_point.shape)}"
         )
     sizes = [-1 if dim == axis else 1 for dim in range(input.dim())]

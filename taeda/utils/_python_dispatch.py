@@ -1,7 +1,7 @@
 """``TorchDispatchMode``: a context manager that sees every op that runs, those of a backward pass too.
 
 An op comes as ``torch.ops.aten.add.Tensor``, with the arguments of taeda's own op, which has the same parameters. What
-PyTorch always takes apart is taken apart here too: ``linear`` and ``matmul`` come as products of matrices, the layers of
+PyTorch always takes apart is taken apart here too: ``linear`` and ``matmul`` come as products of matrices, layers of
 convolution as ``convolution``. Gradients are recorded below the mode, of what it calls.
 """
 
