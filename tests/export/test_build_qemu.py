@@ -11,7 +11,7 @@ import pytest
 
 import taeda
 from taeda import nn
-from taeda.export import build
+from taeda.export import Dim, build, export
 from taeda.nn import functional as F
 
 CC, QEMU = (shutil.which(name) for name in ("aarch64-linux-gnu-gcc", "qemu-aarch64"))
@@ -114,3 +114,51 @@ def test_values_on_arm64(tmp_path, name):
     assert done.returncode == 0, done.stdout + done.stderr
     found = np.fromfile(tmp_path / "out.bin", np.float32).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
+def test_sizes_threads_and_errors(tmp_path):
+    """A batch of any size in the range, one thread and two; texts of errors."""
+    taeda.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 900, 64), nn.Tanh(), nn.Linear(64, 10)
+    )
+    example = taeda.randn(2, 1, 32, 32)
+    build(
+        export(model.eval(), (example,), dynamic_shapes=({0: Dim("batch", min=1, max=8)},)),
+        tmp_path / "net.so",
+        target="arm64",
+    )
+    (tmp_path / "run.c").write_text("""
+#include <stdio.h>
+#include <stdlib.h>
+#include "net.h"
+
+static float in[9 * 1024], out[9 * 10];
+
+int main(int argc, char **argv) {
+  int64_t batch = atoi(argv[1]), sizes[] = {batch, 1, 32, 32}, made[] = {batch, 10};
+  for (int i = 0; i < batch * 1024; i++) in[i] = (i % 37) / 37.0f - 0.5f;
+  net_set_threads(atoi(argv[2]));
+  net_tensor inputs[] = {{argc > 3 ? 0 : in, NET_FLOAT32, 4, sizes}}, outputs[] = {{out, NET_FLOAT32, 2, made}};
+  int code = net_run(inputs, 1, outputs, 1);
+  if (code) { puts(net_error(code)); return 2; }
+  for (int i = 0; i < batch * 10; i++) printf("%.9g\\n", out[i]);
+  return 0;
+}
+""")
+    command = [CC, "-Wall", "-Werror", "-std=c99", "run.c", "net.so", "-o", "run"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    emulated = [QEMU, "-L", "/usr/aarch64-linux-gnu", "-E", f"LD_LIBRARY_PATH={tmp_path}", str(tmp_path / "run")]
+
+    def run(*args):
+        return subprocess.run([*emulated, *map(str, args)], capture_output=True, text=True, timeout=120)
+
+    for batch in (1, 8):
+        x = ((taeda.arange(batch * 1024) % 37) / 37.0 - 0.5).view(batch, 1, 32, 32)
+        one, two = run(batch, 1), run(batch, 2)
+        assert one.returncode == 0 and one.stdout == two.stdout, one.stderr
+        with taeda.no_grad():
+            found = np.array(one.stdout.split(), np.float32).reshape(batch, 10)
+            np.testing.assert_allclose(found, model(x).numpy(), rtol=1e-4, atol=1e-5)
+    assert run(9, 1).returncode == 2 and "batch" in run(9, 1).stdout
+    assert run(1, 1, "null").returncode == 2 and "null" in run(1, 1, "null").stdout.lower()
