@@ -69,7 +69,8 @@ def test_gradients_of_the_step_before_are_free_while_a_replay_makes_new_ones():
 
     step()
     eager = peak_of(step)
-    assert peak_of(taeda.compile(step, mode="reduce-overhead")) < 0.5 * eager
+    replayed = peak_of(taeda.compile(step, mode="reduce-overhead"))
+    assert replayed < 0.75 * eager  # with them it would be 2 MB, five times the eager peak, more
 
 
 USES = {
