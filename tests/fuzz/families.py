@@ -40,7 +40,8 @@ FAMILIES = {
     "fft": ("ops.fft", "ops.spectrogram", "ops.windows", "fft"),
     "functional": (
         "ops.loss", "ops.cross_entropy", "ops.conv.", "ops.pooling", "ops.interpolation", "ops.normalization",
-        "ops.batch_norm", "ops.attention", "ops.embedding", "ops.ctc", "ops.recurrent", "nn.", "_compiled",
+        "ops.batch_norm", "ops.attention", "ops.embedding", "ops.ctc", "ops.recurrent", "ops.quantization", "nn.",
+        "_compiled",
     ),
     "creation": ("ops.creation", "ops.matrices", "ops.conversion", "ops.exchange", "_core.exchange"),
     "tensor": ("_core.tensor", "types", "storage", "ops.callables", "ops.table", "array_api", "_scalars"),
