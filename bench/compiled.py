@@ -1,7 +1,8 @@
 """Whole steps compiled, by taeda, PyTorch and JAX: ``run.py --compile``.
 
-A process for each way to run them; they take turns. JAX may live in another environment: ``BENCH_JAX`` names its Python.
-Each step's results are read, one element of each. ``python bench/compiled.py peaks`` prints memory of taeda's steps alone.
+A process for each way to run them; they take turns. JAX may live in another environment: ``BENCH_JAX`` names its
+Python. Each step's results are read, one element of each. ``python bench/compiled.py peaks`` prints memory of taeda's
+steps alone.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WAYS: dict[str, tuple[str, str | None]] = {
 STEPS = 3
 
 
-# ---- one process ------------------------------------------------------------------------------------------------------
+# ---- one process -----------------------------------------------------------------------------------------------------
 def _read(x: Any) -> list[float]:
     """An element of each result."""
     if isinstance(x, (list, tuple)):
@@ -89,8 +90,8 @@ def once(way: str, name: str, threads: int) -> dict[str, Any]:
 
 
 def peak(way: str, name: str) -> dict[str, Any]:
-    """Bytes of tensors at the peak of a step in a process of its own, parameters included; processor seconds that the first
-    step takes, of all threads."""
+    """Bytes of tensors at the peak of a step in a process of its own, parameters included; processor seconds that the
+    first step takes, of all threads."""
     from taeda._core import memory
 
     start = memory.memory_stats()["allocated"]
@@ -167,7 +168,7 @@ def serve(way: str, threads: int) -> None:
         print(json.dumps(answer), flush=True)
 
 
-# ---- all of them ------------------------------------------------------------------------------------------------------
+# ---- all of them -----------------------------------------------------------------------------------------------------
 def _python(way: str) -> str:
     return os.environ.get("BENCH_JAX", sys.executable) if WAYS[way][0] == "jax" else sys.executable
 
@@ -287,7 +288,8 @@ def _cost_table(names: list[str], ways: list[str]) -> tuple[str, list[str]]:
                 different.append(f"{name}, {way}")
         cells = [f"{found[way]['peak'] / 1e6:.0f} MB" if "peak" in found[way] else "-" for way in ways]
         firsts = [f"{found[w]['first']:.2f} s" if "first" in found.get(w, ()) else "-"
-                  for w in ("taeda compiled", "taeda compiled, cached", "torch.compile", "torch.compile, cached")]  # fmt: skip
+                  for w in ("taeda compiled", "taeda compiled, cached", "torch.compile",
+                  "torch.compile, cached")]  # fmt: skip
         rows.append([name, *cells, *firsts])
         print("  ".join(rows[-1]), *(f"{w}: {r['error']}" for w, r in found.items() if "error" in r), flush=True)
     heads = ["taeda, empty cache", "taeda, full cache", "torch.compile, empty", "torch.compile, full"]
@@ -303,9 +305,9 @@ def run(args: argparse.Namespace) -> None:
     names, ways = [p.name for p in programs], _available()
     bars = {p.name: (p.compiled_bar, p.eager_bar) for p in programs}
     parts = [
-        f"Measured {datetime.date.today().isoformat()} with `{args.command}`: medians of {args.rounds} rounds, the processes "
-        "in turn; results are read. Ratios are of taeda compiled (default mode), to PyTorch's better mode; the highest that "
-        "is aimed at in brackets. JAX runs on as many processors as the others have threads."
+        f"Measured {datetime.date.today().isoformat()} with `{args.command}`: medians of {args.rounds} rounds, the "
+        "processes in turn; results are read. Ratios are of taeda compiled (default mode), to PyTorch's better mode; "
+        "the highest that is aimed at in brackets. JAX runs on as many processors as the others have threads."
     ]
     parts += [f"{way}: not on this machine." for way in WAYS if way not in ways]
     for threads in args.threads:
@@ -316,7 +318,8 @@ def run(args: argparse.Namespace) -> None:
     more = [f"{way} {1000 * r['more']:.1f} ms" + (f" and {r['kernels']} kernels" if "kernels" in r else "")
             for way, r in batch.items() if "more" in r]  # fmt: skip
     parts += [
-        "Each in a process of its own, one thread: memory at the peak beyond the imported framework's, and the first step.",
+        "Each in a process of its own, one thread: memory at the peak beyond the imported framework's, and the first "
+        "step.",
         costs,
         f"The first step of the char-GPT with another size of batch takes more: {'; '.join(more)}.",
         f"Values of {STEPS} steps that differ from those of taeda eager: {', '.join(different) or 'none'}.",

@@ -1,7 +1,7 @@
 """``compile``, and the other functions of ``torch.compiler``.
 
-A compiled function runs as it did. While it runs, pointwise ops are put off (``taeda/_core/fusion.pyx``): what one kernel
-can compute together is computed together when values are needed. A backend that is a function gets graphs
+A compiled function runs as it did. While it runs, pointwise ops are put off (``taeda/_core/fusion.pyx``): what one
+kernel can compute together is computed together when values are needed. A backend that is a function gets graphs
 (``taeda/graph/capture.py``).
 
     python -m taeda.compiler            what the cache of kernels holds
@@ -29,8 +29,10 @@ from .graph.backends import list_backends, register_backend
 from .kernels import build
 
 __all__ = [
-    "CacheInfo", "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable",
-    "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_portable_guards_unsafe",
+    "CacheInfo", "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin",
+    "disable",
+    "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting",
+    "keep_portable_guards_unsafe",
     "keep_tensor_guards_unsafe", "list_backends", "load_cache_artifacts", "nested_compile_region", "register_backend",
     "reset", "save_cache_artifacts", "set_default_backend", "set_enable_guard_collectives", "set_stance",
     "skip_all_guards_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
@@ -73,15 +75,15 @@ def compile(
     """``model`` (a function, method or Module) with the same behaviour and results; also a decorator.
 
     Args:
-        model: what to compile. A Module gives a Module that shares its parameters, with the original as ``_orig_mod``, as
-            in PyTorch.
+        model: what to compile. A Module gives a Module that shares its parameters, with the original as ``_orig_mod``,
+            as in PyTorch.
         fullgraph: raise where the function needs a value before its end. Found out at the first call with arguments of
             each form.
         dynamic: for a backend that is a function: one graph for all sizes.
-        backend: ``"inductor"`` (the default) computes pointwise ops together; ``"eager"`` and ``"aot_eager"`` run them one
-            by one; see :func:`list_backends`. A function is called with an ``fx.GraphModule`` and example inputs, for each
-            graph and each form of inputs, and gives a function of the same inputs. Where a value is needed on the way, the
-            ops so far are one graph, and those after it another.
+        backend: ``"inductor"`` (the default) computes pointwise ops together; ``"eager"`` and ``"aot_eager"`` run them
+            one by one; see :func:`list_backends`. A function is called with an ``fx.GraphModule`` and example inputs,
+            for each graph and each form of inputs, and gives a function of the same inputs. Where a value is needed on
+            the way, the ops so far are one graph, and those after it another.
         mode: ``"reduce-overhead"`` and ``"max-autotune"`` repeat a call without its Python code where that is safe;
             ``"default"``, ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do not. Nothing is tuned by measuring.
         options: options of PyTorch's compiler; checked, and without effect.
@@ -398,18 +400,18 @@ _stance = _Stance()
 
 
 class set_stance(contextlib.ContextDecorator):
-    """What compiled functions do from now on; within the block where it is a context manager, within the function where it is
-    a decorator.
+    """What compiled functions do from now on; within the block where it is a context manager, within the function where
+    it is a decorator.
 
     Args:
-        stance: ``"default"``; ``"force_eager"``: they run as they are; ``"eager_then_compile"``: their first calls do. Of
-            backends that are functions: ``"eager_on_recompile"``: a new graph is not handed to the backend, and run as it
-            is; ``"fail_on_recompile"``: it is an error.
+        stance: ``"default"``; ``"force_eager"``: they run as they are; ``"eager_then_compile"``: their first calls do.
+            Of backends that are functions: ``"eager_on_recompile"``: a new graph is not handed to the backend, and run
+            as it is; ``"fail_on_recompile"``: it is an error.
         skip_guard_eval_unsafe: accepted; there are no guards.
         force_backend: use this backend in place of the one that was chosen.
     Raises:
-        RuntimeError: there is no such stance; another one than the default is given a backend; or a compiled function is
-            running.
+        RuntimeError: there is no such stance; another one than the default is given a backend; or a compiled function
+            is running.
     """
 
     def __init__(
@@ -452,7 +454,8 @@ class CacheInfo:
 
 
 def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
-    """The kernels of the user's cache as bytes, for :func:`load_cache_artifacts` on an equal machine; None if it is empty."""
+    """The kernels of the user's cache as bytes, for :func:`load_cache_artifacts` on an equal machine; None if it is
+    empty."""
     paths = sorted(build.cache_dir().glob("*/*.o"))
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:

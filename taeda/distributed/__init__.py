@@ -2,8 +2,8 @@
 
 Collectives (``all_reduce``, ``broadcast``, ...) are functions that every process of a group calls; see
 :func:`init_process_group`. A process that is gone, calls something else, or does not come in time is an error at the
-others that names it. Two backends move the memory: ``gloo``, which is TCP and shared memory here and needs nothing installed,
-and ``mpi``. One process alone is a group too: programs written for many run as they are.
+others that names it. Two backends move the memory: ``gloo``, which is TCP and shared memory here and needs nothing
+installed, and ``mpi``. One process alone is a group too: programs written for many run as they are.
 """
 
 # ruff: noqa: I001 - lists of names are paragraphs

@@ -1,7 +1,7 @@
 """Collectives that give new tensors and can be differentiated, as PyTorch's module of this name.
 
-Here a collective is over when its function returns, so results are plain tensors. :class:`AsyncCollectiveTensor` is a name for
-the ``isinstance`` checks of programs.
+Here a collective is over when its function returns, so results are plain tensors. :class:`AsyncCollectiveTensor` is a
+name for the ``isinstance`` checks of programs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _op(name: str) -> ReduceOp:
         raise ValueError(f"expected a reduction such as 'sum', 'avg' or 'max', got {name!r}") from None
 
 
-# ---- the moves ------------------------------------------------------------------------------------------------------------
+# ---- the moves -------------------------------------------------------------------------------------------------------
 
 
 def _reduced(group: ProcessGroup, op: ReduceOp, x: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def _no_derivative(name: str, op: ReduceOp, x: Tensor) -> Tensor:
     raise RuntimeError(f"{name}: only 'sum' and 'avg' can be differentiated, got {op.name}")
 
 
-# ---- the functions --------------------------------------------------------------------------------------------------------
+# ---- the functions ---------------------------------------------------------------------------------------------------
 
 
 def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:

@@ -1,9 +1,10 @@
-"""The agent of an elastic run on one machine: it meets those of other machines, starts processes, and starts them again.
+"""The agent of an elastic run on one machine: it meets those of other machines, starts processes, and starts them
+again.
 
-A run is a row of *rounds*. In a round the agents that have come agree on ranks; each starts its processes and looks at them.
-The round ends when all processes have ended, when one fails, when a machine falls silent, or when further machines wait and
-there is room; after that comes the next round, with new ranks. Agents of several machines agree by a store, which one of them
-keeps. A machine alone needs none.
+A run is a row of *rounds*. In a round the agents that have come agree on ranks; each starts its processes and looks at
+them. The round ends when all processes have ended, when one fails, when a machine falls silent, or when further
+machines wait and there is room; after that comes the next round, with new ranks. Agents of several machines agree by a
+store, which one of them keeps. A machine alone needs none.
 """
 
 from __future__ import annotations
@@ -80,8 +81,9 @@ def _say(text: str) -> None:
 class ReservedPort:
     """A free port, for a process that will listen there: nobody else gets it until :meth:`release`.
 
-    On Linux, a socket that is bound and does not listen keeps the system from giving the port to others, and still lets a
-    process bind it by its number, as servers do (SO_REUSEADDR). Elsewhere the port is free when it was looked for, no more.
+    On Linux, a socket that is bound and does not listen keeps the system from giving the port to others, and still lets
+    a process bind it by its number, as servers do (SO_REUSEADDR). Elsewhere the port is free when it was looked for, no
+    more.
     """
 
     def __init__(self) -> None:
@@ -139,7 +141,7 @@ class Agent:
         finally:
             self._leave()
 
-    # ---- agreement ----------------------------------------------------------------------------------------------------
+    # ---- agreement ---------------------------------------------------------------------------------------------------
 
     def _meet(self) -> Store:
         """The store of all agents, which the first one at its address keeps."""
@@ -223,7 +225,7 @@ class Agent:
             raise DistStoreError(f"the run {self.plan.run_id!r} was over before this machine could join")
         return number + 1
 
-    # ---- a round ------------------------------------------------------------------------------------------------------
+    # ---- a round -----------------------------------------------------------------------------------------------------
 
     def _environments(self, current: Round) -> list[dict[str, str]]:
         plan, world = self.plan, sum(current.counts)

@@ -1,7 +1,7 @@
 """Collectives: what the processes of a group do together with tensors, each of them calling the same.
 
-Here arguments are checked, tensors laid out as flat memory, and results copied back where that memory is not their own. What
-moves the memory is the group's engine (``engines/contract.py``).
+Here arguments are checked, tensors laid out as flat memory, and results copied back where that memory is not their own.
+What moves the memory is the group's engine (``engines/contract.py``).
 """
 
 from __future__ import annotations
@@ -524,7 +524,8 @@ class P2POp:
     ) -> None:  # fmt: skip
         if op not in (isend, irecv):
             raise ValueError(
-                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
             )
         if peer is None and group_peer is None:
             raise ValueError("P2POp: expected a peer or a group_peer, got neither")

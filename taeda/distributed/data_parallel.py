@@ -108,10 +108,11 @@ class _Bucket:
 
 
 class DistributedDataParallel(Module, Joinable):
-    """Wraps ``module``: its parameters begin equal at all processes, and ``backward`` leaves the averages of the gradients.
+    """Wraps ``module``: its parameters begin equal at all processes, and ``backward`` leaves the averages of the
+    gradients.
 
-    Gradients are averaged in buckets while ``backward`` goes on. Each process gives its own optimiser the same gradients, so
-    parameters stay equal.
+    Gradients are averaged in buckets while ``backward`` goes on. Each process gives its own optimiser the same
+    gradients, so parameters stay equal.
 
     Args:
         module: what to train; the same at each process.
@@ -123,8 +124,8 @@ class DistributedDataParallel(Module, Joinable):
         init_sync: make parameters and buffers equal now: those of rank 0.
         process_group: the processes, all by default.
         bucket_cap_mb: megabytes of gradients that travel together, 25 by default.
-        find_unused_parameters: look for parameters that the outputs do not depend on; without, one is an error in the next
-            forward pass.
+        find_unused_parameters: look for parameters that the outputs do not depend on; without, one is an error in the
+            next forward pass.
     Raises:
         RuntimeError: no parameter requires a gradient, or the modules of the processes differ.
         ValueError: there is no group, or devices are named for a module that is not on one GPU.
@@ -146,15 +147,16 @@ class DistributedDataParallel(Module, Joinable):
         self.process_group: ProcessGroup = group
         if not trained:
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
             )
         self.is_multi_device_module = len({p.device for p in trained}) > 1
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
         if (device_ids or output_device) and (trained[0].device.type == "cpu" or self.is_multi_device_module):
             raise ValueError(
-                "DistributedDataParallel device_ids and output_device arguments only work with single-device GPU modules, "
-                f"but got device_ids {device_ids}, output_device {output_device}, and module parameters "
+                "DistributedDataParallel device_ids and output_device arguments only work with single-device GPU "
+                f"modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters "
                 f"{ {p.device for p in trained} }. Leave both out."
             )
         self.module = module
@@ -337,8 +339,8 @@ class DistributedDataParallel(Module, Joinable):
         """A context manager for processes with batches of different number: who has none left counts as zeros.
 
         Args:
-            divide_by_initial_world_size: divide the sum of gradients by the number of processes, or else by that of those that
-                have batches left.
+            divide_by_initial_world_size: divide the sum of gradients by the number of processes, or else by that of
+                those that have batches left.
             enable: whether to do anything.
             throw_on_early_termination: raise at all processes when the first has none left.
         """
@@ -458,7 +460,8 @@ def _sparse_mean(ddp: DistributedDataParallel, p: Parameter, without: bool) -> F
 
 
 def _buckets(parameters: list[Parameter], sparse: set, cap: int) -> list[_Bucket]:
-    """Parameters in the order in which gradients come, about: from the last; those of a dtype together, sparse ones alone."""
+    """Parameters in the order in which gradients come, about: from the last; those of a dtype together, sparse ones
+    alone."""
     made: list[_Bucket] = []
     open_ones: dict[Any, tuple[_Bucket, int]] = {}
     for p in reversed(parameters):

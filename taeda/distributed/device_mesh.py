@@ -17,7 +17,8 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 class DeviceMesh:
     """The grid ``mesh`` of ranks; ``mesh_dim_names`` name its dimensions.
 
-    ``mesh["name"]`` is the line of the grid along that dimension on which this process is, ``mesh["a", "b"]`` the plane.
+    ``mesh["name"]`` is the line of the grid along that dimension on which this process is, ``mesh["a", "b"]`` the
+    plane.
     """
 
     def __init__(
@@ -177,8 +178,8 @@ def init_device_mesh(
     """All processes in a grid of ``mesh_shape``.
 
     Raises:
-        RuntimeError: the grid is not as large as the world, or has not as many names as dimensions, or ``device_type`` has
-            a number.
+        RuntimeError: the grid is not as large as the world, or has not as many names as dimensions, or ``device_type``
+            has a number.
     """
     if not device_type.isalpha():
         raise RuntimeError(f"init_device_mesh: expected a type of device without a number, got {device_type!r}")

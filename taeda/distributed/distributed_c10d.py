@@ -1,4 +1,5 @@
-"""``torch.distributed.distributed_c10d``: the functions of ``taeda.distributed`` under the name of the module that has them there."""
+"""``torch.distributed.distributed_c10d``: the functions of ``taeda.distributed`` under the name of the module that has
+them there."""
 
 # ruff: noqa: I001, F401 - lists of names are paragraphs
 

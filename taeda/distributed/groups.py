@@ -383,7 +383,8 @@ def new_group(
 
 
 def _name_of_next(ranks: list[int], local: bool) -> str:
-    """The name of a new group, equal at all who call; where only its members do, they count the groups of these ranks."""
+    """The name of a new group, equal at all who call; where only its members do, they count the groups of these
+    ranks."""
     if not local:
         _world.made += 1
         return str(_world.made - 1)

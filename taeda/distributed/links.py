@@ -1,8 +1,8 @@
 """Messages between the processes of a world: one TCP connection for each two of them.
 
 A thread for each connection reads whatever comes and lays it out by its key, so that sending never waits for the other
-side to ask. A message carries what its sender is doing; one that waits for something else, for a process that is gone, or
-longer than the timeout, fails and says so, and lets the others know.
+side to ask. A message carries what its sender is doing; one that waits for something else, for a process that is gone,
+or longer than the timeout, fails and says so, and lets the others know.
 
 Only who has the token that a process left in the store may connect to it. What says anything else is dropped.
 """

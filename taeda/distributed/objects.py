@@ -26,7 +26,8 @@ def _unpacked(data: Tensor) -> Any:
 
 
 def _exchange(group: ProcessGroup, doing: str, payloads: Sequence[Tensor | None], expected: Sequence[int]) -> list:
-    """Send ``payloads[i]`` to process ``i``, where there is one; the objects from the processes ``expected``, by rank."""
+    """Send ``payloads[i]`` to process ``i``, where there is one; the objects from the processes ``expected``, by
+    rank."""
     parts = [taeda.empty(0, dtype=taeda.uint8, device="cpu") if p is None else p for p in payloads]
     sizes = taeda.tensor([p.numel() for p in parts], device="cpu")
     sent = taeda.zeros(group.size(), dtype=taeda.int64, device="cpu")
@@ -97,7 +98,8 @@ def scatter_object_list(
     scatter_object_output_list: list, scatter_object_input_list: list | None = None, src: int | None = None,
     group: Any = None, group_src: int | None = None,
 ) -> None:  # fmt: skip
-    """Put object ``i`` of the input list of process ``src``, 0 by default, first into the output list of process ``i``."""
+    """Put object ``i`` of the input list of process ``src``, 0 by default, first into the output list of process
+    ``i``."""
     processes = _member("scatter_object_list", group)
     if processes is None:
         return

@@ -3,8 +3,8 @@
 ::
 
     python -m taeda.distributed.run --nproc-per-node=2 train.py --epochs 3
-    python -m taeda.distributed.run --nnodes=2:4 --nproc-per-node=8 --max-restarts=3 --rdzv-endpoint=node0:29400 train.py
-    python -m taeda.distributed.run --mpi --nproc-per-node=2 train.py
+    python -m taeda.distributed.run --nnodes=2:4 --nproc-per-node=8 --max-restarts=3 --rdzv-endpoint=node0:29400
+    train.py python -m taeda.distributed.run --mpi --nproc-per-node=2 train.py
 
 Each process has RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, which
 ``init_process_group()`` reads. When one fails, the others are ended, on all machines; then all start again, as often as

@@ -48,7 +48,8 @@ class Store:
         self._timeout = timeout
 
     def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
-        """Carry out ``what`` at once: get, set, add, compare_set, append, pop, check, delete, count. None: no such key."""
+        """Carry out ``what`` at once: get, set, add, compare_set, append, pop, check, delete, count. None: no such
+        key."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it works")
 
     def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
@@ -91,7 +92,8 @@ class Store:
         self._do("append", key, _given("append", key, value)[1])
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Put ``desired_value`` at ``key`` if ``expected_value`` is there (or nothing is, and it is empty); gives what is."""
+        """Put ``desired_value`` at ``key`` if ``expected_value`` is there (or nothing is, and it is empty); gives what
+        is."""
         _, *values = _given("compare_set", key, expected_value, desired_value)
         return self._do("compare_set", key, *values) or b""
 
@@ -289,8 +291,8 @@ def _unpack_record(log: bytes, at: int) -> tuple[str, bytes | None, int]:
     return log[at : at + n].decode(), value, at + n + max(m, 0)
 
 
-# Between a TCPStore and its server: first a challenge, which who knows the secret of the run can answer; then requests and
-# answers: a count of fields, then each with its length. A length of -1 stands for None.
+# Between a TCPStore and its server: first a challenge, which who knows the secret of the run can answer; then requests
+# and answers: a count of fields, then each with its length. A length of -1 stands for None.
 
 _MAGIC = b"taeda\0\1\0"  # and the version of what follows
 _CHALLENGE = 16
@@ -481,8 +483,8 @@ class TCPStore(Store):
         except OSError as error:
             connection.close()
             raise DistNetworkError(
-                f"TCPStore: {self.host}:{self.port} does not take this process for one of the run: {error}. The processes "
-                "need the same TAEDA_DISTRIBUTED_SECRET in their environment, or none"
+                f"TCPStore: {self.host}:{self.port} does not take this process for one of the run: {error}. The "
+                "processes need the same TAEDA_DISTRIBUTED_SECRET in their environment, or none"
             ) from None
 
     def _ask(self, *fields: bytes) -> bytes | None:

@@ -20,7 +20,8 @@ _GRACE = 10.0  # seconds between asking a process to end and ending it
 
 
 def streams(text: str, count: int) -> list[int]:
-    """For each of ``count`` local ranks, which streams ``text`` names: 1 stdout, 2 stderr, 3 both. ``"3"``, ``"0:1,2:3"``.
+    """For each of ``count`` local ranks, which streams ``text`` names: 1 stdout, 2 stderr, 3 both. ``"3"``,
+    ``"0:1,2:3"``.
 
     Raises:
         ValueError: it is something else.

@@ -252,8 +252,8 @@ class Capture(Numbers):
     def _plain(self, function: Any, results: list) -> Any:
         for i, result in enumerate(results):
             if result != results[0]:
-                text = f"{function.__name__} gives {results[0]!r} in the example and {result!r} at other sizes\n{self.where()}"
-                raise Conflict(i, self.progress, text)
+                text = f"{function.__name__} gives {results[0]!r} in the example and {result!r} at other sizes"
+                raise Conflict(i, self.progress, f"{text}\n{self.where()}")
         return results[0]
 
     def _lifted(self, x: Any) -> Any:

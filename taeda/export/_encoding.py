@@ -138,7 +138,8 @@ def encode(x: Any) -> Any:
     if x is Ellipsis:
         return {"ellipsis": True}
     for name, kind in (
-        ("dtype", _core.dtype), ("device", _core.device), ("layout", _core.layout), ("memory_format", _core.memory_format)
+        ("dtype", _core.dtype), ("device", _core.device), ("layout", _core.layout),
+        ("memory_format", _core.memory_format)
     ):  # fmt: skip
         if isinstance(x, kind):
             return {name: x.name if name == "dtype" else str(x)}

@@ -12,8 +12,8 @@ from taeda.fx import Node
 
 from ._unknown_sizes import _bound
 
-#: One op a line: its name with the overload, and its arguments there. ``self`` is ``input`` here, ``a:b`` is ``b`` here,
-#: ``a[]`` is a list also where there is one item, and what follows ``*`` is given by name.
+#: One op a line: its name with the overload, and its arguments there. ``self`` is ``input`` here, ``a:b`` is ``b``
+#: here, ``a[]`` is a list also where there is one item, and what follows ``*`` is given by name.
 _TABLE = """
 empty_strided size stride *dtype
 zeros size:args[] *dtype
@@ -107,8 +107,8 @@ rnn_relu.input input hx params has_biases num_layers dropout train bidirectional
 gru.input input hx params has_biases num_layers dropout train bidirectional batch_first
 """
 _ALONE = (
-    "neg abs sign floor ceil trunc sqrt rsqrt reciprocal exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh "
-    "cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not erfc erfinv "
+    "neg abs sign floor ceil trunc sqrt rsqrt reciprocal exp expm1 log log2 log10 log1p sin cos tan asin acos atan "
+    "sinh cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not erfc erfinv "
     "lgamma digamma i0 square"
 ).split()
 #: Ops with an overload for numbers.
@@ -488,7 +488,8 @@ _SPECIAL: dict[str, Callable] = {
     "max": _extreme, "min": _extreme, "clamp": _clamp, "where": _where, "to": _to, "arange": _arange,
     "scatter": _scatter, "squeeze": _squeeze, "fill": _fill, "round": _round, "sort": _sort, "view": _view,
     "empty": _empty, "edge_pad": _edge_pad, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
-    "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"), "index": _index, "einsum": _einsum, "split": _split,
+    "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"), "index": _index,
+    "einsum": _einsum, "split": _split,
     "histogram": _histogram, "median": _median, "nanmedian": _median,
     "unique": _unique, "repeat_interleave": _repeat_interleave,
     "batch_norm": _batch_norm,

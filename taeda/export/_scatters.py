@@ -19,7 +19,8 @@ _Call = Callable[[Any, tuple, dict], Any]
 
 
 def scattered(call: _Call, function: Any, args: tuple, kwargs: dict, part: int, source: Any, value: Any) -> Any:
-    """``source`` with ``value`` in the place of the view ``function(*args, **kwargs)`` of it; None where no op does that.
+    """``source`` with ``value`` in the place of the view ``function(*args, **kwargs)`` of it; None where no op does
+    that.
 
     Args:
         call: calls a function: ``call(function, args, kwargs)``.

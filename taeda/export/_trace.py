@@ -249,8 +249,8 @@ class _Attempt:
         """A placeholder for a tensor from outside."""
         if isinstance(x, Traced) or x.is_meta:
             raise RuntimeError(
-                "export: a tensor on device meta, or of another program, is used as a constant. A gradient that the model "
-                "computes itself (func.grad, autograd.grad) is such a tensor: record it with make_fx"
+                "export: a tensor on device meta, or of another program, is used as a constant. A gradient that the "
+                "model computes itself (func.grad, autograd.grad) is such a tensor: record it with make_fx"
             )
         path = self.exporter.attributes.get(id(x))
         if path is None:

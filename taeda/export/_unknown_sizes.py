@@ -100,7 +100,8 @@ def _repeat_interleave(n: int, input: Any, repeats: Any = None, dim: int | None 
 
 
 def _histogram(
-    n: None, input: Tensor, bins: Any = 100, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
+    n: None, input: Tensor, bins: Any = 100, range: Any = None, weight: Any = None, density: bool = False,
+    out: Any = None
 ) -> Any:  # fmt: skip
     """Its sizes are known, though its edges are found from values."""
     count = bins.numel() - 1 if isinstance(bins, Tensor) else bins

@@ -33,8 +33,8 @@ def undecided(condition: str, where: str, symbols: Sequence[tuple[str, str]]) ->
     """Raise for a program that branches on numbers that only a run finds."""
     origin = "".join(f"\n{name} comes from\n{line}" for name, line in symbols)
     raise GuardOnDataDependentSymNode(
-        f"Could not guard on data-dependent expression {condition}: it needs the values of a tensor, which are not known "
-        f"while a program is recorded.\n{where}{origin}{_WAYS}"
+        f"Could not guard on data-dependent expression {condition}: it needs the values of a tensor, which are not "
+        f"known while a program is recorded.\n{where}{origin}{_WAYS}"
     )
 
 

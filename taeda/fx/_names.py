@@ -36,8 +36,8 @@ _OF_FUNCTIONAL = frozenset("group_norm layer_norm rms_norm max_pool1d max_pool2d
 
 #: Functions that PyTorch writes as ``torch.functional.split``, and so on.
 _PYTHON = frozenset(
-    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum lu meshgrid norm "
-    "split stft tensordot unique unique_consecutive unravel_index".split()
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum lu "
+    "meshgrid norm split stft tensordot unique unique_consecutive unravel_index".split()
 )
 
 #: The classes of functions that are no Python functions.
@@ -188,8 +188,8 @@ def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
 def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """The arguments as PyTorch's functions hand them to ``__torch_function__``.
 
-    Its Python functions in ``nn.functional`` pass what has no default by position, and all the rest, with defaults filled
-    in, by name. Others hand over what they were given.
+    Its Python functions in ``nn.functional`` pass what has no default by position, and all the rest, with defaults
+    filled in, by name. Others hand over what they were given.
     """
     parameters = _parameters(function)
     if parameters is None or any(p.kind == p.VAR_KEYWORD for p in parameters):

@@ -329,8 +329,8 @@ class Tracer(TracerBase):
             import warnings
 
             warnings.warn(
-                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the "
-                "user to make sure that your inputs match the inputs you specialized the function with.",
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to "
+                "the user to make sure that your inputs match the inputs you specialized the function with.",
                 stacklevel=2,
             )
         return x

@@ -229,8 +229,8 @@ class Graph:
         module = self.owning_module
         if module is not None and not _has_attribute(module, qualified_name):
             warnings.warn(
-                f"Graph.get_attr: the module has no '{qualified_name}'. Add it first: add_submodule, register_parameter or "
-                "register_buffer",
+                f"Graph.get_attr: the module has no '{qualified_name}'. Add it first: add_submodule, "
+                "register_parameter or register_buffer",
                 stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -387,13 +387,15 @@ class Graph:
                 raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
             for used in node.all_input_nodes:
                 if used.graph is not self:
-                    raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an "
-                                       "argument! If you are copying nodes from another graph, use ``arg_transform`` on "
-                                       "node_copy() to remap values")  # fmt: skip
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an "
+                        "argument! If you are copying nodes from another graph, use ``arg_transform`` on "
+                        "node_copy() to remap values"
+                    )
                 if used not in done:
                     raise RuntimeError(
-                        f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that Nodes in "
-                        f"the graph are topologically ordered\n{self}"
+                        f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that "
+                        f"Nodes in the graph are topologically ordered\n{self}"
                     )
             if node.name in seen:
                 raise RuntimeError(f"Node redefined name {node.name}!")

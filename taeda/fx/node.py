@@ -297,8 +297,8 @@ class Node:
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
-                    "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has "
-                    ".meta keys"
+                    "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already "
+                    "has .meta keys"
                 )
             replace_with.meta.update(self.meta)
         changed = []

@@ -55,8 +55,8 @@ def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str,
     """
     if writes(target, kwargs):
         raise RuntimeError(
-            f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional code, so "
-            "operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
+            f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional "
+            "code, so operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
         )
 
 

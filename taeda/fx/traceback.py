@@ -1,4 +1,5 @@
-"""What Nodes that are made now get as ``meta``: the annotations of the program, and the Node that is being interpreted."""
+"""What Nodes that are made now get as ``meta``: the annotations of the program, and the Node that is being
+interpreted."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class Unsupported(TorchDynamoException):
 #: Those that are no functions of a graph: the program runs as it is, with ops put off or one by one.
 FUSING = ("inductor", "cudagraphs")
 EAGER = (
-    "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "eager", "eager_debug", "eager_noexcept",
+    "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "eager", "eager_debug",
+    "eager_noexcept",
 )  # fmt: skip
 
 #: The registered ones: the function, None for those above, and its tags.
@@ -71,8 +72,8 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
-    """The function of the backend of that name; a name whose backend is no function of a graph, and anything else, as it
-    is.
+    """The function of the backend of that name; a name whose backend is no function of a graph, and anything else, as
+    it is.
 
     Raises:
         InvalidBackend: there is none.

@@ -1,7 +1,7 @@
 """Graphs for a backend that is a function: what a program calls is recorded, and run when a value is needed.
 
-Python runs the program at every call, so its control flow is always right. A call of an op gives a tensor that knows its
-form alone: dtype, sizes, strides and whether it requires grad, found on device meta. When somebody asks for a value
+Python runs the program at every call, so its control flow is always right. A call of an op gives a tensor that knows
+its form alone: dtype, sizes, strides and whether it requires grad, found on device meta. When somebody asks for a value
 (``item``, ``bool``, NumPy, ``print``, ``backward``, the end of the function), the ops so far become one graph. A graph
 that was seen before, for inputs of the same forms, is not handed to the backend again: what the backend gave for it is
 called. Its results become what the tensors were to be, and recording goes on.
@@ -572,7 +572,8 @@ _helpers: dict[str, Callable] = {}
 
 
 def _seen(name: str, method: Any) -> None:
-    """Let a session see calls of ``method`` whose index alone is a stand-in, which the core gives to ``HELPERS[name]``."""
+    """Let a session see calls of ``method`` whose index alone is a stand-in, which the core gives to
+    ``HELPERS[name]``."""
     _helpers[name] = HELPERS[name]
 
     def ask(t: Tensor, index: Any, *value: Any) -> Any:

@@ -44,7 +44,8 @@ class Kernel:
 
 @dataclass
 class Explanation:
-    """The kernels of one compiled call, in the order in which they ran, and what the call gave. ``print`` shows a table."""
+    """The kernels of one compiled call, in the order in which they ran, and what the call gave. ``print`` shows a
+    table."""
 
     kernels: list[Kernel]
     result: Any
@@ -108,7 +109,8 @@ def _share(k: Kernel) -> str:
 
 
 def explain(compiled: Callable, *args: Any, **kwargs: Any) -> Explanation:
-    """Call a compiled function once, and tell the kernels that it ran. Those that are not there yet are made on the way."""
+    """Call a compiled function once, and tell the kernels that it ran. Those that are not there yet are made on the
+    way."""
     seen: list[tuple] = []
     before = fusion.watch(lambda *what: seen.append(what))
     try:

@@ -1,4 +1,5 @@
-"""Calls whose pointwise ops are put off and computed together (``taeda/_core/fusion.pyx``, docs/notes/0015-fusion.md)."""
+"""Calls whose pointwise ops are put off and computed together (``taeda/_core/fusion.pyx``,
+docs/notes/0015-fusion.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Options of ``compile`` that PyTorch's compiler has. They are checked; what they would choose is chosen here by itself."""
+"""Options of ``compile`` that PyTorch's compiler has. They are checked; what they would choose is chosen here by
+itself."""
 
 from __future__ import annotations
 
@@ -16,16 +17,17 @@ MODES: dict[str, dict[str, Any]] = {
 
 _FLAGS = (
     "aggressive_fusion allow_buffer_reuse benchmark_combo_kernel benchmark_fusion benchmark_kernel combo_kernels "
-    "coordinate_descent_check_all_directions coordinate_descent_tuning cpp.enable_floating_point_contract_flag cpp_wrapper "
-    "dce debug debug_fusion emulate_precision_casts epilogue_fusion epilogue_fusion_first fallback_by_default "
-    "fallback_random force_fuse_int_mm_with_mul force_shape_pad freezing "
+    "coordinate_descent_check_all_directions coordinate_descent_tuning cpp.enable_floating_point_contract_flag "
+    "cpp_wrapper dce debug debug_fusion emulate_precision_casts epilogue_fusion epilogue_fusion_first "
+    "fallback_by_default fallback_random force_fuse_int_mm_with_mul force_shape_pad freezing "
     "fx_graph_cache group_fusion implicit_fallbacks inplace_buffers joint_graph_constant_folding keep_output_stride "
-    "layout_optimization loop_ordering_after_fusion max_autotune max_autotune_gemm max_autotune_pointwise memory_planning "
-    "nan_asserts optimize_scatter_upon_const_tensor pattern_matcher permute_fusion pick_loop_orders prologue_fusion "
-    "reorder_for_compute_comm_overlap reorder_for_locality reorder_for_peak_memory scalar_asserts shape_padding size_asserts "
-    "split_cat_fx_passes split_reductions trace.enabled trace.graph_diagram triton.autotune_pointwise "
-    "triton.cudagraph_skip_dynamic_graphs triton.cudagraph_trees triton.cudagraphs triton.dense_indexing "
-    "triton.persistent_reductions triton.prefer_nd_tiling triton.unique_kernel_names verbose_progress"
+    "layout_optimization loop_ordering_after_fusion max_autotune max_autotune_gemm max_autotune_pointwise "
+    "memory_planning nan_asserts optimize_scatter_upon_const_tensor pattern_matcher permute_fusion pick_loop_orders "
+    "prologue_fusion reorder_for_compute_comm_overlap reorder_for_locality reorder_for_peak_memory scalar_asserts "
+    "shape_padding size_asserts split_cat_fx_passes split_reductions trace.enabled trace.graph_diagram "
+    "triton.autotune_pointwise triton.cudagraph_skip_dynamic_graphs triton.cudagraph_trees triton.cudagraphs "
+    "triton.dense_indexing triton.persistent_reductions triton.prefer_nd_tiling triton.unique_kernel_names "
+    "verbose_progress"
 )
 
 #: The type of each option.

@@ -1,15 +1,16 @@
 """Static replay: a function that is called again and again is repeated without its Python code.
 
-The first call with arguments of one form runs as usual. The next ones are observed: they run as well, and their launches
-are kept (``taeda/_core/replay.pyx``). When two of them did the same, calls repeat their launches from then on.
+The first call with arguments of one form runs as usual. The next ones are observed: they run as well, and their
+launches are kept (``taeda/_core/replay.pyx``). When two of them did the same, calls repeat their launches from then on.
 
-A trace is used only where it stands for the call: arguments of the same forms, equal numbers, the same other objects; the
-objects that the function's code leads to hold what they held (:func:`guard`), and the same leaves have gradients. Else the
-function runs, and is observed anew. A function that reads elements, or does something else that is no launch, runs as usual
-for good; ``refusals`` says why, and at which line.
+A trace is used only where it stands for the call: arguments of the same forms, equal numbers, the same other objects;
+the objects that the function's code leads to hold what they held (:func:`guard`), and the same leaves have gradients.
+Else the function runs, and is observed anew. A function that reads elements, or does something else that is no launch,
+runs as usual for good; ``refusals`` says why, and at which line.
 
-What Python code does beside computing (printing, writing to files, reading the time) is not repeated. A call that changes
-an attribute, a list or a dict that the function's code leads to is not repeated either: the change would be lost.
+What Python code does beside computing (printing, writing to files, reading the time) is not repeated. A call that
+changes an attribute, a list or a dict that the function's code leads to is not repeated either: the change would be
+lost.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _drawn() -> tuple:
     return random.getstate(), repr(found.get_state()) if found is not None else None
 
 
-# ---- what a function reads ----------------------------------------------------------------------------------------------
+# ---- what a function reads -------------------------------------------------------------------------------------------
 
 
 def _is_foreign(name: str | None) -> bool:
@@ -162,7 +163,8 @@ class _Walk:
         return found
 
     def other(self, x: Any) -> Iterable[Any]:
-        """All attributes of an object of this package or of a module; of a user's object or file those that code names."""
+        """All attributes of an object of this package or of a module; of a user's object or file those that code
+        names."""
         if isinstance(x, types.ModuleType):
             named = [name for name in self.names if name in vars(x)] if _is_foreign(x.__name__) else []
             return self.entries(vars(x), named, whole=False)
@@ -204,7 +206,7 @@ def guard(roots: Iterable[Any]) -> _Walk:
     return walk
 
 
-# ---- the callable -------------------------------------------------------------------------------------------------------
+# ---- the callable ----------------------------------------------------------------------------------------------------
 
 
 class _Form:

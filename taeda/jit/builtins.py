@@ -256,16 +256,14 @@ SCALARS |= {
     name: _math(name)
     for name in (
         "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs "
-        "lgamma "
-        "gamma erf erfc ldexp hypot"
+        "lgamma gamma erf erfc ldexp hypot"
     ).split()
 }
 SCALARS |= {
     name: getattr(str, name)
     for name in (
         "lower upper capitalize title swapcase strip lstrip rstrip center ljust rjust zfill isalnum isalpha isdigit "
-        "isdecimal "
-        "isidentifier islower isnumeric isprintable isspace istitle isupper partition rpartition"
+        "isdecimal isidentifier islower isnumeric isprintable isspace istitle isupper partition rpartition"
     ).split()
 }
 
@@ -646,7 +644,8 @@ PRIMITIVES: dict[str, Callable] = {
     "requires_grad": lambda x: x.requires_grad, "grad": lambda x: x.grad, "itemsize": lambda x: x.itemsize,
     "nbytes": lambda x: x.nbytes, "index": lambda d: d.index, "type": lambda d: d.type, "min": _min_max(min),
     "max": _min_max(max), "abs": abs, "rangelist": lambda n: list(range(n)), "StringIndex": operator.getitem,
-    "EnumName": lambda x: x.name, "tolist": _as_lists, "EnumValue": lambda x: x.value, "unchecked_unwrap_optional": lambda x: x,
+    "EnumName": lambda x: x.name, "tolist": _as_lists, "EnumValue": lambda x: x.value,
+    "unchecked_unwrap_optional": lambda x: x,
     "id": id, "name": lambda x: None, "VarConcat": lambda *a: OPS["cat"](list(a[:-1]), a[-1]),
     "VarStack": lambda *a: OPS["stack"](list(a[:-1]), a[-1]),
 }  # fmt: skip

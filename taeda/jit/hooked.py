@@ -32,8 +32,8 @@ def names_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
             name = getattr(hook, "__name__", "")
             if not isinstance(hook, types.FunctionType) or not name.isidentifier():
                 raise RuntimeError(
-                    f"script: the hook {hook!r} of {type(module).__name__} cannot be compiled: expected a function with "
-                    "a name and type annotations. Remove it before scripting (as remove_weight_norm does)"
+                    f"script: the hook {hook!r} of {type(module).__name__} cannot be compiled: expected a function "
+                    "with a name and type annotations. Remove it before scripting (as remove_weight_norm does)"
                 )
             if hasattr(module, name) or functions.get(name, hook) is not hook:
                 raise RuntimeError(

@@ -1,7 +1,7 @@
 """``trace``: records the ops that a function or module calls, as a function of the graph language.
 
-What Python decides is decided once: branches and numbers of loops are those of the example. ``script`` keeps them. Sizes
-that ops are given are asked for at each call (``sizes.py``).
+What Python decides is decided once: branches and numbers of loops are those of the example. ``script`` keeps them.
+Sizes that ops are given are asked for at each call (``sizes.py``).
 """
 
 from __future__ import annotations

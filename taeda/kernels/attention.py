@@ -1,9 +1,9 @@
 """Scaled dot-product attention in tiles: the matrix of scores is never in memory as a whole.
 
 A task of the forward kernel takes a block of queries past all keys, block by block, with the running maximum and sum of
-each row (Milakov & Gimelshein 2018, https://arxiv.org/abs/1805.02867; Dao et al. 2022, https://arxiv.org/abs/2205.14135).
-It keeps the logarithm of each row's sum of exponentials, from which the backward kernel computes the weights again. The
-products are those of :mod:`taeda.kernels.gemm`, on blocks in the thread's stack.
+each row (Milakov & Gimelshein 2018, https://arxiv.org/abs/1805.02867; Dao et al. 2022,
+https://arxiv.org/abs/2205.14135). It keeps the logarithm of each row's sum of exponentials, from which the backward
+kernel computes the weights again. The products are those of :mod:`taeda.kernels.gemm`, on blocks in the thread's stack.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FEW_QUERIES = 4
 #: Most numbers per head for which a packed block of keys lies in the stack; else in the memory that the task is given.
 MAX_HEAD = 256
 
-#: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per head of
-#: keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention is causal.
-#: ``scale`` is a double. Dropout: ``position``, the byte among the states where the position in the first one is, the doubles ``chance`` of a
-#: weight to be kept and ``factor`` of those that are; ``kept`` is where in the task's memory the marks of what is kept lie, behind packed keys (and
-#: values), ``pitch`` the distance of their rows.
+#: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per
+#: head of keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention
+#: is causal. ``scale`` is a double. Dropout: ``position``, the byte among the states where the position in the first
+#: one is, the doubles ``chance`` of a weight to be kept and ``factor`` of those that are; ``kept`` is where in the
+#: task's memory the marks of what is kept lie, behind packed keys (and values), ``pitch`` the distance of their rows.
 ATTENTION_ARGS = tuple(
     "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale "
     "position chance factor kept pitch".split()
@@ -158,7 +158,8 @@ class _Dropout:
         position = (self.position + (head * g["l"] + start) * g["s"] * 2) % STATE
         causal = g["causal"] != 0
         f.call(
-            self.rows, f.offset(self.marks, row * g["pitch"]), g["pitch"], f.offset(self.states, block * (4 * STATE)), position,
+            self.rows, f.offset(self.marks, row * g["pitch"]), g["pitch"], f.offset(self.states, block * (4 * STATE)),
+            position,
             g["chance"], count, g["s"], f.select(causal, start + 1, g["s"]), causal.to(I64),
         )  # fmt: skip
 
@@ -183,7 +184,8 @@ def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, key
 
 
 def _pieces(f: Function, g: dict[str, Value], start: Value, rows: Value, first_key: Value, keys: Value) -> Value:
-    """How many queries of a block are done at a time: few where causality hides many of its keys from the first ones."""
+    """How many queries of a block are done at a time: few where causality hides many of its keys from the first
+    ones."""
     hidden = (g["causal"] != 0) & (first_key + keys > start + PIECE)
     return f.select(hidden & (rows > PIECE), f.i64(PIECE), f.i64(QUERIES))
 
@@ -213,7 +215,8 @@ def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Va
 
 
 def _vectors(f: Function, t: Type, n: Value, body: Callable[[Value, Value | None], None]) -> None:
-    """``body(index, mask)`` for each register of ``n`` numbers; only the last has a mask, which AVX2's stores pay for."""
+    """``body(index, mask)`` for each register of ``n`` numbers; only the last has a mask, which AVX2's stores pay
+    for."""
     lanes = f.lanes(t)
     with f.loop(0, n - (lanes - 1), lanes) as L:
         body(L.index, None)
@@ -280,8 +283,9 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
 def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     """Output and sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
 
-    Pointers: output, sums ``[b, heads, l, 2]`` (each row's maximum, and 1 over the sum of exponentials above it), queries, keys, values, mask, ``gemm.panel_product``, the states
-    of dropout, and the task's memory. The innermost strides are the item size.
+    Pointers: output, sums ``[b, heads, l, 2]`` (each row's maximum, and 1 over the sum of exponentials above it),
+    queries, keys, values, mask, ``gemm.panel_product``, the states of dropout, and the task's memory. The innermost
+    strides are the item size.
     """
     t = TYPES[dtype]
     g = _sizes(f, ATTENTION_ARGS)
@@ -364,8 +368,8 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
             _vectors(f, t, g["ev"], divide)
 
 
-#: The strides of ``attention_backward`` after :data:`ATTENTION_ARGS`: of the gradients of output, queries, keys and values.
-#: Queries are done in bands of ``band``, ``together`` of the heads that share keys at a time.
+#: The strides of ``attention_backward`` after :data:`ATTENTION_ARGS`: of the gradients of output, queries, keys and
+#: values. Queries are done in bands of ``band``, ``together`` of the heads that share keys at a time.
 BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_s dv_b dv_h dv_s band together".split())
 
 

@@ -1,9 +1,10 @@
 """Convolution on the blocks of the matrix product; no image is ever unfolded as a whole.
 
-A convolution is a product ``C[channel, pixel] = A[channel, (c, tap)] X[(c, tap), pixel]`` where row ``(c, tap)`` of X is
-the input's channel ``c``, shifted by the kernel's tap. ``conv`` unfolds one panel of X at a time, a few output pixels by a
-few channels, into the thread's stack, where the tiles of :mod:`taeda.kernels.gemm` use it. The gradient of the input is the
-same kernel with a negative dilation. ``conv_weight`` sums over pixels instead: there X is the left operand.
+A convolution is a product ``C[channel, pixel] = A[channel, (c, tap)] X[(c, tap), pixel]`` where row ``(c, tap)`` of X
+is the input's channel ``c``, shifted by the kernel's tap. ``conv`` unfolds one panel of X at a time, a few output
+pixels by a few channels, into the thread's stack, where the tiles of :mod:`taeda.kernels.gemm` use it. The gradient of
+the input is the same kernel with a negative dilation. ``conv_weight`` sums over pixels instead: there X is the left
+operand.
 
 Three spatial dimensions (d, h, w) cover one and two as well.
 """
@@ -14,27 +15,27 @@ from .build import kernel
 from .gemm import K_BLOCK, PACKED, Block, _pack_transpose, smaller, spread
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 
-#: Where the unfolded rows come from: sizes of output, input and kernel, stride, dilation (may be negative), padding, and
-#: byte strides of the input. Output ``o`` meets tap ``k`` at input ``o * stride - padding + k * dilation``.
+#: Where the unfolded rows come from: sizes of output, input and kernel, stride, dilation (may be negative), padding,
+#: and byte strides of the input. Output ``o`` meets tap ``k`` at input ``o * stride - padding + k * dilation``.
 GEOMETRY = tuple("od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw x_c x_d x_h x_w".split())
 
-#: The arguments of ``conv`` after :data:`GEOMETRY`: ``m`` output channels per group from ``channels`` inputs; strides of
-#: input, output, weights (``a``) and bias by image ``n`` and group ``g``; ``packed`` and ``a_tile`` as for ``matmul``;
-#: ``init`` is 2 where there is a bias; a task is ``mc`` channels by ``nc`` pixels, a block of k ``cc`` channels by ``tt``
-#: taps.
+#: The arguments of ``conv`` after :data:`GEOMETRY`: ``m`` output channels per group from ``channels`` inputs; strides
+#: of input, output, weights (``a``) and bias by image ``n`` and group ``g``; ``packed`` and ``a_tile`` as for
+#: ``matmul``; ``init`` is 2 where there is a bias; a task is ``mc`` channels by ``nc`` pixels, a block of k ``cc``
+#: channels by ``tt`` taps.
 CONV_ARGS = GEOMETRY + tuple(
     "images groups m channels x_n x_g c_n c_g c_m a_g a_m a_k a_tile packed d_g d_m init mc nc cc tt".split()
 )
 
-#: The arguments of ``conv_weight`` after :data:`GEOMETRY`: the gradient's strides (``g``; its pixels are contiguous), and
-#: those of the result ``[part, group, (c, tap), channel]``. The images are summed in ``parts`` runs of ``run``; a task is
-#: ``cc`` channels by ``tt`` taps by ``nc`` output channels; a block of its sum has ``pixels`` pixels.
+#: The arguments of ``conv_weight`` after :data:`GEOMETRY`: the gradient's strides (``g``; its pixels are contiguous),
+#: and those of the result ``[part, group, (c, tap), channel]``. The images are summed in ``parts`` runs of ``run``; a
+#: task is ``cc`` channels by ``tt`` taps by ``nc`` output channels; a block of its sum has ``pixels`` pixels.
 WEIGHT_ARGS = GEOMETRY + tuple(
     "images groups m channels x_n x_g g_n g_g g_m c_p c_g c_r parts run nc cc tt pixels".split()
 )
 
-#: Of ``interleave``: sizes of a plane of the result, whose rows are ``y_h`` bytes apart, as planes are ``y_d`` and images of
-#: ``depth`` planes ``y_c``.
+#: Of ``interleave``: sizes of a plane of the result, whose rows are ``y_h`` bytes apart, as planes are ``y_d`` and
+#: images of ``depth`` planes ``y_c``.
 INTERLEAVE_ARGS = tuple("depth height width y_c y_d y_h".split())
 
 UNFOLD_ROWS = 192  # most rows (c, tap) that a task of ``conv_weight`` unfolds

@@ -1,22 +1,25 @@
 """Convolution with channels along the registers, on windows of an image that is laid out once.
 
-A block of the input is laid out as a *volume* ``[image, depth, row, column, channel]`` with its padding as zeros, of a panel
-of input channels at a time. The window of an output position is then the same for all of them but for where it begins: a
-few *runs* of items that follow each other. So nothing is unfolded: the tile takes its rows from a table of where windows
-begin, and its sum from a table of where runs begin. The forward product is positions by (tap, c) times (tap, c) by output
-channels; the gradient of the weights is (c, tap) by positions times positions by output channels, on the same volume with
-the tables' parts exchanged. Images may have channels last in memory, or first: these are transposed in squares, or laid
-out as they are where there are few channels (*planar*: runs are then taps of one channel).
+A block of the input is laid out as a *volume* ``[image, depth, row, column, channel]`` with its padding as zeros, of a
+panel of input channels at a time. The window of an output position is then the same for all of them but for where it
+begins: a few *runs* of items that follow each other. So nothing is unfolded: the tile takes its rows from a table of
+where windows begin, and its sum from a table of where runs begin. The forward product is positions by (tap, c) times
+(tap, c) by output channels; the gradient of the weights is (c, tap) by positions times positions by output channels, on
+the same volume with the tables' parts exchanged. Images may have channels last in memory, or first: these are
+transposed in squares, or laid out as they are where there are few channels (*planar*: runs are then taps of one
+channel).
 
-What a tile meets in the padding alone it leaves out: whole runs, and the beginning and end of each. So positions are sorted,
-where a block has several images, by the row they are in; the tables tell for each row of a tile where its sums belong.
+What a tile meets in the padding alone it leaves out: whole runs, and the beginning and end of each. So positions are
+sorted, where a block has several images, by the row they are in; the tables tell for each row of a tile where its sums
+belong.
 
-Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in :mod:`taeda.kernels.winograd`.
+Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in
+:mod:`taeda.kernels.winograd`.
 
-bfloat16 is done by words, pairs of what is summed, which one instruction multiplies and sums in float32 (the engine ``dot``
-of :mod:`taeda.kernels.short_gemm`). Everything here that moves items moves words, as if they were float32; weights are
-paired where they are packed, images before, by :func:`pair_rows`: channels for the forward product, images for the
-weights' gradient, so that pixels and paddings stay what they are.
+bfloat16 is done by words, pairs of what is summed, which one instruction multiplies and sums in float32 (the engine
+``dot`` of :mod:`taeda.kernels.short_gemm`). Everything here that moves items moves words, as if they were float32;
+weights are paired where they are packed, images before, by :func:`pair_rows`: channels for the forward product, images
+for the weights' gradient, so that pixels and paddings stay what they are.
 """
 
 from __future__ import annotations
@@ -31,56 +34,61 @@ from .pool import larger
 from .short_gemm import dot, interleaved
 from .target import host
 
-#: Channels are those of a group: ``m`` outputs from ``c``. Sizes of input and output, stride, padding (of which some may be
-#: negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most ``b``
-#: output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut, all before
-#: it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides of image, channel, depth and pixel; whether
-#: channels are last in memory. A task does ``panels`` panels of output channels; where its sums and transposed pixels lie in
-#: the slot, which the volume begins. ``rows`` are those that the sums have room for.
+#: Channels are those of a group: ``m`` outputs from ``c``. Sizes of input and output, stride, padding (of which some
+#: may be negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most
+#: ``b`` output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut,
+#: all before it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides
+#: of image, channel, depth and pixel; whether channels are last in memory. A task does ``panels`` panels of output
+#: channels; where its sums and transposed pixels lie in the slot, which the volume begins. ``rows`` are those that the
+#: sums have room for.
 SHAPE = tuple(
     "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
     "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows planar".split()
 )
-#: Where tables of tiles begin, for volumes of a whole panel of channels and of the last, each for whole panels of outputs and
-#: for the last, and those of runs.
+#: Where tables of tiles begin, for volumes of a whole panel of channels and of the last, each for whole panels of
+#: outputs and for the last, and those of runs.
 TABLES = tuple("tiles00 tiles01 tiles10 tiles11 runs0 runs1".split())
-#: Of a phase of a gradient, or of a convolution as the only one, in the tables: items of a run in volumes of a whole panel of
-#: channels and of the last, runs of a window, of which ``some`` are summed at a time, its number of taps, and the byte of the
-#: weights where its own begin. If positions are sorted, ``count`` is their number, else 0.
+#: Of a phase of a gradient, or of a convolution as the only one, in the tables: items of a run in volumes of a whole
+#: panel of channels and of the last, runs of a window, of which ``some`` are summed at a time, its number of taps, and
+#: the byte of the weights where its own begin. If positions are sorted, ``count`` is their number, else 0.
 PHASE = (*TABLES, *"length0 length1 runs some count taps begin".split())
 
-#: What the table of tiles has before the rows of each: the least and greatest place in the volume that its rows begin at,
-#: by dimension (those it does not matter for are beyond any bounds); of its runs the bytes from the first item that meets the
-#: image to past the last, and the bytes of the right operand before it. A row is the byte where it begins and that of its sums.
+#: What the table of tiles has before the rows of each: the least and greatest place in the volume that its rows begin
+#: at, by dimension (those it does not matter for are beyond any bounds); of its runs the bytes from the first item that
+#: meets the image to past the last, and the bytes of the right operand before it. A row is the byte where it begins and
+#: that of its sums.
 TILE = tuple("z_low z_high y_low y_high x_low x_high begin end skip".split())
 #: An entry of the table of runs: the byte where it begins, and its place.
 RUN = tuple("at z y x".split())
-#: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a run.
+#: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a
+#: run.
 VOLUME = tuple("pitch row slice image length plane".split())
 
-#: Bytes of a group's weights; whether there is a bias; phases, and where their table begins. The result has ``u`` positions
-#: for one of the blocks', and ``s`` in all, by dimension; its sums are so many from image to image, from slice
-#: to slice and from row to row.
+#: Bytes of a group's weights; whether there is a bias; phases, and where their table begins. The result has ``u``
+#: positions for one of the blocks', and ``s`` in all, by dimension; its sums are so many from image to image, from
+#: slice to slice and from row to row.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
                 *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())  # fmt: skip
-#: The blocks are summed in ``parts`` of ``run``; the place of the transposed gradient; items from part to part of the result;
-#: whether the input is read in place: windows without padding.
+#: The blocks are summed in ``parts`` of ``run``; the place of the transposed gradient; items from part to part of the
+#: result; whether the input is read in place: windows without padding.
 WEIGHT_ARGS = (
     *SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct", *TABLES,
 )  # fmt: skip
 
-#: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
-#: of a group, and of its panels. Of words: ``c`` of them, ``w_h`` bytes from one half to the other, ``odd`` if the last lacks it.
+#: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous;
+#: bytes of a group, and of its panels. Of words: ``c`` of them, ``w_h`` bytes from one half to the other, ``odd`` if
+#: the last lacks it.
 PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g planar w_h odd".split())
 
-#: Of ``pair_rows``: items of a row, rows that are paired with each other, bytes from one group of these to the next and from
-#: row to row; pieces of a row, of :data:`PIECE` items.
+#: Of ``pair_rows``: items of a row, rows that are paired with each other, bytes from one group of these to the next and
+#: from row to row; pieces of a row, of :data:`PIECE` items.
 PAIR_ARGS = tuple("size rows x_o x_r pieces".split())
 PIECE = 8192
 
 
 def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
-    """Rows of the register tile that is so many vectors wide: a narrow one needs more, to have sums enough at a time."""
+    """Rows of the register tile that is so many vectors wide: a narrow one needs more, to have sums enough at a
+    time."""
     whole = tile_shape(vector_bytes)
     return 12 if half else whole.rows if vectors == whole.vectors else 8
 
@@ -126,14 +134,15 @@ def _add_product(f: Function, dtype: str, acc: Value, a: Value, b: Value) -> Val
     return dot(f, dtype, acc, a, b) if dtype == "bfloat16" else multiply_add(f, b, a, acc)
 
 
-# ---- the tile -----------------------------------------------------------------------------------------------------------
+# ---- the tile --------------------------------------------------------------------------------------------------------
 def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
-    """``tiles(a, tiles, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m)``: ``count`` rows of sums, so many vectors wide.
+    """``tiles(a, tiles, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m)``: ``count`` rows of sums, so many
+    vectors wide.
 
-    The left operand begins at ``a``; its rows and its ``some`` runs, of ``length`` bytes in steps of ``a_k``, are found in the
-    tables (:data:`TILE`, :data:`RUN`). Those that meet nothing within ``bounds``, the first place of the image in the volume and
-    the last of each dimension, are left out. Rows of ``b`` and ``c`` follow each other by panels, runs of ``b`` at ``b_run``
-    bytes. Whole tiles are written.
+    The left operand begins at ``a``; its rows and its ``some`` runs, of ``length`` bytes in steps of ``a_k``, are found
+    in the tables (:data:`TILE`, :data:`RUN`). Those that meet nothing within ``bounds``, the first place of the image
+    in the volume and the last of each dimension, are left out. Rows of ``b`` and ``c`` follow each other by panels,
+    runs of ``b`` at ``b_run`` bytes. Whole tiles are written.
     """
     t = _item(dtype)
     h = f.helper(f"tiles_{vectors}x{lanes}", PTR, PTR, I64, PTR, I64, PTR, I64, I64, PTR, I64, PTR, PTR, I64)
@@ -241,9 +250,9 @@ class _Volume:
     def _copy(self) -> Helper:
         """``copy(to, row, source, pitch, line, rows, low, high, size, first, last, channels, step)``: rows of columns.
 
-        ``pitch`` and ``line`` are the source's bytes from column to column and row to row, ``source`` its column 0, of which
-        those from ``first`` to ``last`` exist, in rows from ``low`` to ``high``. The volume has ``size`` columns of ``step``
-        bytes; ``channels`` is negative where the source has as many, all of them good.
+        ``pitch`` and ``line`` are the source's bytes from column to column and row to row, ``source`` its column 0, of
+        which those from ``first`` to ``last`` exist, in rows from ``low`` to ``high``. The volume has ``size`` columns
+        of ``step`` bytes; ``channels`` is negative where the source has as many, all of them good.
         """
         f, t = self.f, self.t
         h = f.helper("copy_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, I64)
@@ -269,10 +278,12 @@ class _Volume:
         return h
 
     def _narrow(self) -> Helper:
-        """``narrow(to, row, source, x_c, line, rows, low, high, size, first, count, channels, step)``: transposed straight into place.
+        """``narrow(to, row, source, x_c, line, rows, low, high, size, first, count, channels, step)``: transposed
+        straight into place.
 
-        Of at most a register of ``channels``, whose pixels are ``step`` bytes: each is written as a whole register and ends
-        where the next one is written. As for ``copy``, but the source is the first of ``count`` columns that exist.
+        Of at most a register of ``channels``, whose pixels are ``step`` bytes: each is written as a whole register and
+        ends where the next one is written. As for ``copy``, but the source is the first of ``count`` columns that
+        exist.
         """
         f, t = self.f, self.t
         h = f.helper("narrow_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, I64)
@@ -332,7 +343,8 @@ class _Volume:
             target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
             with f.branch(narrow) as B:
                 inside = f.offset(source, larger(f, left - from_x, zero) * t.bytes)  # where padding is negative
-                f.call(self.narrow, target, v["row"], inside, g["x_c"], g["iw"] * t.bytes, extent[1], begin - top, stop - top,
+                f.call(self.narrow, target, v["row"], inside, g["x_c"], g["iw"] * t.bytes, extent[1], begin - top,
+                stop - top,
                        extent[2], first, last - first, channels, v["pitch"])  # fmt: skip
                 B.otherwise()
                 f.call(self.copy, target, v["row"], start, pitch, g["iw"] * pitch, extent[1], begin - top, stop - top,
@@ -366,7 +378,8 @@ def _copy_pixels(f: Function, t: Type, to_type: Type) -> Helper:
 
 # ---- weights --------------------------------------------------------------------------------------------------------
 def _panel(f: Function, dtype: str) -> Helper:
-    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar, w_h, halves)``: ``m`` by ``c``, see the kernel.
+    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar, w_h, halves)``: ``m`` by ``c``, see the
+    kernel.
 
     Of words, ``halves`` are there.
     """
@@ -434,10 +447,11 @@ def _panel(f: Function, dtype: str) -> Helper:
 
 @kernel
 def window_weights(f: Function, dtype: str) -> None:
-    """Weights as panels ``[panel of m, panel of c, (tap, c), m]`` (planar: ``(c, tap)``), for one convolution or several that share the taps.
+    """Weights as panels ``[panel of m, panel of c, (tap, c), m]`` (planar: ``(c, tap)``), for one convolution or
+    several that share the taps.
 
-    Pointers: result, weights, and three int64 per tap: the byte where its convolution's panels begin, how many taps that has,
-    and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
+    Pointers: result, weights, and three int64 per tap: the byte where its convolution's panels begin, how many taps
+    that has, and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
     """
     t = _item(dtype)
     helper, width = _panel(f, dtype), row_bytes(f) // t.bytes
@@ -530,8 +544,10 @@ def conv_windows(f: Function, dtype: str) -> None:
                     before = (P.index * c_panels + C.index) * phase["taps"] * deep + K.index * length
                     b = f.offset(w, phase["begin"] + before * pitch)
                     some = smaller(f, phase["runs"] - K.index, phase["some"])
-                    tiles.call(m, a, f.select(m < width, narrow, whole), count, f.offset(runs, K.index * (8 * len(RUN))),
-                               some, bounds, length * t.bytes, f.i64(t.bytes), b, length * pitch, at_c, d, d_m)  # fmt: skip
+                    tiles.call(m, a, f.select(m < width, narrow, whole), count,
+                    f.offset(runs, K.index * (8 * len(RUN))),
+                               some, bounds, length * t.bytes, f.i64(t.bytes), b, length * pitch, at_c, d,
+                               d_m)  # fmt: skip
         first = [p.first[i] * g["u" + n] for i, n in enumerate("zyx", 1)]
         sizes = [smaller(f, p.count[i] * g["u" + n], g["d" + n] - first[i - 1]) for i, n in enumerate("zyx", 1)]
         cut = g["nx"] > 1  # only then do rows not follow each other
@@ -551,7 +567,8 @@ def conv_windows(f: Function, dtype: str) -> None:
 
 @kernel
 def windows_gradient(f: Function, dtype: str) -> None:
-    """Gradient of the weights, of words in float32; see :data:`WEIGHT_ARGS`. The range counts parts, groups, ranges of panels of m, of ``cc``.
+    """Gradient of the weights, of words in float32; see :data:`WEIGHT_ARGS`. The range counts parts, groups, ranges of
+    panels of m, of ``cc``.
 
     Pointers: result ``[part, group, m, c, tap]``, input, output's gradient, tables, slot.
     """

@@ -1,10 +1,10 @@
 """Depthwise convolution of images with channels first, and its gradients: rows are read where they lie.
 
-A block is :data:`HEIGHT` rows of outputs by a register of columns. What is loaded of a row of the input, for one column of
-taps, meets every output of the block whose window it is in, so that arithmetic, not loads, takes the time. Blocks whose
-windows lie inside of the image need no masks; the others read zeros around it. With a stride of 2 two registers are loaded
-and their even and odd columns told apart; the input's gradient writes its even and odd columns together (two *ways*). Of
-signals, which have one row, a block is as many registers of columns.
+A block is :data:`HEIGHT` rows of outputs by a register of columns. What is loaded of a row of the input, for one column
+of taps, meets every output of the block whose window it is in, so that arithmetic, not loads, takes the time. Blocks
+whose windows lie inside of the image need no masks; the others read zeros around it. With a stride of 2 two registers
+are loaded and their even and odd columns told apart; the input's gradient writes its even and odd columns together (two
+*ways*). Of signals, which have one row, a block is as many registers of columns.
 
 Dilation only makes the rows of a block lie further apart. Kernels of other heights than :data:`LINES`, or with strides
 above 2, meet the outputs row by row. 16-bit floats are computed in float32.
@@ -24,17 +24,18 @@ from .pool import larger
 #: Rows of taps that outputs with stride 1 share what is loaded for, and those with stride 2.
 LINES = ((1, 2, 3, 4, 5, 7), (1, 3, 5, 7))
 
-#: Sizes of the output and the input; byte strides of x and y, and of the weights by group, output channel, summed
-#: input channel and tap. ``m`` outputs of a group share ``q`` inputs. Along the depth: taps, stride, dilation (positive), padding. Rows: output
-#: ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row ``first + step * y + reach * (r * stride + i)``,
-#: and ``chunk`` further for each of ``chunks`` of taps. Columns: ``s2`` and ``d2`` as usual; for each way where its weights
-#: begin, how many taps it has and the input column of output 0. A task does ``band`` blocks of a plane.
+#: Sizes of the output and the input; byte strides of x and y, and of the weights by group, output channel, summed input
+#: channel and tap. ``m`` outputs of a group share ``q`` inputs. Along the depth: taps, stride, dilation (positive),
+#: padding. Rows: output ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row
+#: ``first + step * y + reach * (r * stride + i)``, and ``chunk`` further for each of ``chunks`` of taps. Columns:
+#: ``s2`` and ``d2`` as usual; for each way where its weights begin, how many taps it has and the input column of output
+#: 0. A task does ``band`` blocks of a plane.
 ARGS = tuple(
     "channels m q o0 o1 o2 i0 i1 i2 x_n x_c x_0 x_1 y_n y_c y_0 y_1 y_2 w_g w_c w_q w_0 w_1 w_2 k0 s0 d0 p0 "
     "first step reach apart chunks chunk s2 d2 w_even taps_even at_even w_odd taps_odd at_odd bias band bands".split()
 )
-#: As above; ``taps`` in all and ``k1``, ``k2`` of them; ``images``, of which ``every`` so many are summed in float32; bytes of
-#: the sums of one piece of ``grain`` tasks.
+#: As above; ``taps`` in all and ``k1``, ``k2`` of them; ``images``, of which ``every`` so many are summed in float32;
+#: bytes of the sums of one piece of ``grain`` tasks.
 WEIGHT_ARGS = (*ARGS, *"taps k1 k2 images every grain room".split())
 
 
@@ -50,7 +51,8 @@ def _sums(io: Type) -> Type:
 
 @dataclass
 class _Slice:
-    """What is summed at a time: an input channel, the weights and the row that the first of them meets, and its number."""
+    """What is summed at a time: an input channel, the weights and the row that the first of them meets, and its
+    number."""
 
     source: Value
     weights: Value
@@ -60,7 +62,8 @@ class _Slice:
 
 
 class _Plane:
-    """What both kernels know of the images they read. ``single``: one channel, one slice and one chunk of taps are summed."""
+    """What both kernels know of the images they read. ``single``: one channel, one slice and one chunk of taps are
+    summed."""
 
     def __init__(self, f: Function, dtype: str, names: tuple[str, ...], lines: int, step: int, flat: bool, half: bool,
                  single: bool):  # fmt: skip
@@ -120,7 +123,8 @@ class _Plane:
             f.store(f.offset(self.limits, i * self.lanes * 4), f.splat(limit, self.lanes))
 
     def inside(self, row: Value, ways: tuple[str, ...]) -> tuple[Value, Value]:
-        """Blocks of outputs in rows that meet ``row`` first read nothing outside of the image from one column up to another."""
+        """Blocks of outputs in rows that meet ``row`` first read nothing outside of the image from one column up to
+        another."""
         f, g = self.f, self.g
         bottom = row + (g["chunks"] - 1) * g["chunk"] + (0 if self.flat else g["reach"] * (self.rows - 1))
         reach = g["s2"] * (self.width - 1) if self.step == 0 else f.i64(self.width * self.step - 1)
@@ -168,8 +172,8 @@ class _Plane:
     def ask(self, x: Value, row: Value, left: Value, following: Value) -> None:
         """Ask for what the block below will read of a plane ``x``, or that at the top of the ``following`` one.
 
-        A plane is too short, and its rows are read too much in turn, for the processor to see what comes: forward with AVX2
-        this takes 0.4 to 0.5 of the time. With AVX-512, which reads whole lines, it takes 1.05 to 1.25.
+        A plane is too short, and its rows are read too much in turn, for the processor to see what comes: forward with
+        AVX2 this takes 0.4 to 0.5 of the time. With AVX-512, which reads whole lines, it takes 1.05 to 1.25.
         """
         f, g, new = self.f, self.g, self.height * self.every
         if self.flat or not self.single or f.vector_bytes != 32:
@@ -204,7 +208,8 @@ class _Plane:
 
     def each_block(self, begin: Value, end: Value, residue: Value, ways: tuple[str, ...],
                    body: Callable[[Value, Value, Value, Value, bool], None]) -> None:  # fmt: skip
-        """``body(top, row, rows, left, careful)``: the first row of outputs and of input, how many are there, the column."""
+        """``body(top, row, rows, left, careful)``: the first row of outputs and of input, how many are there, the
+        column."""
         f, g, several = self.f, self.g, len(ways)
 
         def both(top: Value, row: Value, rows: Value, left: Value, plain: Value) -> None:
@@ -237,8 +242,8 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
               apart: bool) -> None:  # fmt: skip
     """``y = bias + sum over channels and taps of w * x``; see :data:`ARGS`. Pointers: y, x, w, bias.
 
-    The range counts tasks: image, channel, band. ``step`` is the stride along a row, 0 if above 2; ``half`` registers are for
-    short rows. Results lie ``apart`` where they are every so many columns of an image.
+    The range counts tasks: image, channel, band. ``step`` is the stride along a row, 0 if above 2; ``half`` registers
+    are for short rows. Results lie ``apart`` where they are every so many columns of an image.
     """
     p = _Plane(f, dtype, ARGS, lines, step, flat, half, single)
     g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height
@@ -269,7 +274,8 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
         return list(S.carry)
 
     def write(y: Value, values: list[list[Value]], rows: Value, columns: Value, careful: bool) -> None:
-        """Both ways of the outputs of a block that begins at ``y``, of which so many ``rows`` and ``columns`` are there."""
+        """Both ways of the outputs of a block that begins at ``y``, of which so many ``rows`` and ``columns`` are
+        there."""
         for r in range(height):
             here = f.offset(y, (g["y_2"] * (lanes * ways) if flat else g["apart"] * g["y_1"]) * r)
             out = [values[way][r].to(io) for way in range(ways)]
@@ -310,9 +316,11 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
 
 @kernel
 def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool, half: bool, single: bool) -> None:
-    """``w[channel, tap] = sum of x * y``, where y is the output's gradient; see :data:`WEIGHT_ARGS`. Pointers: w, x, y, sums.
+    """``w[channel, tap] = sum of x * y``, where y is the output's gradient; see :data:`WEIGHT_ARGS`. Pointers: w, x, y,
+    sums.
 
-    The range counts channels. Sums of the tap's lanes are in memory, joined in float64 (of integers int64) now and then.
+    The range counts channels. Sums of the tap's lanes are in memory, joined in float64 (of integers int64) now and
+    then.
     """
     p = _Plane(f, dtype, WEIGHT_ARGS, lines, step, flat, half, single)
     g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height

@@ -1,11 +1,12 @@
 """Depthwise convolution of images with channels last: a register holds neighbouring channels of one pixel.
 
 Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. The usual
-widths and strides load a register once for all windows of a row that it is in; for the others, what a window has outside of
-the image is left out of its loops. Groups have as many input channels as outputs, mostly one; two dimensions cover one.
+widths and strides load a register once for all windows of a row that it is in; for the others, what a window has
+outside of the image is left out of its loops. Groups have as many input channels as outputs, mostly one; two dimensions
+cover one.
 
-Of groups of a few channels (:data:`GROUPS`) a register holds several: each input of a group in turn is spread over the lanes of
-its outputs, and weights are ``[tap, input, channel]``. Only :data:`GROUPED` widths and strides are known.
+Of groups of a few channels (:data:`GROUPS`) a register holds several: each input of a group in turn is spread over the
+lanes of its outputs, and weights are ``[tap, input, channel]``. Only :data:`GROUPED` widths and strides are known.
 
 Images of 16-bit floats are read and written as they are; weights, bias and sums are then float32.
 """
@@ -19,8 +20,9 @@ from .gemm import multiply_add, smaller
 from .ir import F32, I64, PTR, TYPES, U16, Function, Helper, Type, Value
 from .pool import larger
 
-#: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row and
-#: pixel. A task does ``block`` rows of an image. ``w_t`` is the bytes from tap to tap, ``w_j`` from input to input of a group.
+#: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row
+#: and pixel. A task does ``block`` rows of an image. ``w_t`` is the bytes from tap to tap, ``w_j`` from input to input
+#: of a group.
 LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n y_h y_w block bias w_t w_j".split())
 
 AT_ONCE = 4  # output positions, or sums of a gradient
@@ -96,8 +98,8 @@ def _is_shared(g: dict[str, Value], width: int, stride: int) -> Value:
 def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) -> Helper:
     """A row of outputs, ``WIDE`` at a time: what is loaded of a row of the input meets all windows that it is in.
 
-    ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at ``nothing``,
-    and outputs past the end are written to ``spare``.
+    ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at
+    ``nothing``, and outputs past the end are written to ``spare``.
     """
     h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 14, *[PTR] * 2)
     to, row, weights, bias, given, first, last, tap_h, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing, spare = (
@@ -130,7 +132,8 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) 
                             acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
             H.carry = acc
         target = h.offset(to, X.index * y_w + at)
-        # The processor does not see rows of pixels read a register at a time: the next row of outputs and what it reads first.
+        # The processor does not see rows of pixels read a register at a time: the next row of outputs and what it reads
+        # first.
         ahead = h.offset(source, last * tap_h)
         for column in range(WIDE):
             for row_ahead in range(stride):
@@ -202,7 +205,8 @@ def _none_of(f: Function, g: dict[str, Value], sizes: Iterable[tuple[int, int]])
 
 @kernel
 def depthwise_last(f: Function, dtype: str, group: int) -> None:
-    """``y = bias + sum over taps of w * x``; see :data:`LAST_ARGS`. Pointers: y, x, w, bias. The range counts blocks of rows."""
+    """``y = bias + sum over taps of w * x``; see :data:`LAST_ARGS`. Pointers: y, x, w, bias. The range counts blocks of
+    rows."""
     io = TYPES[dtype]
     t = _sums(io)
     g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
@@ -222,8 +226,10 @@ def depthwise_last(f: Function, dtype: str, group: int) -> None:
             row = f.offset(x, line.start * g["x_h"])
             for (width, stride), helper in shared.items():
                 with f.when(_is_shared(g, width, stride)):
-                    f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["x_h"], g["y_h"], g["c"],
-                           g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], g["w_j"], nothing, spare)  # fmt: skip
+                    f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["x_h"],
+                    g["y_h"], g["c"],
+                           g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], g["w_j"], nothing,
+                           spare)  # fmt: skip
             if group == 1:
                 with f.when(others):
                     _any_windows(f, io, g, target, row, line, whole, end, tap_h, tap_w, step)
@@ -232,8 +238,8 @@ def depthwise_last(f: Function, dtype: str, group: int) -> None:
 def _shared_sums(f: Function, io: Type, width: int, stride: int, group: int) -> Helper:
     """Adds to ``sums`` of a row of taps what ``count`` rows of outputs give: ``WIDE`` of them share what is loaded.
 
-    ``row`` is where the first of them meets the image's column 0, ``x_h`` and ``y_h`` the bytes to the next. What is outside
-    of the image, or past the last output, is read at ``nothing``.
+    ``row`` is where the first of them meets the image's column 0, ``x_h`` and ``y_h`` the bytes to the next. What is
+    outside of the image, or past the last output, is read at ``nothing``.
     """
     h = f.helper(f"sums_{width}_{stride}", *[PTR] * 3, *[I64] * 11, PTR)
     sums, row, grad, count, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing = h.params
@@ -366,5 +372,6 @@ def depthwise_last_weight(f: Function, dtype: str, group: int) -> None:
                 taps_of_row = f.offset(sums, H.index * g["kw"] * g["w_t"])
                 for (width, stride), helper in shared.items():
                     with f.when((high > low) & _is_shared(g, width, stride)):
-                        f.call(helper, taps_of_row, row, grad, high - low, g["sh"] * g["x_h"], g["y_h"], g["c"] - channel,
+                        f.call(helper, taps_of_row, row, grad, high - low, g["sh"] * g["x_h"], g["y_h"],
+                        g["c"] - channel,
                                g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], g["w_j"], nothing)  # fmt: skip

@@ -1,8 +1,8 @@
 """Products of a few rows, which read the matrix once and in place: matrix-vector products, inner product.
 
 Where sums run along memory in both operands, the lanes of a vector are neighbours in k, and a block of accumulators is
-folded to one lane each at the end. Where the matrix lies by rows, some of them at a time are added to sums that stay in the
-nearest cache. The order of summation depends on the register width of the target and on nothing else.
+folded to one lane each at the end. Where the matrix lies by rows, some of them at a time are added to sums that stay in
+the nearest cache. The order of summation depends on the register width of the target and on nothing else.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from .gemm import multiply_add, smaller
 from .ir import BF16, F32, TYPES, Function, Type, Value
 
 #: The arguments of ``matmul_dot``: ``out[i, j] = sum_k x[i, k] w[j, k] + d[i, j]`` for ``p`` rows of x and ``q`` of w.
-#: ``qc`` is how many rows of w a task does. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's size.
+#: ``qc`` is how many rows of w a task does. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's
+#: size.
 DOT_ARGS = tuple("p q k x_i w_j o_i o_j d_i d_j init qc n1 x_b0 x_b1 w_b0 w_b1 o_b0 o_b1 d_b0 d_b1".split())
-#: The arguments of ``matmul_rows``: ``out[i, j] = sum_k x[i, k] b[k, j] + d[i, j]`` for ``p`` rows of x, at most ``MOST_ROWS``;
-#: rows of b and of the output are contiguous. ``nc`` is how many columns a task does, at most ``MOST_COLUMNS``.
+#: The arguments of ``matmul_rows``: ``out[i, j] = sum_k x[i, k] b[k, j] + d[i, j]`` for ``p`` rows of x, at most
+#: ``MOST_ROWS``; rows of b and of the output are contiguous. ``nc`` is how many columns a task does, at most
+#: ``MOST_COLUMNS``.
 ROWS_ARGS = tuple("p n k x_i x_k b_k o_i d_i d_j init nc n1 x_b0 x_b1 b_b0 b_b1 o_b0 o_b1 d_b0 d_b1".split())
 MOST_ROWS, MOST_COLUMNS = 4, 1024
 #: Bytes of w from which it is taken for one that comes from memory: then eight runs of rows are read side by side. The
-#: processor reads ahead within a page of 4 KiB only, and rows that follow each other share pages: rows of 2 KiB came at 22 GB/s
-#: and come at 35, of 1 KiB 13 and 33, of 4 KiB and more 33 either way. Out of the third-level cache it takes 1.1 to 1.3 of the time.
+#: processor reads ahead within a page of 4 KiB only, and rows that follow each other share pages: rows of 2 KiB came at
+#: 22 GB/s and come at 35, of 1 KiB 13 and 33, of 4 KiB and more 33 either way. Out of the third-level cache it takes
+#: 1.1 to 1.3 of the time.
 FAR = 1 << 20
 AHEAD = 1024  # bytes of each run that are asked for; 512 and 2048 gave 27 to 32 GB/s
 DOT_CHUNK = 16384  # elements of an inner product that one task of ``dot`` sums
@@ -34,8 +37,8 @@ def rows_at_once(lanes: int) -> int:
 def few_long_rows(vector_bytes: int) -> int:
     """As many rows of 128 numbers and more as are no slower here than by the blocked product.
 
-    Four rows by eight make 32 sums: with AVX-512's registers two halves of them stay there (13 to 24 rows 0.7 to 1.0 of the
-    time), with AVX2's they do not (1.0 to 1.5 of it).
+    Four rows by eight make 32 sums: with AVX-512's registers two halves of them stay there (13 to 24 rows 0.7 to 1.0 of
+    the time), with AVX2's they do not (1.0 to 1.5 of it).
     """
     return 24 if vector_bytes == 64 else 12
 
@@ -125,7 +128,8 @@ def matmul_dot(f: Function, dtype: str) -> None:
         finish(all_sums(xs, ws), rows, to, add, left)
 
     def runs(start: Value, count: Value, x: Value, w: Value, out: Value, d: Value) -> Value:
-        """As many of ``count`` rows of w as ``q`` equal runs have, a row of each at a time; gives how many that were."""
+        """As many of ``count`` rows of w as ``q`` equal runs have, a row of each at a time; gives how many that
+        were."""
         run = count / q
 
         def rows(number: int, i: Value, j: Value, ws: list[Value]) -> None:
@@ -252,7 +256,8 @@ def dot(f: Function, dtype: str) -> None:
 
 @kernel
 def dot_complex(f: Function, dtype: str, conjugated: bool) -> None:
-    """:func:`dot` of complex vectors of ``dtype``'s parts, the first ``conjugated`` or not; ``arg[0]`` counts the parts."""
+    """:func:`dot` of complex vectors of ``dtype``'s parts, the first ``conjugated`` or not; ``arg[0]`` counts the
+    parts."""
     t = TYPES[dtype]
     lanes, streams = f.lanes(t), 4
     n, step = f.size(0), streams * lanes

@@ -18,8 +18,8 @@ class Step(NamedTuple):
         body: as of :func:`~taeda.kernels.pointwise.pointwise`.
         compute: the dtype that it works in.
         dtype: that of its result.
-        sources: for each operand ``("leaf", number of a memory operand)``, ``("node", number of a step before)``, or None: a
-            number.
+        sources: for each operand ``("leaf", number of a memory operand)``, ``("node", number of a step before)``, or
+            None: a number.
     """
 
     body: Body

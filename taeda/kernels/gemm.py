@@ -6,7 +6,8 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 * B is used in place where it is read few times, else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
   thread that uses it) is *packed*: copied or transposed so that reading it is sequential.
 * A may be used in place whatever its strides: each tile asks for what the next one reads. Many panels that read it by
-  columns, or in several blocks of k, are worth packing it (``pitch`` items for the rows of a tile, one k after the other).
+  columns, or in several blocks of k, are worth packing it (``pitch`` items for the rows of a tile, one k after the
+  other).
 * C is cut into tasks of ``mc x nc`` elements by shape alone; the sum over k is never split between tasks, so results do
   not depend on the number of threads.
 
@@ -47,7 +48,8 @@ def tile_shape(vector_bytes: int) -> Shape:
 
 
 def asks_for_a(vector_bytes: int) -> bool:
-    """Whether a tile has instructions to spare for asking for A's next one: half the multiplications of one step may not."""
+    """Whether a tile has instructions to spare for asking for A's next one: half the multiplications of one step may
+    not."""
     return vector_bytes != 32
 
 
@@ -57,9 +59,9 @@ def panel(dtype: str, vector_bytes: int) -> int:
 
 
 #: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. ``d`` is what the product is
-#: added to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). C is cut into ``down``
-#: by ``across`` tasks, k into blocks of ``kc``; ``flags`` is a sum of those below. There are two batch dimensions; ``n1``
-#: is the size of the inner one.
+#: added to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). C is cut into
+#: ``down`` by ``across`` tasks, k into blocks of ``kc``; ``flags`` is a sum of those below. There are two batch
+#: dimensions; ``n1`` is the size of the inner one.
 MATMUL_ARGS = tuple(
     "m n k a_m a_k b_k b_n c_m c_n d_m init down across kc flags n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
 )
@@ -104,7 +106,8 @@ def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
 
 
 def _tile(f: Function, t: Type, rows: int, vectors: int, full: bool = False) -> Helper:
-    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns`` unless it is ``full``."""
+    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns`` unless it is
+    ``full``."""
     h = f.helper(f"tile_{rows}x{vectors}" + "_full" * full, PTR, PTR, PTR, PTR, PTR, I64)
     pointer, a, b, c, d, columns = h.params
     context = Context(h, pointer)
@@ -177,7 +180,8 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
 
 
 def _expect(h: Helper, c: Value, c_m: Value, rows: int, row: int) -> None:
-    """Ask for the lines of a tile of C, ``row`` bytes of each of its rows: the sum takes longer than they do to come."""
+    """Ask for the lines of a tile of C, ``row`` bytes of each of its rows: the sum takes longer than they do to
+    come."""
     for i in range(rows):
         for at in range(0, row, 64):
             h.prefetch(h.offset(h.offset(c, c_m * i), at), write=True)
@@ -207,7 +211,8 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     full = vectors == tile_shape(f.vector_bytes).vectors
     fast = _packed_tile(f, t, most, vectors) if full else None
     # Masks cost: AVX2's stores a dozen cycles each, AVX-512's loads on Intel a place among the multiplications (two for
-    # 24 of them), and what was stored under one cannot be read before it is in the cache. Whole panels have tiles without.
+    # 24 of them), and what was stored under one cannot be read before it is in the cache. Whole panels have tiles
+    # without.
     bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if f.vector_bytes > 16 else None
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
@@ -336,7 +341,8 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
 
 
 def _transpose_out(f: Function, t: Type, to_type: Type) -> Helper:
-    """``transpose_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are contiguous.
+    """``transpose_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are
+    contiguous.
 
     A register of columns from top to bottom: few streams of lines rather than a line in each column. Whole squares take
     no masks, which cost more in stores than the turning (6.8 to 2.6 ms for a convolution to 64 images of 256 x 256).
@@ -452,7 +458,8 @@ def smaller(f: Function, a: Value, b: Value | int) -> Value:
 def matmul(f: Function, dtype: str) -> None:
     """``C = A @ B + D`` over two batch dimensions; see :data:`MATMUL_ARGS`. The range counts tasks: batch, m, n blocks.
 
-    Pointers: C, A, B, D and :func:`panel_product`. B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is the item size), C contiguous rows; A any strides.
+    Pointers: C, A, B, D and :func:`panel_product`. B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is
+    the item size), C contiguous rows; A any strides.
     """
     t = TYPES[dtype]
     shape = tile_shape(f.vector_bytes)
@@ -669,7 +676,8 @@ class Block:
         self.context.set(c_m=c_m, d_m=f.select(given, d_m, f.select(none, f.i64(0), c_m)))
 
     def comes_next(self, panel: Value, b_k: Value, depth: Value, packed: Value, fast: Value, there: Value) -> None:
-        """Have the tiles ask for the lines of ``panel`` while they work: in the order of memory if packed, or down it."""
+        """Have the tiles ask for the lines of ``panel`` while they work: in the order of memory if packed, or down
+        it."""
         f = self.f
         lines = self.width * self.t.bytes // 64
         twice = packed & (fast != 0)  # these tiles ask every second k

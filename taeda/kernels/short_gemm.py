@@ -7,8 +7,8 @@ what the dot-product instructions of AVX-512 take, so one packing serves both *e
 
 * ``amx``: 32 x 32 numbers of C in four tile registers; one instruction multiplies two blocks.
 * ``dot``: 8 x 32 numbers of C in vector registers, a word of A at a time, which may then lie in place as well. The
-  instruction for integers wants those of B unsigned: 128 is added to them where they are packed, and 128 times the sum of
-  a row of A taken off the result.
+  instruction for integers wants those of B unsigned: 128 is added to them where they are packed, and 128 times the sum
+  of a row of A taken off the result.
 
 bfloat16 is summed in float32, and denormal numbers are taken as zero, as these instructions do; integers are exact. The
 sum over k is never cut, so results depend on nothing but the operands.
@@ -36,10 +36,11 @@ SIGN_BITS = 0x80808080  # adds 128 to, or takes it from, each number of a word
 #: Arguments of ``pack``: the size along m or n, that along k, and the strides in bytes; two batch dimensions, of which
 #: ``n1`` is the inner one's size.
 PACK_ARGS = ("size", "k", "x_o", "x_k", "n1", "x_b0", "x_b1")
-#: Arguments of ``product``: ``steps`` is the number of blocks along k, ``words`` that of words of A, which may lie in place
-#: (for the engine ``dot``): ``a_m`` is the bytes from one row of words to the next, ``a_k`` and ``a_tile`` those between
-#: blocks along k and along m. ``init`` says whether D is added, ``d_n`` is 0 where a row of D is one number; ``down``
-#: and ``across`` are the rows and columns of C in a task; ``b_step`` the bytes from one packed B of the batch to the next.
+#: Arguments of ``product``: ``steps`` is the number of blocks along k, ``words`` that of words of A, which may lie in
+#: place (for the engine ``dot``): ``a_m`` is the bytes from one row of words to the next, ``a_k`` and ``a_tile`` those
+#: between blocks along k and along m. ``init`` says whether D is added, ``d_n`` is 0 where a row of D is one number;
+#: ``down`` and ``across`` are the rows and columns of C in a task; ``b_step`` the bytes from one packed B of the batch
+#: to the next.
 PRODUCT_ARGS = tuple(
     "m n steps words a_m a_k a_tile c_m d_m d_n init down across n1 a_b0 a_b1 c_b0 c_b1 d_b0 d_b1 b_step".split()
 )
@@ -105,7 +106,8 @@ def interleaved(rows: list[Value]) -> list[Value]:
 
 @kernel
 def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> None:
-    """Blocks of A (``left``) or B: ``ptr = [blocks, x]``, see :data:`PACK_ARGS`; the range counts pairs of rows of blocks.
+    """Blocks of A (``left``) or B: ``ptr = [blocks, x]``, see :data:`PACK_ARGS`; the range counts pairs of rows of
+    blocks.
 
     ``along``: x is contiguous along k, else along the other dimension, of which a pair of blocks takes a cache line.
     ``kind``: the engine that takes the blocks, this machine's if it is not given.
@@ -187,8 +189,8 @@ def _tile(h: Function, text: str, *types: str) -> None:
 def _amx_block(f: Function, dtype: str, down: int, across: int) -> Helper:
     """``block(sums, a, b, row, depth, first)``: ``down x across`` blocks of C from rows of blocks of A and B.
 
-    ``row`` and ``depth`` are the bytes of a row of blocks and of the part of it that is multiplied, ``sums`` has 32 x 32
-    numbers, to which is added unless this is the ``first`` part.
+    ``row`` and ``depth`` are the bytes of a row of blocks and of the part of it that is multiplied, ``sums`` has 32 x
+    32 numbers, to which is added unless this is the ``first`` part.
     """
     h = f.helper(f"block_{down}x{across}", PTR, PTR, PTR, I64, I64, I64)
     sums, a, b, row, depth, first = h.params
@@ -259,7 +261,8 @@ def _dot_block(f: Function, dtype: str, across: int) -> Helper:
 
 
 def _row_sums(f: Function) -> Helper:
-    """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, ``m`` of them there."""
+    """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, ``m`` of them
+    there."""
     h = f.helper("row_sums", PTR, PTR, *[I64] * 6)
     sums, a, steps, words, first, a_m, a_k, m = h.params
     turn, zero = h.const(U32, SIGN_BITS, SIDE), h.const(I32, 0, SIDE)
@@ -275,7 +278,8 @@ def _row_sums(f: Function) -> Helper:
 
 
 class _Part(NamedTuple):
-    """A part of the sum over k: bytes of a row of blocks of B, its blocks and words, whether it is the first, A's steps."""
+    """A part of the sum over k: bytes of a row of blocks of B, its blocks and words, whether it is the first, A's
+    steps."""
 
     row: Value
     steps: Value

@@ -1,13 +1,13 @@
 """Winograd's convolution for 3x3 kernels without stride, F(2x2, 3x3): 16 multiplications where there were 36.
 
-Four outputs, a *tile* of 2x2, come from a 4x4 window of the input: both the window and the 3x3 weights are transformed to
-16 *positions* (``B' d B`` and ``G g G'`` of Lavin & Gray 2016), multiplied position by position, summed over channels
-and transformed back (``A' m A``). The sums over channels are 16 products of matrices on the tiles of
+Four outputs, a *tile* of 2x2, come from a 4x4 window of the input: both the window and the 3x3 weights are transformed
+to 16 *positions* (``B' d B`` and ``G g G'`` of Lavin & Gray 2016), multiplied position by position, summed over
+channels and transformed back (``A' m A``). The sums over channels are 16 products of matrices on the tiles of
 :mod:`taeda.kernels.gemm`: tiles by input channels times input channels by output channels.
 
-Channels lie along the registers. An image is transposed to ``[pixel, channel]`` in squares as in any other product, so that
-its width does not matter, the transforms are additions of whole registers, and the result is transposed back. What a task
-works on is laid out in a *slot*, memory that the launcher lends to a thread for the time of a call.
+Channels lie along the registers. An image is transposed to ``[pixel, channel]`` in squares as in any other product, so
+that its width does not matter, the transforms are additions of whole registers, and the result is transposed back. What
+a task works on is laid out in a *slot*, memory that the launcher lends to a thread for the time of a call.
 
 The weights of a 3x3 kernel take only halves and sums, so that the result is about as exact as the plain sum's.
 """
@@ -25,20 +25,20 @@ from .pool import larger
 POSITIONS = 16
 TAPS = 9
 
-#: ``m`` output channels from ``c``; sizes of input and output images, padding, tiles down and across an image. ``rows`` is
-#: the rows of tiles of all images, ``block`` those of a task. Strides of images and channels in bytes; rows of pixels are
-#: contiguous. Weights ``w``: strides of ``m`` and ``c``; ``flip`` turns the kernel round. V holds the transformed input,
-#: ``v_b, v_x, v_t`` bytes from block to block, position to position, tile to tile.
+#: ``m`` output channels from ``c``; sizes of input and output images, padding, tiles down and across an image. ``rows``
+#: is the rows of tiles of all images, ``block`` those of a task. Strides of images and channels in bytes; rows of
+#: pixels are contiguous. Weights ``w``: strides of ``m`` and ``c``; ``flip`` turns the kernel round. V holds the
+#: transformed input, ``v_b, v_x, v_t`` bytes from block to block, position to position, tile to tile.
 SHAPE = tuple("m c ih iw oh ow ph pw th tw rows block x_n x_c y_n y_c w_m w_c flip v_b v_x v_t".split())
 
-#: The arguments of ``winograd`` after :data:`SHAPE`: a task does ``panels`` panels of channels; ``cc`` input channels are
-#: summed at a time; ``bias`` and ``ready`` (:data:`INPUT`, :data:`WEIGHTS`) tell what is given; places in the slot.
+#: The arguments of ``winograd`` after :data:`SHAPE`: a task does ``panels`` panels of channels; ``cc`` input channels
+#: are summed at a time; ``bias`` and ``ready`` (:data:`INPUT`, :data:`WEIGHTS`) tell what is given; places in the slot.
 WINOGRAD_ARGS = SHAPE + tuple("panels cc bias ready at_m at_u at_pixels at_out".split())
 #: What has been transformed before.
 INPUT, WEIGHTS = 1, 2
 
-#: The arguments of ``winograd_weight`` after :data:`SHAPE`: the blocks are summed in parts of ``run``; a task does ``mc``
-#: output channels by a panel of input channels; places in the slot, which V begins.
+#: The arguments of ``winograd_weight`` after :data:`SHAPE`: the blocks are summed in parts of ``run``; a task does
+#: ``mc`` output channels by a panel of input channels; places in the slot, which V begins.
 WEIGHT_ARGS = SHAPE + tuple("run mc g_x g_t at_g at_sum at_pixels".split())
 
 
@@ -152,7 +152,8 @@ def _weights(f: Function, t: Type) -> Helper:
 
 
 def _outputs(f: Function, t: Type) -> Helper:
-    """``outputs(to, sums, m_x, channels, bias, rows, left, width, across, spare)``: rows of tiles as ``[pixel, channel]``.
+    """``outputs(to, sums, m_x, channels, bias, rows, left, width, across, spare)``: rows of tiles as
+    ``[pixel, channel]``.
 
     ``left`` is the rows of pixels from the first on; what is outside of the image goes to ``spare``.
     """
@@ -178,7 +179,8 @@ def _outputs(f: Function, t: Type) -> Helper:
 
 
 def _gradients(f: Function, t: Type) -> Helper:
-    """``gradients(to, w_m, sums, m_x, m, c)``: the sums of the positions ``[m, panel of c]`` as weights ``[m, c, tap]``."""
+    """``gradients(to, w_m, sums, m_x, m, c)``: the sums of the positions ``[m, panel of c]`` as weights
+    ``[m, c, tap]``."""
     h = f.helper("gradients", PTR, I64, PTR, I64, I64, I64)
     to, w_m, sums, m_x, m, c = h.params
     lanes, pitch = h.lanes(t), row_bytes(h)
@@ -214,7 +216,8 @@ class _Transform:
             self.n, self.c, self.sizes = g["x_n"], g["x_c"], (g["ih"], g["iw"], g["ph"], g["pw"])
 
     def block(self, to, v_x, v_t, source, channels, first, rows, pixels) -> None:
-        """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` takes a transposed image."""
+        """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` takes a transposed
+        image."""
         f, g, width = self.f, self.g, row_bytes(self.f) // self.t.bytes
         with f.loop(0, channels, width) as C:
             some = smaller(f, channels - C.index, width)
@@ -264,7 +267,8 @@ def winograd_input(f: Function, dtype: str) -> None:
 
 @kernel
 def winograd(f: Function, dtype: str) -> None:
-    """Output, or input's gradient; see :data:`WINOGRAD_ARGS`. The range counts blocks of tiles by ranges of panels of m.
+    """Output, or input's gradient; see :data:`WINOGRAD_ARGS`. The range counts blocks of tiles by ranges of panels of
+    m.
 
     Pointers: output, input (V where it is ready), weights (U where they are ready), bias, ``panel_product``, slot.
     """

@@ -68,7 +68,8 @@ class Builder:
         self.unfinished: list[tuple] = []
 
     def graph(self, proto: GraphProto, opsets: dict[str, int], given: dict[str, AttributeProto], prefix: str) -> Graph:
-        """The graph of ``proto``; ``given`` are the attributes of the function it is in, ``prefix`` its owner's name."""
+        """The graph of ``proto``; ``given`` are the attributes of the function it is in, ``prefix`` its owner's
+        name."""
         values = {tensor.name: tensor_of(tensor) for tensor in proto.initializer}
         values |= {sparse.values.name: dense_of(sparse) for sparse in proto.sparse_initializer}
         statistics = {name for node in proto.node if node.op_type == "BatchNormalization" for name in node.input[3:5]}

@@ -193,7 +193,8 @@ class Functions:
         return body
 
     def protos(self, versions: dict[str, int], optimize: bool) -> list[Any]:
-        """The functions as ``onnx.FunctionProto``. ``versions`` are those of the domains, 1 where they are not there."""
+        """The functions as ``onnx.FunctionProto``. ``versions`` are those of the domains, 1 where they are not
+        there."""
         from onnx import helper
 
         made = []

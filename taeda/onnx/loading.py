@@ -25,8 +25,8 @@ _MOST_CALLS = 10**6
 class Model(nn.Module):
     """A module that runs an ONNX graph; :func:`taeda.onnx.load` makes it.
 
-    Floating-point initializers are parameters; others, and the statistics of BatchNormalization, are buffers. They have their
-    names in the file, where dots make a path of modules, as in a state dict.
+    Floating-point initializers are parameters; others, and the statistics of BatchNormalization, are buffers. They have
+    their names in the file, where dots make a path of modules, as in a state dict.
 
     Attributes:
         input_names: the graph's inputs, in the order of the arguments.

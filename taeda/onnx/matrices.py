@@ -1,9 +1,9 @@
 """Factors, solutions and eigenvalues of matrices, in ops that ONNX has, as loops over columns.
 
-They replace ops that call LAPACK when a program is written as ONNX. Factors of LU, Cholesky and QR are those of LAPACK, signs
-and pivots included (Golub and Van Loan, "Matrix computations", 2013, chapters 3 to 5). Singular values and eigenvalues come of
-Jacobi's method by one-sided rotations (Hestenes 1958), in float64, pairs of columns in the order of a round-robin tournament
-(Brent and Luk 1985). What is complex stays as it is.
+They replace ops that call LAPACK when a program is written as ONNX. Factors of LU, Cholesky and QR are those of LAPACK,
+signs and pivots included (Golub and Van Loan, "Matrix computations", 2013, chapters 3 to 5). Singular values and
+eigenvalues come of Jacobi's method by one-sided rotations (Hestenes 1958), in float64, pairs of columns in the order of
+a round-robin tournament (Brent and Luk 1985). What is complex stays as it is.
 """
 
 from __future__ import annotations
@@ -342,7 +342,8 @@ def rules() -> dict[Any, Callable]:
         OPS["linalg_eigvalsh"]: eigenvalues_hermitian, _lstsq: least_squares,
         _pinv: inspect.unwrap(_pinv), OPS["matrix_exp"]: exponential,
         # Those that raise an error for a singular matrix give what comes of it.
-        OPS["linalg_inv"]: lambda A: inv_ex(A)[0], OPS["linalg_lu_factor"]: lambda A, *, pivot=True: lu_factor_ex(A)[:2],
+        OPS["linalg_inv"]: lambda A: inv_ex(A)[0], OPS["linalg_lu_factor"]: lambda A, *,
+        pivot=True: lu_factor_ex(A)[:2],
         OPS["linalg_cholesky"]: lambda A, *, upper=False: cholesky_ex(A, upper=upper)[0],
         _cholesky_method: lambda input, upper=False: cholesky_ex(input, upper=upper)[0],
         OPS["linalg_solve"]: lambda A, B, *, left=True: _solve(A, B, left)[0],

@@ -1,7 +1,7 @@
 """Values of ONNX models: their element types as dtypes, and arrays as tensors.
 
-A value is a Tensor, a list (a sequence), a dict (a map) or None (an empty optional). Elements that taeda has no dtype for,
-which are strings and numbers of less than 8 bits, stay NumPy arrays.
+A value is a Tensor, a list (a sequence), a dict (a map) or None (an empty optional). Elements that taeda has no dtype
+for, which are strings and numbers of less than 8 bits, stay NumPy arrays.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ or from Python, before anything imports torch::
     taeda.standin.install()
     import torch
 
-Every submodule follows (``torch.nn.functional``, ``torch.utils.data``, ...). A PyTorch that is installed beside it is not
-loaded. What taeda lacks is an ``AttributeError`` or ``ModuleNotFoundError`` that names it. ``docs/standin.md`` has the
-programs and packages that were tried.
+Every submodule follows (``torch.nn.functional``, ``torch.utils.data``, ...). A PyTorch that is installed beside it is
+not loaded. What taeda lacks is an ``AttributeError`` or ``ModuleNotFoundError`` that names it. ``docs/standin.md`` has
+the programs and packages that were tried.
 """
 
 from .importer import TORCH_VERSION, install, is_installed, uninstall

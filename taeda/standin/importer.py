@@ -70,7 +70,8 @@ def _lacking(name: str) -> str:
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives the module of taeda that a name of torch stands for; without one, a module for the names of :mod:`.internals`."""
+    """Gives the module of taeda that a name of torch stands for; without one, a module for the names of
+    :mod:`.internals`."""
 
     def __init__(self, home: str | None) -> None:
         self.home = home

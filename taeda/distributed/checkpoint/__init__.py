@@ -6,7 +6,8 @@ from .metadata import CheckpointException, Metadata, TensorStorageMetadata
 from .saving import async_save, load, load_state_dict, save, save_state_dict
 
 __all__ = [
-    "CheckpointException", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
+    "CheckpointException", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
+    "Metadata",
     "StorageReader", "StorageWriter", "TensorStorageMetadata", "async_save", "load", "load_state_dict", "save",
     "save_state_dict",
 ]  # fmt: skip

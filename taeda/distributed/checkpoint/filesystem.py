@@ -51,18 +51,19 @@ class StorageReader:
 class FileSystemWriter(StorageWriter):
     """Writes to the folder ``path``, which all processes see.
 
-    A checkpoint that is there already stays whole until the new one is: files get new names, and the metadata is replaced
-    last. A kill at any moment leaves the old or the new one.
+    A checkpoint that is there already stays whole until the new one is: files get new names, and the metadata is
+    replaced last. A kill at any moment leaves the old or the new one.
 
     Args:
         path: the folder.
-        single_file_per_rank, sync_files, thread_count, per_thread_copy_ahead, cache_staged_state_dict: accepted; each process
-            writes one file, which is on the disk before the checkpoint counts.
+        single_file_per_rank, sync_files, thread_count, per_thread_copy_ahead, cache_staged_state_dict: accepted; each
+            process writes one file, which is on the disk before the checkpoint counts.
         overwrite: whether a checkpoint that is there may be replaced.
     """
 
     def __init__(
-        self, path: str | os.PathLike, single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
+        self, path: str | os.PathLike, single_file_per_rank: bool = True, sync_files: bool = True,
+        thread_count: int = 1,
         per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True,
         **unused: Any,
     ) -> None:  # fmt: skip

@@ -106,7 +106,8 @@ class _Plan:
                 self.tensors[name] = parts[name]
 
     def _owners(self, everyone: list[dict]) -> list[tuple[str, int]]:
-        """Which process writes each part, of those that have it: the one with the fewest elements so far, or the first."""
+        """Which process writes each part, of those that have it: the one with the fewest elements so far, or the
+        first."""
         having: dict[tuple, list[int]] = {}
         for rank, own in enumerate(everyone):
             for name, (dtype, size, offsets, sizes) in own.items():
@@ -227,7 +228,8 @@ def load(
     state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
     storage_reader: StorageReader | None = None, planner: Any = None, process_group: Any = None, no_dist: bool = False,
 ) -> None:  # fmt: skip
-    """Read a checkpoint into ``state_dict``: into its tensors, whatever processes wrote it, and in place of other values.
+    """Read a checkpoint into ``state_dict``: into its tensors, whatever processes wrote it, and in place of other
+    values.
 
     Each process reads the parts that it needs. No code is run.
 

@@ -1,1 +1,2 @@
-"""``taeda.distributed.elastic``: what a process that the launcher started tells it. The launcher is ``taeda.distributed.run``."""
+"""``taeda.distributed.elastic``: what a process that the launcher started tells it. The launcher is
+``taeda.distributed.run``."""

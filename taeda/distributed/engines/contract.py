@@ -1,8 +1,8 @@
 """The contract: what an engine gives a group of processes.
 
-The functions of ``collectives.py`` check their arguments, lay tensors out densely and copy results back. An engine moves the
-memory. It knows nothing of shapes: every tensor it is given is flat, contiguous and on the CPU, and of the same dtype and
-number of elements at all processes unless said otherwise. Ranks are those in the group.
+The functions of ``collectives.py`` check their arguments, lay tensors out densely and copy results back. An engine
+moves the memory. It knows nothing of shapes: every tensor it is given is flat, contiguous and on the CPU, and of the
+same dtype and number of elements at all processes unless said otherwise. Ranks are those in the group.
 
 What an engine owes:
 

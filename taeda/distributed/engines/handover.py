@@ -1,6 +1,8 @@
-"""How the processes of one machine come to share memory: one makes an anonymous file and hands its descriptor to the others.
+"""How the processes of one machine come to share memory: one makes an anonymous file and hands its descriptor to the
+others.
 
-Nothing is left behind however the processes end: neither the file nor the socket that it goes through has a place on disk.
+Nothing is left behind however the processes end: neither the file nor the socket that it goes through has a place on
+disk.
 """
 
 from __future__ import annotations

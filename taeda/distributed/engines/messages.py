@@ -1,8 +1,8 @@
 """Collectives as messages from one process to another, by TCP: for processes of any machines.
 
-Each is written for any number of processes, with messages to the *other* ones; in a group of one there are none, and what
-is left copies input to output. Values are combined in the order of ranks, by one process for each part of a tensor, so
-that the results are bitwise equal everywhere.
+Each is written for any number of processes, with messages to the *other* ones; in a group of one there are none, and
+what is left copies input to output. Values are combined in the order of ranks, by one process for each part of a
+tensor, so that the results are bitwise equal everywhere.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MessageEngine(BlockingEngine):
         if self._whole and self.links is not None:
             self.links.close()
 
-    # ---- messages -----------------------------------------------------------------------------------------------------
+    # ---- messages ----------------------------------------------------------------------------------------------------
 
     def _post(self, call: Call, rank: int, payload: Any = b"") -> None:
         assert self.links is not None
@@ -80,10 +80,11 @@ class MessageEngine(BlockingEngine):
         """What the processes have, in the order of ranks: ``own``, and what the others sent."""
         return [own if rank == self.rank else self._like(call, rank, own) for rank in range(self.size)]
 
-    # ---- collectives --------------------------------------------------------------------------------------------------
+    # ---- collectives -------------------------------------------------------------------------------------------------
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> None:
-        """See :meth:`Engine.all_reduce`: each process does one part, and sends that to the others; small ones, the whole."""
+        """See :meth:`Engine.all_reduce`: each process does one part, and sends that to the others; small ones, the
+        whole."""
         if not self.others:
             return
         if x.numel() * x.element_size() <= _SMALL:
@@ -163,7 +164,7 @@ class MessageEngine(BlockingEngine):
         for rank in self.others:
             self._take(call, rank, timeout)
 
-    # ---- from one to one ----------------------------------------------------------------------------------------------
+    # ---- from one to one ---------------------------------------------------------------------------------------------
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`. The memory is handed over at once: this never waits for the receiver."""

@@ -1,10 +1,11 @@
 """Collectives by MPI, through mpi4py: buffers are the tensors' own memory, a group is a communicator.
 
-Every collective is a non-blocking one that is tested until it is over or its time is up, so that a process that does not
-come is an error here too. MPI itself sees neither who that is nor that processes disagree. ``TAEDA_DISTRIBUTED_DEBUG=1`` lets
-the processes compare their calls before each collective.
+Every collective is a non-blocking one that is tested until it is over or its time is up, so that a process that does
+not come is an error here too. MPI itself sees neither who that is nor that processes disagree.
+``TAEDA_DISTRIBUTED_DEBUG=1`` lets the processes compare their calls before each collective.
 
-float16 and bfloat16 are reduced in float32. Minima and maxima of floats are operations of our own: those of MPI lose NaN.
+float16 and bfloat16 are reduced in float32. Minima and maxima of floats are operations of our own: those of MPI lose
+NaN.
 """
 
 from __future__ import annotations
@@ -230,8 +231,8 @@ class MpiWork(Work):
             passed = time.monotonic() - begin
             if passed > timeout.total_seconds():
                 raise self._engine.failed(
-                    f"{self._what}: rank {self._engine.rank} timed out after {timeout}: another process of the group is "
-                    f"gone or does something else. TAEDA_DISTRIBUTED_DEBUG=1 tells which"
+                    f"{self._what}: rank {self._engine.rank} timed out after {timeout}: another process of the group "
+                    f"is gone or does something else. TAEDA_DISTRIBUTED_DEBUG=1 tells which"
                 )
             tests += 1
             if passed > _EAGER and tests % _BURST == 0:
@@ -311,7 +312,7 @@ class MpiEngine(Engine):
                 if comm is not None:
                     comm.Free()
 
-    # ---- agreement ----------------------------------------------------------------------------------------------------
+    # ---- agreement ---------------------------------------------------------------------------------------------------
 
     def _agree(self, call: Call, timeout: timedelta | None = None) -> None:
         """Compare calls, if asked to: each process sends its own to all others."""
@@ -342,7 +343,7 @@ class MpiEngine(Engine):
                 self._trouble = str(error)
                 raise error
 
-    # ---- collectives --------------------------------------------------------------------------------------------------
+    # ---- collectives -------------------------------------------------------------------------------------------------
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> Any:
         """See :meth:`Engine.all_reduce`."""
@@ -412,7 +413,7 @@ class MpiEngine(Engine):
         self._agree(call, timeout)
         return _Pending(call, self.comm.Ibarrier(), timeout=timeout)
 
-    # ---- from one to one ----------------------------------------------------------------------------------------------
+    # ---- from one to one ---------------------------------------------------------------------------------------------
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`."""
@@ -438,7 +439,7 @@ def _spread(whole: Tensor, outs: Sequence[Tensor]) -> None:
         out.copy_(part)
 
 
-# ---- the world --------------------------------------------------------------------------------------------------------------
+# ---- the world -------------------------------------------------------------------------------------------------------
 
 
 def world(group: str, timeout: timedelta) -> MpiEngine:

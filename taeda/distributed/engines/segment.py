@@ -1,11 +1,11 @@
 """Collectives in memory that the processes of one machine share.
 
-A collective is a row of *steps*. In a step each process writes to a slot of its own, says so in a counter, waits for the
-counters of the others, and reads their slots. There are two slots for each process, used in turn: who writes to one again has
-seen, by the counters of the step between, that all others have read it. So a step costs one wait.
+A collective is a row of *steps*. In a step each process writes to a slot of its own, says so in a counter, waits for
+the counters of the others, and reads their slots. There are two slots for each process, used in turn: who writes to one
+again has seen, by the counters of the step between, that all others have read it. So a step costs one wait.
 
-With the first step of a collective goes its :class:`Call`, which all processes compare. Processes that are gone are known
-from their connections (``links.py``), over which messages from one to one go as well.
+With the first step of a collective goes its :class:`Call`, which all processes compare. Processes that are gone are
+known from their connections (``links.py``), over which messages from one to one go as well.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SegmentEngine(MessageEngine):
         # spinning takes the processor from those that are waited for, where there are fewer than processes
         self._spins = _SPINS if cpus() >= self.size else 20
 
-    # ---- steps --------------------------------------------------------------------------------------------------------
+    # ---- steps -------------------------------------------------------------------------------------------------------
 
     def _shared(self, call: Call, timeout: timedelta | None = None) -> bool:
         """Whether the collective goes through shared memory, which the first one makes."""
@@ -143,7 +143,7 @@ class SegmentEngine(MessageEngine):
             self.links.tell(call.group, self._failed)
             raise
 
-    # ---- collectives --------------------------------------------------------------------------------------------------
+    # ---- collectives -------------------------------------------------------------------------------------------------
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> None:
         """See :meth:`Engine.all_reduce`."""
@@ -276,7 +276,8 @@ class SegmentEngine(MessageEngine):
     def _in_columns(
         self, call: Call, parts: Sequence[Tensor], like: Tensor, read: Callable[[list[Tensor], int, int], None]
     ) -> None:
-        """Show ``parts``, one for each process and of the size of ``like``, piece by piece; ``read`` looks at this one's."""
+        """Show ``parts``, one for each process and of the size of ``like``, piece by piece; ``read`` looks at this
+        one's."""
         most = _SLOT // like.element_size() // self.size
         mine = slice(self.rank * most, (self.rank + 1) * most)
         self._note(call)

@@ -8,7 +8,8 @@ from typing import Any
 
 __all__ = [
     "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "LocalStateDictConfig",
-    "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy",
+    "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig",
+    "ShardingStrategy",
     "StateDictConfig", "StateDictSettings", "StateDictType",
 ]  # fmt: skip
 

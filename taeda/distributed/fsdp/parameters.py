@@ -1,8 +1,8 @@
 """One parameter of which each process keeps a part, and which is whole while its module runs.
 
-The module holds the part, a DTensor, or the whole. The whole is one leaf whose memory comes and goes: what the graph saved of
-it is the leaf, so that the backward pass reads what was gathered again. A whole without memory counts as written to, and so
-a backward pass that meets one fails rather than read nothing.
+The module holds the part, a DTensor, or the whole. The whole is one leaf whose memory comes and goes: what the graph
+saved of it is the leaf, so that the backward pass reads what was gathered again. A whole without memory counts as
+written to, and so a backward pass that meets one fails rather than read nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..tensor.placement_types import Placement, Replicate, Shard, _StridedShard
 
 
 class ShardedParameter:
-    """A parameter cut along ``dim`` over the last dimension of ``mesh``, and replicated over its first if there are two.
+    """A parameter cut along ``dim`` over the last dimension of ``mesh``, and replicated over its first if there are
+    two.
 
     Args:
         parameter: the whole; a DTensor where tensor parallelism has cut it on another dimension of the same root mesh.
@@ -66,7 +67,8 @@ class ShardedParameter:
             self.whole.requires_grad_(self.trained)
 
     def adopt(self) -> None:
-        """Take what the modules hold for the part, if that was replaced: by ``to_empty``, ``load_state_dict(assign=True)``, ...
+        """Take what the modules hold for the part, if that was replaced: by ``to_empty``,
+        ``load_state_dict(assign=True)``, ...
 
         Raises:
             RuntimeError: it is no part of the same sizes.
@@ -77,8 +79,8 @@ class ShardedParameter:
             held = self.sharded
         elif not isinstance(held, DTensor) or held._layout != self.sharded._layout:
             raise RuntimeError(
-                f"fully_shard: the parameter {name!r} of {type(module).__name__} was replaced; expected a DTensor of sizes "
-                f"{list(self.sharded.shape)} placed as {self.sharded.placements}, got "
+                f"fully_shard: the parameter {name!r} of {type(module).__name__} was replaced; expected a DTensor of "
+                f"sizes {list(self.sharded.shape)} placed as {self.sharded.placements}, got "
                 f"{'None' if held is None else f'{type(held).__name__} of sizes {list(held.shape)}'}"
             )
         part = held._local
@@ -178,8 +180,8 @@ def _layout(mesh: DeviceMesh, dim: int, inner: Layout | None, shape: tuple[int, 
     names = (*(mesh.mesh_dim_names or ()), *(inner.mesh.mesh_dim_names or ()))
     if mesh._root is not inner.mesh._root or len(names) != mesh.ndim + inner.mesh.ndim:
         raise ValueError(
-            "fully_shard: a DTensor parameter's mesh and the data-parallel mesh have to be slices, by name, of one mesh; "
-            f"got {inner.mesh} and {mesh}"
+            "fully_shard: a DTensor parameter's mesh and the data-parallel mesh have to be slices, by name, of one "
+            f"mesh; got {inner.mesh} and {mesh}"
         )
     factor = 1
     for j, p in enumerate(inner.placements):

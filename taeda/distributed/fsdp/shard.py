@@ -80,7 +80,8 @@ class FSDPModule(Module):
         """Accepted: each backward pass waits for its reductions."""
 
     def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
-        """Whether the backward pass gathers this unit's parameters; without, they have to be whole when it needs them."""
+        """Whether the backward pass gathers this unit's parameters; without, they have to be whole when it needs
+        them."""
         self._fsdp_state.unshards_in_backward = unshard_in_backward
 
     def set_gradient_divide_factor(self, factor: float) -> None:
@@ -95,7 +96,8 @@ class FSDPModule(Module):
         self._fsdp_state.forward_prefetch = [m._fsdp_state for m in modules]
 
     def set_modules_to_backward_prefetch(self, modules: Sequence[FSDPModule]) -> None:
-        """Gather the parameters of ``modules`` while this one's backward pass runs; that of the module before, by default."""
+        """Gather the parameters of ``modules`` while this one's backward pass runs; that of the module before, by
+        default."""
         self._fsdp_state.backward_prefetch = [m._fsdp_state for m in modules]
 
 
@@ -115,14 +117,14 @@ def fully_shard(
 ) -> Any:  # fmt: skip
     """Cut the parameters of ``module`` that no inner call has cut: one unit, gathered for forward and backward.
 
-    Apply it to inner modules (the blocks of a transformer) first, and to the model last. Parameters become DTensors, and so
-    do gradients and what optimisers keep. All processes need the same parameters to begin with.
+    Apply it to inner modules (the blocks of a transformer) first, and to the model last. Parameters become DTensors,
+    and so do gradients and what optimisers keep. All processes need the same parameters to begin with.
 
     Args:
         module: changed in place; or a list of modules, which are one unit.
         mesh: the processes; one dimension, or two: copies, and parts of each. All by default.
-        reshard_after_forward: drop whole parameters after forward and gather them again for backward. Default: True, but
-            for the root. A number: keep parts of them between forward and backward, cut over so many neighbouring
+        reshard_after_forward: drop whole parameters after forward and gather them again for backward. Default: True,
+            but for the root. A number: keep parts of them between forward and backward, cut over so many neighbouring
             processes, from which the backward pass gathers them.
         shard_placement_fn: ``(parameter) -> Shard(dim)`` or None for dimension 0.
         mp_policy: dtypes.

@@ -69,7 +69,8 @@ class CustomPolicy:
 
 
 def modules_to_wrap(module: Module, policy: Callable, ignored: set[int], taken: set[int]) -> list[tuple[Module, str]]:
-    """(parent, name) of the inner modules that are units, the innermost first. Fills ``taken`` with their parameters."""
+    """(parent, name) of the inner modules that are units, the innermost first. Fills ``taken`` with their
+    parameters."""
     found: list[tuple[Module, str]] = []
     for name, child in list(module.named_children()):
         if id(child) in ignored:

@@ -242,7 +242,8 @@ class FullyShardedDataParallel(Module):
         model: Module, optim: Optimizer, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
         load_directly: bool = False, group: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """What ``optim.load_state_dict`` takes, of what :meth:`optim_state_dict` gave; loaded at once if ``load_directly``.
+        """What ``optim.load_state_dict`` takes, of what :meth:`optim_state_dict` gave; loaded at once if
+        ``load_directly``.
 
         Raises:
             NotImplementedError: ``is_named_optimizer`` or ``group``.

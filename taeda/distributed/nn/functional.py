@@ -166,7 +166,8 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """The tensors of all processes combined, at process ``dst``, from which the gradient comes; the others keep theirs."""
+    """The tensors of all processes combined, at process ``dst``, from which the gradient comes; the others keep
+    theirs."""
     return _Reduce.apply(dst, op, group, tensor)
 
 
@@ -181,7 +182,8 @@ def scatter(tensors: list[Tensor], src: int = 0, group: Any = None) -> Tensor:
 
 
 def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None) -> tuple:
-    """Tensor ``j`` of process ``i`` becomes tensor ``i`` of process ``j``; they have the forms of ``output_tensor_list``."""
+    """Tensor ``j`` of process ``i`` becomes tensor ``i`` of process ``j``; they have the forms of
+    ``output_tensor_list``."""
     return _AllToAll.apply(group, len(output_tensor_list), *output_tensor_list, *input_tensor_list)
 
 

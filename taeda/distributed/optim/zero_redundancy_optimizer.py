@@ -1,4 +1,5 @@
-"""ZeroRedundancyOptimizer: each process keeps the state of some of the parameters (Rajbhandari et al. 2020, stage 1)."""
+"""ZeroRedundancyOptimizer: each process keeps the state of some of the parameters (Rajbhandari et al. 2020, stage
+1)."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ def vee_zero_bubble(rank: int, ranks: int, stages: int, microbatches: int) -> Or
 
 
 def dual_vee(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
-    """Two stages a process, in the form of a V, where forward and backward passes take turns: DualPipeV, which is half of
-    DualPipe (DeepSeek-AI 2024, https://arxiv.org/abs/2412.19437).
+    """Two stages a process, in the form of a V, where forward and backward passes take turns: DualPipeV, which is half
+    of DualPipe (DeepSeek-AI 2024, https://arxiv.org/abs/2412.19437).
 
     Raises:
         ValueError: there are not two stages a process, or too few microbatches to fill the V twice.

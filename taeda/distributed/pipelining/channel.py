@@ -94,8 +94,8 @@ class Channel:
         elif self._known[key] != metas:
             raise RuntimeError(
                 f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they "
-                f"were {told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make a new "
-                f"schedule"
+                f"were {told(self._known[key])}; give every step a batch of the same size (drop_last=True), or make a "
+                f"new schedule"
             )
         for t in outputs:
             self._post(to, FORWARD, t.detach())

@@ -211,8 +211,8 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
 class ScheduleDualPipeV(PipelineScheduleMulti):
     """Forward and backward passes in turn, with stages in the form of a V: :func:`bubbles.dual_vee`.
 
-    What DualPipeV does at the same time, the forward pass of one microbatch and the backward pass of another, is done one
-    after the other here.
+    What DualPipeV does at the same time, the forward pass of one microbatch and the backward pass of another, is done
+    one after the other here.
     """
 
     _plan = staticmethod(bubbles.dual_vee)

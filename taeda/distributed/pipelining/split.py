@@ -1,8 +1,8 @@
 """A backward pass in two parts: gradients of a stage's inputs at once, those of its parameters later.
 
 The nodes from which an input is reached are the *path*. Where an edge leaves the path, towards parameters alone, the
-gradient that arrives at its node is kept. The second part goes on from there. No work is done twice, since a node computes
-the gradients that are asked for.
+gradient that arrives at its node is kept. The second part goes on from there. No work is done twice, since a node
+computes the gradients that are asked for.
 """
 
 from __future__ import annotations

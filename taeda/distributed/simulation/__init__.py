@@ -8,6 +8,7 @@ from .result import Simulation
 from .step import Step, simulate
 
 __all__ = [
-    "Device", "Layer", "Link", "Network", "Simulation", "Step", "Traffic", "measure_device", "measure_network", "simulate",
+    "Device", "Layer", "Link", "Network", "Simulation", "Step", "Traffic", "measure_device", "measure_network",
+    "simulate",
     "spend",
 ]  # fmt: skip

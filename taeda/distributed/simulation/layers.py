@@ -110,7 +110,8 @@ class Cost:
 
 
 class _Counting:
-    """The mode: notes the arithmetic and the bytes of every op that runs a kernel; of those on device meta alone, if asked.
+    """The mode: notes the arithmetic and the bytes of every op that runs a kernel; of those on device meta alone, if
+    asked.
 
     What an op reads and what it writes counts, so what it changes counts twice.
 

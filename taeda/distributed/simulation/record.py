@@ -1,4 +1,5 @@
-"""What a program does in a process that is simulated: the arithmetic of its ops, its collectives and messages, in order."""
+"""What a program does in a process that is simulated: the arithmetic of its ops, its collectives and messages, in
+order."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class _Replay:
                     break
             else:
                 raise RuntimeError(
-                    f"simulate: ranks {[self.ranks[i] for i in left]} wait for each other: not all processes of a group "
-                    f"do the same collectives"
+                    f"simulate: ranks {[self.ranks[i] for i in left]} wait for each other: not all processes of a "
+                    f"group do the same collectives"
                 )
             self.at[i] += 1
             if self.at[i] == len(self.records[i]):

@@ -262,9 +262,9 @@ def simulate(
 
             return step
 
-    It runs in some of the processes, in each of them twice: the second step counts. Its ops take what the device's rates
-    say, its collectives and messages what the network's, and they go on beside the arithmetic until the program waits for
-    them. Values of tensors on the CPU are taken to be the same in all processes.
+    It runs in some of the processes, in each of them twice: the second step counts. Its ops take what the device's
+    rates say, its collectives and messages what the network's, and they go on beside the arithmetic until the program
+    waits for them. Values of tensors on the CPU are taken to be the same in all processes.
 
     Args:
         step: a program; or a :class:`Step`, a description of layers, a schedule, and what is sharded.

@@ -53,8 +53,8 @@ def _of_whole(make: Callable) -> Callable:
 
     new.__name__ = new.__qualname__ = make.__name__
     new.__doc__ = (
-        f"``taeda.{make.__name__}`` as a DTensor. Every process draws the numbers of the whole, so generators have to be in "
-        f"the same state everywhere, and stay so."
+        f"``taeda.{make.__name__}`` as a DTensor. Every process draws the numbers of the whole, so generators have to "
+        f"be in the same state everywhere, and stay so."
     )
     return new
 

@@ -1,7 +1,7 @@
 """What an op does with DTensors: choose placements by the op's rule, redistribute to them, and run it on the parts.
 
-An op without a rule runs on whole tensors, at every process. Composites run as they are written, in ops. A replicated tensor
-that meets a cut one gets gradients that are terms of a sum: :func:`.moves.spread` adds them up.
+An op without a rule runs on whole tensors, at every process. Composites run as they are written, in ops. A replicated
+tensor that meets a cut one gets gradients that are terms of a sum: :func:`.moves.spread` adds them up.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _check_mixed(name: str, values: Any) -> None:
     for x in tree_leaves(values):
         if isinstance(x, Tensor) and not isinstance(x, DTensor) and x.dim() > 0 and x.numel() != 1:
             raise RuntimeError(
-                f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
-                f"distributed operators! A plain tensor of sizes {list(x.shape)} came; use distribute_tensor, or "
-                f"implicit_replication() where all processes have the same"
+                f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before "
+                f"calling distributed operators! A plain tensor of sizes {list(x.shape)} came; use distribute_tensor, "
+                f"or implicit_replication() where all processes have the same"
             )
 
 
@@ -279,13 +279,14 @@ class _Plan:
         layout = Layout(self.mesh, tuple(self.outputs), shape)
         if layout.local_shape() != tuple(part.shape):
             raise RuntimeError(
-                f"{self.call.op.name}: DTensor expected a part of sizes {layout.local_shape()} of a result of {shape} as "
-                f"{layout.placements}, and the op gave {tuple(part.shape)}; redistribute the arguments to Replicate() first"
+                f"{self.call.op.name}: DTensor expected a part of sizes {layout.local_shape()} of a result of {shape} "
+                f"as {layout.placements}, and the op gave {tuple(part.shape)}; redistribute the arguments to "
+                "Replicate() first"
             )
         return wrap(part, layout)
 
 
-# ---- whole tensors ------------------------------------------------------------------------------------------------------
+# ---- whole tensors ---------------------------------------------------------------------------------------------------
 
 
 def _whole_parts(call: Call, mesh: DeviceMesh) -> dict[Key, Tensor]:
@@ -327,7 +328,7 @@ def _refuse_copy(name: str, target: Any) -> None:
         )
 
 
-# ---- random numbers -----------------------------------------------------------------------------------------------------
+# ---- random numbers --------------------------------------------------------------------------------------------------
 
 
 def _random(call: Call, mesh: DeviceMesh) -> Any:

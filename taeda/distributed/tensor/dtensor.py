@@ -42,7 +42,8 @@ def implicit_replication() -> Iterator[None]:
 class DTensor(OfParts):
     """A tensor that is cut, replicated or partial on each dimension of a mesh. Its sizes are those of the whole.
 
-    Ops run on the parts; ``to_local()`` gives this process's. Make one by :func:`distribute_tensor` or :meth:`from_local`.
+    Ops run on the parts; ``to_local()`` gives this process's. Make one by :func:`distribute_tensor` or
+    :meth:`from_local`.
     """
 
     _without_memory = "a DTensor (to_local() gives this process's part, full_tensor() the whole)"
@@ -196,8 +197,8 @@ class DTensor(OfParts):
         """This process's part; gradients flow through it.
 
         Args:
-            grad_placements: how the gradient that comes back lies: ``Partial()`` where each process computes something of
-                its own with a replicated tensor. The tensor's placements by default.
+            grad_placements: how the gradient that comes back lies: ``Partial()`` where each process computes something
+                of its own with a replicated tensor. The tensor's placements by default.
         """
         if grad_placements is None:
             return self._local.view_as(self._local) if self._local.requires_grad else self._local
@@ -240,8 +241,8 @@ class DTensor(OfParts):
         """On another mesh of the same processes: by way of the whole."""
         if sorted(mesh.mesh.reshape(-1).tolist()) != sorted(self.device_mesh.mesh.reshape(-1).tolist()):
             raise NotImplementedError(
-                f"redistribute: Cross device mesh comm not supported yet: {self.device_mesh} and {mesh} are of different "
-                "processes; use full_tensor() and distribute it"
+                f"redistribute: Cross device mesh comm not supported yet: {self.device_mesh} and {mesh} are of "
+                "different processes; use full_tensor() and distribute it"
             )
         if any(isinstance(p, Partial) for p in places):
             raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
@@ -370,8 +371,8 @@ def distribute_tensor(
     if isinstance(tensor, DTensor):
         if tensor.device_mesh != mesh or tensor.placements != places:
             raise ValueError(
-                f"Cannot distribute a DTensor with placements {tensor.placements} on {tensor.device_mesh} to {places} on "
-                f"{mesh}; use redistribute"
+                f"Cannot distribute a DTensor with placements {tensor.placements} on {tensor.device_mesh} to {places} "
+                f"on {mesh}; use redistribute"
             )
         return tensor
     if any(isinstance(p, Partial) for p in places):
@@ -402,7 +403,8 @@ def distribute_module(
     Args:
         module: changed in place.
         device_mesh: the processes.
-        partition_fn: ``(name, submodule, mesh)`` distributes the parameters of a submodule; what it leaves is replicated.
+        partition_fn: ``(name, submodule, mesh)`` distributes the parameters of a submodule; what it leaves is
+            replicated.
         input_fn: ``(module, inputs, mesh)`` gives the inputs of ``forward``.
         output_fn: ``(module, outputs, mesh)`` gives its result.
     Returns:

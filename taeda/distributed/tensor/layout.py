@@ -1,4 +1,5 @@
-"""Where the parts of a distributed tensor are: sizes and offsets, from the mesh, the placements and the whole's sizes."""
+"""Where the parts of a distributed tensor are: sizes and offsets, from the mesh, the placements and the whole's
+sizes."""
 
 from __future__ import annotations
 
@@ -73,8 +74,8 @@ def check_placements(mesh: DeviceMesh, placements: Sequence[Placement] | None, n
         return (Replicate(),) * mesh.ndim
     if len(placements) != mesh.ndim:
         raise ValueError(
-            f"`placements` must have the same length as `device_mesh.ndim`! Found placements length: {len(placements)}, "
-            f"and device_mesh.ndim: {mesh.ndim}."
+            "`placements` must have the same length as `device_mesh.ndim`! Found placements length: "
+            f"{len(placements)}, and device_mesh.ndim: {mesh.ndim}."
         )
     found: list[Placement] = []
     for p in placements:

@@ -1,7 +1,8 @@
 """From one placement to another: each move along one dimension of the mesh, with the move that brings gradients back.
 
 The gradient of what is replicated is replicated, that of a cut tensor is cut alike, and that of the terms of a sum is
-replicated, as it is the same for each term. So a move's derivative is another move, and this one's derivative the first.
+replicated, as it is the same for each term. So a move's derivative is another move, and this one's derivative the
+first.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def move(x: Tensor, step: Step, back: Step) -> Tensor:
         return step(x)
 
 
-# ---- steps --------------------------------------------------------------------------------------------------------------
+# ---- steps -----------------------------------------------------------------------------------------------------------
 
 
 def _same(x: Tensor) -> Tensor:
@@ -129,7 +130,7 @@ def _no_derivative(op: str, x: Tensor) -> Tensor:
     raise RuntimeError(f"Partial({op}): the derivative of a {op} over processes is not there; redistribute before it")
 
 
-# ---- moves --------------------------------------------------------------------------------------------------------------
+# ---- moves -----------------------------------------------------------------------------------------------------------
 
 
 def spread(x: Tensor, group: Any) -> Tensor:

@@ -1,9 +1,10 @@
-"""Along which dimensions an op may be cut, from what its stanza says (``kind`` and the trait ``batch``, docs/notes/0005).
+"""Along which dimensions an op may be cut, from what its stanza says (``kind`` and the trait ``batch``,
+docs/notes/0005).
 
-A rule names the dimensions of each tensor argument by letters, as an equation of ``einsum`` does. A letter stands for one
-dimension in all arguments and in the result, along which the op does the same thing to each place: it may be cut there. None
-stands for a dimension that has to be whole. A letter that the result lacks is summed over: of cut arguments the result is
-partial. An op without a rule runs on whole tensors.
+A rule names the dimensions of each tensor argument by letters, as an equation of ``einsum`` does. A letter stands for
+one dimension in all arguments and in the result, along which the op does the same thing to each place: it may be cut
+there. None stands for a dimension that has to be whole. A letter that the result lacks is summed over: of cut arguments
+the result is partial. An op without a rule runs on whole tensors.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def rule_of(op: Any) -> Callable | None:
     return found
 
 
-# ---- element by element -------------------------------------------------------------------------------------------------
+# ---- element by element ----------------------------------------------------------------------------------------------
 
 
 def broadcast(tensors: dict[Key, Tensor], own: int = 0) -> tuple[dict[Key, Letters], Letters]:
@@ -125,7 +126,7 @@ def _stays_linear(call: Call) -> bool:
     return old.is_floating_point and new.is_floating_point and new.itemsize >= old.itemsize
 
 
-# ---- families of docs/notes/0005 ----------------------------------------------------------------------------------------
+# ---- families of docs/notes/0005 -------------------------------------------------------------------------------------
 
 
 @family("reduction")
@@ -226,7 +227,7 @@ def _indexed(call: Call) -> Any:
     return Dims(inputs, letters)
 
 
-# ---- products -----------------------------------------------------------------------------------------------------------
+# ---- products --------------------------------------------------------------------------------------------------------
 
 
 def _contraction(inputs: dict[Key, Letters], output: Letters, *added: str) -> Dims:
@@ -273,7 +274,7 @@ def _addmm(call: Call) -> Dims:
     return Dims(inputs, output, added=("input",))
 
 
-# ---- layers -------------------------------------------------------------------------------------------------------------
+# ---- layers ----------------------------------------------------------------------------------------------------------
 
 
 @rule("embedding")

@@ -36,7 +36,7 @@ def _declare(table: dict[str, Callable], names: tuple[str, ...], function: Calla
     return function
 
 
-# ---- indexing -----------------------------------------------------------------------------------------------------------
+# ---- indexing --------------------------------------------------------------------------------------------------------
 
 
 def _is_basic(index: Any) -> bool:
@@ -98,7 +98,7 @@ def _equal(func: Any, input: Any, other: Any) -> bool:
     return taeda.equal(_whole(input), _whole(other))
 
 
-# ---- layers -------------------------------------------------------------------------------------------------------------
+# ---- layers ----------------------------------------------------------------------------------------------------------
 
 
 @own("_dropout")
@@ -138,13 +138,13 @@ def _embedding(op: Any, values: dict[str, Any]) -> Any:
     return wrap(found, Layout(mesh, (Partial(),), (*indices.shape, weight.shape[1])))
 
 
-# ---- many tensors at once -----------------------------------------------------------------------------------------------
+# ---- many tensors at once --------------------------------------------------------------------------------------------
 
 
 @own("total_norm")
 def _total_norm(op: Any, values: dict[str, Any]) -> Any:
-    """The norm of all elements: powers of the parts are added up over the processes that have other parts, those of tensors
-    that lie alike together."""
+    """The norm of all elements: powers of the parts are added up over the processes that have other parts, those of
+    tensors that lie alike together."""
     order = float(values["order"])
     mesh = next(x.device_mesh for x in values["tensors"] if isinstance(x, DTensor))
     norms, alike = [], defaultdict(list)

@@ -1,4 +1,5 @@
-"""Views of DTensors: which dimensions of the result are dimensions of the input, read off a view of the same sizes on meta."""
+"""Views of DTensors: which dimensions of the result are dimensions of the input, read off a view of the same sizes on
+meta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``python -m taeda.export.library program.pt2 model.so name target inside``: what `build` starts for another machine."""
+"""``python -m taeda.export.library program.pt2 model.so name target inside``: what `build` starts for another
+machine."""
 
 from __future__ import annotations
 

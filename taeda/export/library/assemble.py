@@ -66,7 +66,8 @@ def _driver_text(
     declared = [
         "".join(f"declare hidden void @{symbol(k)}(ptr, ptr, i64, i64)\n" for k in tables.kernels()),
         _held(beside),
-        "@kept = internal global i64 0, align 8\n", threads.GLOBALS, processor.GLOBALS, variants_text(tables, symbol), _metas(interface),
+        "@kept = internal global i64 0, align 8\n", threads.GLOBALS, processor.GLOBALS, variants_text(tables, symbol),
+        _metas(interface),
         _texts(interface),
     ]  # fmt: skip
     return module_text(own, "".join(declared))

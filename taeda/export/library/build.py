@@ -23,7 +23,8 @@ TARGETS = {"x86-64-v3": "avx2", "arm64": "arm64"}
 
 
 def build(
-    program: ExportedProgram | Module, path: str | os.PathLike, args: tuple | None = None, kwargs: dict | None = None, *,
+    program: ExportedProgram | Module, path: str | os.PathLike, args: tuple | None = None, kwargs: dict | None = None,
+    *,
     dynamic_shapes: Any = None, name: str | None = None, target: str | None = None, weights: str = "inside",
 ) -> Path:  # fmt: skip
     """Write ``program`` as a shared library of machine code, for Linux.
@@ -37,15 +38,16 @@ def build(
         args, kwargs: arguments of the model; of an exported program those of its example.
         dynamic_shapes: of a module: which sizes change, as for :func:`export`.
         name: before the names of its functions; the file's name, where it is left out.
-        target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all with
-            AVX2, ``"arm64"``.
+        target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all
+            with AVX2, ``"arm64"``.
         weights: ``"inside"`` the library, or ``"beside"`` it in ``"model.weights"``, which the program loads.
     Returns:
         The path of the header.
     Raises:
-        NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or a
-            tensor is of a dtype that C has no name for.
-        ValueError: there are no arguments, the ranges have more than 4096 combinations or no end, or the target or ``weights`` is none of those.
+        NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or
+            a tensor is of a dtype that C has no name for.
+        ValueError: there are no arguments, the ranges have more than 4096 combinations or no end, or the target or
+            ``weights`` is none of those.
     """
     path = Path(path)
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name

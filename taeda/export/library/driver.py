@@ -1,4 +1,5 @@
-"""What a library does when it is called, in IR: checks its arguments, finds the launches for their sizes, and runs them.
+"""What a library does when it is called, in IR: checks its arguments, finds the launches for their sizes, and runs
+them.
 
 It is the same for every model. What differs is in tables (`tables.py`), whose entries are 8 bytes each.
 """
@@ -17,12 +18,13 @@ NO_DATA, DTYPE, DIMENSIONS, SIZES = range(4)
 
 #: Bytes of the struct that callers fill: data, dtype and dimensions, sizes.
 TENSOR_BYTES, _DTYPE, _NDIM, _SIZES = 24, 8, 12, 16
-#: Words of what is known of an input or output: dtype, dimensions, bytes of an element, then its sizes, -1 - k for the k-th
-#: one that may change.
+#: Words of what is known of an input or output: dtype, dimensions, bytes of an element, then its sizes, -1 - k for the
+#: k-th one that may change.
 META_HEAD = 3
 #: Fields of a variant, by their place.
 FIELDS = (
-    "first last steps nsteps words slopes nwords slots nslots patches npatches groups ngroups fills nfills flags scratch sizes"
+    "first last steps nsteps words slopes nwords slots nslots patches npatches groups ngroups fills nfills flags "
+    "scratch sizes"
 ).split()
 VARIANT_BYTES = 8 * len(FIELDS)
 STEP_WORDS, PATCH_WORDS, GROUP_WORDS, FILL_WORDS = 8, 4, 5, 4
@@ -41,8 +43,8 @@ def _aligned(x: Value) -> Value:
 def check_tensor() -> Routine:
     """Whether tensor p0 is as p1 says, with sizes at p2; error codes from p3 on.
 
-    The code goes to p4. Size -1 - k is the k-th one that may change: its value goes to word k of p5, where this is -1 so far.
-    Gives its bytes.
+    The code goes to p4. Size -1 - k is the k-th one that may change: its value goes to word k of p5, where this is -1
+    so far. Gives its bytes.
     """
     f = Routine("check_tensor", [PTR, PTR, PTR, I64, PTR, PTR], I64)
     tensor, meta, sizes, codes, code, symbols = f.params
@@ -73,8 +75,8 @@ def check_tensor() -> Routine:
 def check_all(check: Routine) -> Routine:
     """Check p1 tensors at p0 against the table p2 of addresses of what is known of each.
 
-    Sizes are at p3, one tensor's after the other, or 0: in that table. Error codes from p4 on; p5: where the code goes; p6:
-    where sizes that may change go; p7: where their bytes go.
+    Sizes are at p3, one tensor's after the other, or 0: in that table. Error codes from p4 on; p5: where the code goes;
+    p6: where sizes that may change go; p7: where their bytes go.
     """
     f = Routine("check_all", [PTR, I64, PTR, PTR, I64, PTR, PTR, PTR])
     tensors, count, metas, sizes, codes, code, symbols, nbytes = f.params
@@ -231,8 +233,8 @@ def _execute(run_groups: Routine, patch: Routine) -> Routine:
 def _place_tensors() -> Routine:
     """Choose where p1 tensors at p0, of bytes p2, are read or written: in place, or in aligned memory from p3 on.
 
-    The addresses go to p4. With p5 inputs at p6, of bytes p7, tensors that share memory with one of these are not in place.
-    Gives the memory behind.
+    The addresses go to p4. With p5 inputs at p6, of bytes p7, tensors that share memory with one of these are not in
+    place. Gives the memory behind.
     """
     f = Routine("place_tensors", [PTR, I64, PTR, PTR, PTR, I64, PTR, PTR], PTR)
     tensors, count, nbytes, memory, places, others, other_tensors, other_bytes = f.params
@@ -326,7 +328,8 @@ def _sizes_of_outputs(dimensions: int) -> Routine:
 
 
 def _run(
-    name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], check: Routine, find: Routine, sizes_of: Routine,
+    name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], check: Routine,
+    find: Routine, sizes_of: Routine,
     call: Routine, set_threads: Routine, is_able: Routine, meet: Routine,
 ) -> Routine:  # fmt: skip
     """``run(inputs, count, outputs, count)``; the code."""
@@ -430,7 +433,8 @@ def load(name: str, size: int) -> Routine:
 
 
 def routines(
-    name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], variants: int, texts: int, version: int,
+    name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], variants: int, texts: int,
+    version: int,
     launch: Routine, set_threads: Routine, is_able: Routine,
 ) -> list[Routine]:  # fmt: skip
     """All of a library's own functions.

@@ -1,7 +1,8 @@
 """A linker of one relocatable object to one shared object: ELF of 64 bits, x86-64 and arm64, as Linux loads it.
 
-The object is what LLVM gives for position-independent code with small distances. Functions of the C library are called through
-stubs, and bound when the library is loaded. Names of sections, symbols and relocations are those of the System V ABI.
+The object is what LLVM gives for position-independent code with small distances. Functions of the C library are called
+through stubs, and bound when the library is loaded. Names of sections, symbols and relocations are those of the System
+V ABI.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _read(blob: bytes) -> _Object:
     return found
 
 
-# ---- relocations of the two machines ----------------------------------------------------------------------------------------
+# ---- relocations of the two machines ---------------------------------------------------------------------------------
 
 _X86_PC32, _X86_GOT = (2, 4), (9, 41, 42)  # relative to the place: to a symbol or its stub; to its address's place
 #: arm64: kinds that take bits of an address within its page, and by how much these are shifted.
@@ -155,7 +156,7 @@ class _Machine:
         struct.pack_into("<I", data, offset, word)
 
 
-# ---- the library ----------------------------------------------------------------------------------------------------------
+# ---- the library -----------------------------------------------------------------------------------------------------
 
 _LIBRARIES = ("libc.so.6", "libpthread.so.0")  # threads are in the second before glibc 2.34
 
@@ -203,7 +204,8 @@ class _Linker:
         ) + len(self.places)
         code = 12 if self.machine.arm else 8
         size = {
-            ".dynsym": 24 * count, ".hash": 4 * (2 + 1 + count), ".rela.dyn": 24 * dynamic, ".stubs": code * len(self.stubs),
+            ".dynsym": 24 * count, ".hash": 4 * (2 + 1 + count), ".rela.dyn": 24 * dynamic,
+            ".stubs": code * len(self.stubs),
             ".dynamic": 16 * 14, ".got": 8 * len(self.places), ".dynstr": 0,
         }  # fmt: skip
         strings = _Strings()
@@ -305,7 +307,8 @@ class _Linker:
     def _fill_dynamic(self, made: dict[str, _Section]) -> None:
         now, never_unloaded = 8, 1 << 3 | 1  # threads of the library may sleep in it
         entries = [
-            *((1, x) for x in self.needed), (14, self.so_name), (4, made[".hash"].address), (5, made[".dynstr"].address),
+            *((1, x) for x in self.needed), (14, self.so_name), (4, made[".hash"].address),
+            (5, made[".dynstr"].address),
             (6, made[".dynsym"].address), (10, made[".dynstr"].size), (11, 24), (7, made[".rela.dyn"].address),
             (8, made[".rela.dyn"].size), (9, 24), (30, now), (0x6FFFFFFB, never_unloaded), (0, 0),
         ]  # fmt: skip

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from . import driver
 
-#: Of the interface: what the header declares. Changes when a program that was compiled for the one before would not work.
+#: Of the interface: what the header declares. Changes when a program that was compiled for the one before would not
+#: work.
 VERSION = 1
 
 #: dtypes by their code, with the type in C where it has one.
@@ -42,7 +43,8 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output: its name, dtype's name, bytes of an element, and sizes: a text says what depends on symbols."""
+    """An input or output: its name, dtype's name, bytes of an element, and sizes: a text says what depends on
+    symbols."""
 
     name: str
     dtype: str
@@ -132,17 +134,21 @@ class Interface:
             f"#ifndef {upper}_H", f"#define {upper}_H", "#include <stdint.h>", "#ifdef __cplusplus", 'extern "C" {',
             "#endif", "", f"#define {upper}_VERSION {VERSION}",
             f"#define {upper}_INPUTS {len(self.inputs)}", f"#define {upper}_OUTPUTS {len(self.outputs)}",
-            *(f"#define {upper}_{dtype.upper()} {code}  /* {DTYPES[dtype][1]} */" for dtype, code in sorted(of.items())),
+            *(f"#define {upper}_{dtype.upper()} {code}  /* {DTYPES[dtype][1]} */" for dtype,
+            code in sorted(of.items())),
             *self._sizes(), "",
-            "/* Error codes of all tensors; input i has 16 * (1 + i) and more, output i 65536 + 16 * (1 + i) and more. */",
+            "/* Error codes of all tensors; input i has 16 * (1 + i) and more, output i 65536 + 16 * (1 + i) and "
+            "more. */",
             *(f"#define {upper}_ERROR_{code} {getattr(driver, code)}" for code in _CODES),
             "", "typedef struct {",
             "  void *data;            /* any alignment; faster at multiples of 64 bytes */",
             f"  int32_t dtype;         /* {upper}_... */", "  int32_t ndim;", "  const int64_t *sizes;",
             f"}} {name}_tensor;", "",
-            "/* Computes the outputs from the inputs. 0, or the code of an error; then the outputs hold anything. Outputs",
+            "/* Computes the outputs from the inputs. 0, or the code of an error; then the outputs hold anything. "
+            "Outputs",
             "   may lie where inputs lie, but not two in one place. Several threads may call it at once. */",
-            f"int {name}_run(const {name}_tensor *inputs, int64_t ninputs, const {name}_tensor *outputs, int64_t noutputs);",
+            f"int {name}_run(const {name}_tensor *inputs, int64_t ninputs, const {name}_tensor *outputs, int64_t "
+            "noutputs);",
             f"/* {upper}_VERSION of the library. */", f"int {name}_version(void);",
             "/* The text of a code. */", f"const char *{name}_error(int code);",
             "/* Lets a run use so many threads, at most 64; 0: as many as the process has processors, as at first.",
@@ -150,7 +156,8 @@ class Interface:
             f"int64_t {name}_set_threads(int64_t count);",
             "/* Frees the memory that is kept from run to run. */", f"void {name}_free(void);",
             *([
-                f"/* Reads the weights, from the file {self.weights}. 0, or the code of an error. Call it before anything",
+                f"/* Reads the weights, from the file {self.weights}. 0, or the code of an error. Call it before "
+                "anything",
                 "   else. */", f"int {name}_load(const char *path);",
             ] if self.weights else []),
             "", "#ifdef __cplusplus", "}", "#endif", "#endif", "",

@@ -8,7 +8,8 @@ from taeda.kernels.target import Target
 
 GLOBALS = "@able = internal global i64 0, align 8\n"  # 0: not known yet; 1: yes; 2: no
 
-#: Where CPUID tells of instructions: leaf and part, register (eax, ebx, ecx, edx), bits. Intel's manual, volume 2, CPUID.
+#: Where CPUID tells of instructions: leaf and part, register (eax, ebx, ecx, edx), bits. Intel's manual, volume 2,
+#: CPUID.
 _Needs = dict[tuple[int, int, int], tuple[int, ...]]
 _V2: _Needs = {(1, 0, 2): (0, 9, 13, 19, 20, 23)}  # SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT
 _V3: _Needs = {

@@ -238,8 +238,8 @@ class _Reader:
         if name not in HOSTED:
             op = self.name_op(launch) if launch >= 0 else ""
             raise NotImplementedError(
-                f"build: {op}the model draws random numbers, or does something else that is no kernel; expected one for "
-                "inference: call eval() first"
+                f"build: {op}the model draws random numbers, or does something else that is no kernel; expected one "
+                "for inference: call eval() first"
             )
         return name
 

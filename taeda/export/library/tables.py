@@ -15,7 +15,8 @@ class Structure:
     """What launches for several combinations of sizes have in common: all but the numbers in ``Variant.words``.
 
     Attributes:
-        steps: ``(kernel, first slot, place of the numbers, of the total, of the grain, small, flags before, flags behind)``.
+        steps: ``(kernel, first slot, place of the numbers, of the total, of the grain, small, flags before, flags
+            behind)``.
         inside: kernels among the words, by place.
         slots: what each slot holds before it is patched: a ``Kernel``, ``("constant", number, offset)`` or 0.
         patches: ``(slot, base, place of the offset, what is added to that each time that its group is repeated)``.
@@ -38,7 +39,8 @@ class Structure:
 
 @dataclass
 class Variant:
-    """Launches for combinations of sizes ``first`` to ``last``: for ``n``, word ``i`` is ``words[i] + slopes[i] * (n - first)``.
+    """Launches for combinations of sizes ``first`` to ``last``: for ``n``, word ``i`` is
+    ``words[i] + slopes[i] * (n - first)``.
 
     A combination is known by its number: for one size that changes, how far that is from its smallest value.
     """
@@ -167,7 +169,7 @@ class Tables:
         return list(found)
 
 
-# ---- launches that are repeated ---------------------------------------------------------------------------------------------
+# ---- launches that are repeated --------------------------------------------------------------------------------------
 
 
 def _slots_of_launches(r: Recording) -> int:
@@ -232,7 +234,7 @@ def _follows(r: Recording, i: int, length: int, times: int) -> bool:
     return True
 
 
-# ---- as text ----------------------------------------------------------------------------------------------------------------
+# ---- as text ---------------------------------------------------------------------------------------------------------
 
 
 def words_text(name: str, words: Iterable[int | str]) -> str:
@@ -300,7 +302,8 @@ def variants_text(tables: Tables, symbol: Callable[[Kernel], str]) -> str:
         slopes = v.slopes if v.slopes and any(v.slopes) else []
         fields += [
             v.first, v.last, once(steps), len(s.steps), once(words), once(slopes), len(words), once(slots), len(slots),
-            once(patches), len(s.patches), once(groups), len(s.groups), once(fills), len(s.fills), s.flags, 8 * s.scratch, 8 * s.sizes,
+            once(patches), len(s.patches), once(groups), len(s.groups), once(fills), len(s.fills), s.flags,
+            8 * s.scratch, 8 * s.sizes,
         ]  # fmt: skip
     constants = [bytes_text(f"c{number}", content, 64) for content, number in tables.constants.items()]
     return "".join([*constants, *once.texts, words_text("variants", fields)])

@@ -1,8 +1,9 @@
 """The threads of a library, in IR: what runs a kernel over a range in the pieces that taeda would cut.
 
-As `_core/pool.pyx`: a launch publishes a job, and all threads take its pieces from counters, of neighbouring pieces each. A
-worker adds itself to ``active`` and then looks at ``open``; the launch clears ``open`` and then waits for ``active`` to be 0.
-Workers start with the first launch that has pieces for them. They look for the next job for some time, and then sleep.
+As `_core/pool.pyx`: a launch publishes a job, and all threads take its pieces from counters, of neighbouring pieces
+each. A worker adds itself to ``active`` and then looks at ``open``; the launch clears ``open`` and then waits for
+``active`` to be 0. Workers start with the first launch that has pieces for them. They look for the next job for some
+time, and then sleep.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def _set_affinity(f: Routine, thread: Value, mask: Value) -> Value:
 def _wake(arm: bool) -> Routine:
     """Wake worker p0, which sleeps: on another processor than this one.
 
-    Linux may put it on the processor that this launch runs on, for which it would wait. It is kept from that one until it is
-    awake.
+    Linux may put it on the processor that this launch runs on, for which it would wait. It is kept from that one until
+    it is awake.
     """
     f = Routine("wake", [PTR])
     (self,) = f.params

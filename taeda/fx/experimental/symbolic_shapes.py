@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
-    "Expr", "GuardOnDataDependentSymNode", "SymBool", "SymFloat", "SymInt", "ValueRanges", "guard_or_false", "guard_or_true",
+    "Expr", "GuardOnDataDependentSymNode", "SymBool", "SymFloat", "SymInt", "ValueRanges", "guard_or_false",
+    "guard_or_true",
     "guard_size_oblivious", "int_oo", "is_concrete_int", "statically_known_true",
 ]  # fmt: skip
 
@@ -50,7 +51,8 @@ _FUNCTIONS: dict[str, tuple[Callable, str, int]] = {
     "floordiv": (operator.floordiv, "//", 2), "truediv": (operator.truediv, "/", 2), "mod": (operator.mod, "%", 2),
     "pow": (operator.pow, "**", 3), "neg": (operator.neg, "-", 2), "abs": (operator.abs, "abs", 9),
     "ceil": (math.ceil, "ceil", 9), "floor": (math.floor, "floor", 9),
-    "eq": (operator.eq, "==", 0), "ne": (operator.ne, "!=", 0), "lt": (operator.lt, "<", 0), "le": (operator.le, "<=", 0),
+    "eq": (operator.eq, "==", 0), "ne": (operator.ne, "!=", 0), "lt": (operator.lt, "<", 0),
+    "le": (operator.le, "<=", 0),
     "gt": (operator.gt, ">", 0), "ge": (operator.ge, ">=", 0), "and": (operator.and_, "&", 0),
     "or": (operator.or_, "|", 0), "not": (operator.not_, "not ", 9), "float": (float, "float", 9),
     "max": (max, "max", 9), "min": (min, "min", 9), "ite": (lambda b, x, y: x if b else y, "ite", 9),

@@ -14,13 +14,14 @@ __all__ = ["FxGraphDrawer"]
 
 _COLORS = {"placeholder": "AliceBlue", "call_module": "LemonChiffon1", "get_attr": "LightGrey", "output": "PowderBlue"}
 _CALLS = (
-    "CadetBlue1 Coral DarkOliveGreen1 DarkSeaGreen1 GhostWhite Khaki1 LavenderBlush1 LightSkyBlue MistyRose1 PaleTurquoise1 \
-PeachPuff1 Salmon Thistle1 Thistle3 Wheat1".split()
-)
+    "CadetBlue1 Coral DarkOliveGreen1 DarkSeaGreen1 GhostWhite Khaki1 LavenderBlush1 LightSkyBlue MistyRose1 "
+    "PaleTurquoise1 PeachPuff1 Salmon Thistle1 Thistle3 Wheat1"
+).split()
 
 
 class Dot:
-    """A graph in DOT. ``write(path)`` writes the text, ``to_string()`` gives it; a program draws it, such as ``dot``."""
+    """A graph in DOT. ``write(path)`` writes the text, ``to_string()`` gives it; a program draws it, such as
+    ``dot``."""
 
     def __init__(self, name: str, shape: str = "record") -> None:
         self.name, self.shape = name, shape
@@ -163,7 +164,8 @@ class FxGraphDrawer:
                     () if isinstance(inner, GraphModule) else (*inner.named_parameters(), *inner.named_buffers())
                 ):
                     path = f"{node.target}.{label}"
-                    dot.nodes.append((path, {"label": f"{{name={path}|op_code=get_parameter|{held.dtype}{list(held.shape)}}}",
+                    dot.nodes.append((path,
+                    {"label": f"{{name={path}|op_code=get_parameter|{held.dtype}{list(held.shape)}}}",
                                              **self._get_node_style(node)}))  # fmt: skip
                     dot.edges.append((path, node.name))
             for user in node.users:

@@ -37,8 +37,8 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
 
 
 class ShapeProp(Interpreter):
-    """After :meth:`propagate`, ``node.meta["tensor_meta"]`` is a TensorMetadata and ``node.meta["type"]`` the class of the
-    value. Run it within ``no_grad`` if no derivatives are wanted.
+    """After :meth:`propagate`, ``node.meta["tensor_meta"]`` is a TensorMetadata and ``node.meta["type"]`` the class of
+    the value. Run it within ``no_grad`` if no derivatives are wanted.
 
     Args:
         gm: the module.

@@ -152,7 +152,8 @@ class _Split:
         if qualname_map is not None:
             for target in part.targets:
                 original = next((n.target for n in self.module.graph.nodes
-                                 if isinstance(n.target, str) and n.target.replace(".", "_") == target), target)  # fmt: skip
+                                 if isinstance(n.target, str) and n.target.replace(".", "_") == target),
+                                 target)  # fmt: skip
                 qualname_map[f"{part.submod_name}.{target}"] = original
         modules[part.submod_name] = GraphModule(part.targets, part.graph)
         made = graph.call_module(part.submod_name, tuple(values[named[label]] for label in part.inputs))

@@ -13,7 +13,8 @@ from ..graph_module import GraphModule
 from ..node import Node
 
 __all__ = [
-    "CALLABLE_NODE_OPS", "get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph", "stable_topological_sort",
+    "CALLABLE_NODE_OPS", "get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph",
+    "stable_topological_sort",
 ]  # fmt: skip
 
 #: The ops of Nodes that call something.

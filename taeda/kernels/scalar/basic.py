@@ -38,8 +38,8 @@ def fma(a: Value, b: Real, c: Real) -> Value:
 def poly(x: Value, coefficients: Sequence[float]) -> Value:
     """``c0 + c1 x + c2 x^2 + ...`` by Horner's rule: independent vectors hide the latency, so fewest operations win.
 
-    AVX2's vectors are half as many operations each, of which the processor holds too few at once: there two rules side by
-    side, of even and odd powers, halve the latency for one operation more. In float64 log would lose its 1.5 ulp.
+    AVX2's vectors are half as many operations each, of which the processor holds too few at once: there two rules side
+    by side, of even and odd powers, halve the latency for one operation more. In float64 log would lose its 1.5 ulp.
     """
     if x.type is F32 and x.fn.vector_bytes == 32 and len(coefficients) > 7:
         first, *others = coefficients
@@ -222,7 +222,8 @@ def bits_of(x: Value) -> Value:
 
 
 def power_of_two(n: Value, t: Type, more: int = 0) -> Value:
-    """``2.0 ** (n + more)`` for an integer sum in the range of the normal exponents; only the low bits of ``n`` count."""
+    """``2.0 ** (n + more)`` for an integer sum in the range of the normal exponents; only the low bits of ``n``
+    count."""
     return ((n << MANTISSA[t]) + ((BIAS[t] + more) << MANTISSA[t])).bits(t)
 
 
@@ -266,7 +267,8 @@ def pick(items: Sequence[float], index: Value) -> Value:
 
 
 def to_14_bits(name: str, x: Value) -> Value | None:
-    """``rcp14``: ``1 / x``, ``rsqrt14``: ``1 / sqrt(x)``, by AVX-512's instruction; None where there is none for this type."""
+    """``rcp14``: ``1 / x``, ``rsqrt14``: ``1 / sqrt(x)``, by AVX-512's instruction; None where there is none for this
+    type."""
     f = x.fn
     if x.type is not F32 or f.vector_bytes < 64 or x.lanes not in (1, 4, 8, 16):
         return None
@@ -402,7 +404,8 @@ def _low_zeros(x: Value) -> Value:
 def gcd(a: Value, b: Value) -> Value:
     """The greatest common divisor, never negative (except of the most negative integer with 0).
 
-    Stein's binary algorithm (1967): halving and subtracting, for which there are vector instructions, in place of division.
+    Stein's binary algorithm (1967): halving and subtracting, for which there are vector instructions, in place of
+    division.
     """
     f = a.fn
     u = {t.bits: t for t in (U8, U16, U32, U64)}[a.type.bits]

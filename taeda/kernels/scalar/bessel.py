@@ -1,9 +1,10 @@
-"""Bessel functions of the first and second kind, Macdonald's, and Airy's, of real argument, for float32 and float64 Values.
+"""Bessel functions of the first and second kind, Macdonald's, and Airy's, of real argument, for float32 and float64
+Values.
 
 Up to 8 J is its first two factors times a polynomial with positive coefficients, so its two roots there are met to the
 last place. Beyond, J and Y are the two projections of one modulus and phase (Abramowitz and Stegun 9.2.17, 9.2.28 to
-31); so are Ai and Bi left of -4.5 (10.4.67 and following). The polynomials are in ``bessel_tables.json``. float32 is done
-in float64.
+31); so are Ai and Bi left of -4.5 (10.4.67 and following). The polynomials are in ``bessel_tables.json``. float32 is
+done in float64.
 """
 
 from __future__ import annotations

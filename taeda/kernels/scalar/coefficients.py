@@ -1,7 +1,8 @@
-"""Coefficients of scalar functions by name, read from the JSON files beside this one, which ``tools/fit.py`` writes and explains.
+"""Coefficients of scalar functions by name, read from the JSON files beside this one, which ``tools/fit.py`` writes and
+explains.
 
-Polynomials have their constant term first, by type. Constants that need more digits than a float has are sums of floats,
-largest first.
+Polynomials have their constant term first, by type. Constants that need more digits than a float has are sums of
+floats, largest first.
 """
 
 import json

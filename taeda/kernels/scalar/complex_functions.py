@@ -39,7 +39,8 @@ def hypot(a: Value, b: Value) -> Value:
     else:
         a, b = abs(a), abs(b)
         high, low = select(a > b, a, b), select(a > b, b, a)
-        # scaled by a power of two, so that squares neither overflow nor vanish; the root's error is put back (Borges 2019)
+        # scaled by a power of two, so that squares neither overflow nor vanish; the root's error is put back (Borges
+        # 2019)
         large, small = high > 2.0**500, high < 2.0**-500
         up = select(large, like(a, 2.0**-600), select(small, like(a, 2.0**600), like(a, 1.0)))
         down = select(large, like(a, 2.0**600), select(small, like(a, 2.0**-600), like(a, 1.0)))
@@ -112,8 +113,8 @@ def _power(size: Value, factor: Value, z: Complex, turn: Value) -> Complex:
 
 
 def _at_the_ends(z: Complex, result: Complex, limit: float) -> Complex:
-    """An exponential of ``z``, ``result`` but where the real part is infinite and the angle is none: there ``limit``, its
-    value at -infinity, or an infinity of no direction."""
+    """An exponential of ``z``, ``result`` but where the real part is infinite and the angle is none: there ``limit``,
+    its value at -infinity, or an infinity of no direction."""
     x, y = z.re, z.im
     lost = _endless(y)
     result = choose(lost & (x == -INF), Complex(like(x, limit), copysign(like(x, 0.0), y)), result)

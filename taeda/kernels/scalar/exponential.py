@@ -66,7 +66,8 @@ def sqrt(x: Value) -> Value:
 
 
 def rsqrt(x: Value) -> Value:
-    """``1 / sqrt(x)``, within 1.5 ulp; a step of Newton's where root and division would take 16 cycles a vector (Zen 4)."""
+    """``1 / sqrt(x)``, within 1.5 ulp; a step of Newton's where root and division would take 16 cycles a vector (Zen
+    4)."""
     y = to_14_bits("rsqrt14", x)
     if y is None:
         return 1.0 / sqrt(x)
@@ -147,8 +148,8 @@ _OCTAVE_REST = [2.0 ** (j / 16) / x - 1.0 for j, x in enumerate(_OCTAVE)]
 def _octave_below(j: Value, exponent: int) -> Value:
     """``2 ** (j / 16 + exponent)`` in the range of the normal numbers, from the octave's table.
 
-    The integer ``j``, moved to where its sixteenths end below the exponent, is added to an entry that has them taken off: two
-    instructions of one cycle in all, where ``scalef`` takes two.
+    The integer ``j``, moved to where its sixteenths end below the exponent, is added to an entry that has them taken
+    off: two instructions of one cycle in all, where ``scalef`` takes two.
     """
     bits = [struct.unpack("<i", struct.pack("<f", x))[0] + (exponent << 23) - (i << 19) for i, x in enumerate(_OCTAVE)]
     entries = [struct.unpack("<f", struct.pack("<i", x))[0] for x in bits]
@@ -156,7 +157,8 @@ def _octave_below(j: Value, exponent: int) -> Value:
 
 
 def _expm1_by_sixteenths(x: Value, negative: bool) -> Value:
-    """Half of ``exp(x) - 1``, all of it of ``negative`` numbers, as ``s - 1 + s q`` with ``s`` a multiple of a sixteenth octave.
+    """Half of ``exp(x) - 1``, all of it of ``negative`` numbers, as ``s - 1 + s q`` with ``s`` a multiple of a
+    sixteenth octave.
 
     -0.0 loses its sign.
     """
@@ -216,14 +218,16 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
 
 
 def exp_difference(x: Value) -> Value:
-    """:func:`exp_negative` of a difference, whose own rounding changes the result by more than the operation less here."""
+    """:func:`exp_negative` of a difference, whose own rounding changes the result by more than the operation less
+    here."""
     if not by_sixteenths(x):
         return exp_negative(x)
     return _down_to(EXP_LOW[F32], x, lambda y: _exp_by_sixteenths(y, rough=True))
 
 
 def exp_weight(x: Value) -> Value:
-    """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is subnormal."""
+    """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is
+    subnormal."""
     if x.fn.vector_bytes >= 64:
         return exp_negative(x)
     low = {F32: -87.0, F64: -708.0}[x.type]
@@ -301,7 +305,8 @@ def gated(y: Value, x: Value) -> Value:
 
 
 def over_one_and_exp2(y: Value, w: Value) -> Value:
-    """``y / (1 + 2 ** w)``, relatively as exact as ``w`` is absolutely: :func:`gated` of an argument that is a product anyway."""
+    """``y / (1 + 2 ** w)``, relatively as exact as ``w`` is absolutely: :func:`gated` of an argument that is a product
+    anyway."""
     if not by_sixteenths(w):
         return gated(y, w * -tables.LN2["float64"][0])
     w = at_least(at_most(w, 150.0), -150.0)
@@ -582,10 +587,12 @@ def _pow_double(x: Value, y: Value) -> Value:
 
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
 def _tanh_by_quarter_octaves(x: Value) -> Value:
-    """``tanh(m + d) = T + (1 - T T) t / (1 + T t)`` with ``T = tanh(m)`` from a table of 16 and ``t = tanh(d)`` a polynomial.
+    """``tanh(m + d) = T + (1 - T T) t / (1 + T t)`` with ``T = tanh(m)`` from a table of 16 and ``t = tanh(d)`` a
+    polynomial.
 
-    Four middles an octave, found by the number's own bits: what is added to ``T`` is at most an eighth of it, and so are its
-    errors. Below the first piece both are 0. Polynomials over 32 pieces took 18.5 cycles a vector (Zen 4), this 15.2.
+    Four middles an octave, found by the number's own bits: what is added to ``T`` is at most an eighth of it, and so
+    are its errors. Below the first piece both are 0. Polynomials over 32 pieces took 18.5 cycles a vector (Zen 4), this
+    15.2.
     """
     begin, middles, values = piece_tables.TANH
     a = at_most(abs(x), 9.1)  # from where on it rounds to 1; the last piece ends at 9.12
@@ -599,7 +606,8 @@ def _tanh_by_quarter_octaves(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent, within 2.1 ulp (float32; 0.8 with AVX-512) and 3 ulp (float64): ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
+    """The hyperbolic tangent, within 2.1 ulp (float32; 0.8 with AVX-512) and 3 ulp (float64): ``E / (E + 2)`` with
+    ``E = expm1(2 |x|)``."""
     if by_sixteenths(x):
         return _tanh_by_quarter_octaves(x)
     a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
@@ -652,7 +660,8 @@ def acosh(x: Value, middle: bool = False) -> Value:
 
 
 def atanh(x: Value) -> Value:
-    """The inverse hyperbolic tangent, within 1.4 ulp: half of ``log1p(2 a / (1 - a))``, and its slope times what the quotient misses."""
+    """The inverse hyperbolic tangent, within 1.4 ulp: half of ``log1p(2 a / (1 - a))``, and its slope times what the
+    quotient misses."""
     a = abs(x)
     gap, twice = 1.0 - a, a + a
     ratio = twice / gap

@@ -73,8 +73,8 @@ def _series(a: Value, x: Value, wanted: Value, epsilon: float) -> Value:
 
 
 def _fraction(a: Value, x: Value, wanted: Value, epsilon: float) -> Value:
-    """Q over the density: ``1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...))``, by Lentz's method as modified by Thompson
-    and Barnett (1986)."""
+    """Q over the density: ``1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...))``, by Lentz's method as modified by
+    Thompson and Barnett (1986)."""
     b = select(wanted, x + 1.0 - a, like(x, 1.0))
     d = 1.0 / b
     with x.fn.while_([like(x, 1.0), b, like(x, 1e300), d, d, like(x, 2.0)]) as L:
@@ -158,7 +158,8 @@ def _incomplete(a: Value, x: Value, upper: bool, middle: bool) -> Value:
 
 @in_double
 def igamma(a: Value, x: Value, middle: bool = False) -> Value:
-    """``P(a, x)``, the integral of ``t^(a-1) exp(-t)`` from 0 to ``x`` over ``gamma(a)``; NaN for negative arguments."""
+    """``P(a, x)``, the integral of ``t^(a-1) exp(-t)`` from 0 to ``x`` over ``gamma(a)``; NaN for negative
+    arguments."""
     return _incomplete(a, x, False, middle)
 
 

@@ -1,7 +1,7 @@
 """Orthogonal polynomials by degree: Chebyshev's of four kinds, Hermite's of two, Laguerre's and Legendre's.
 
-The three-term recurrences are those of DLMF 18.9. The degree is an operand like the argument: it is truncated to a whole
-number, and the polynomial is 0 where it is negative. Lanes whose degree is reached wait for the others.
+The three-term recurrences are those of DLMF 18.9. The degree is an operand like the argument: it is truncated to a
+whole number, and the polynomial is 0 where it is negative. Lanes whose degree is reached wait for the others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def _recurrence(
 ) -> Value:
     """The member of degree ``n`` of a family: 1, ``first``, then ``step(k, p_k, p_(k-1))`` is ``p_(k+1)``.
 
-    What has overflowed stops, as the next step would subtract infinities, and takes the sign of ``lead ** n``, by default
-    ``x ** n``.
+    What has overflowed stops, as the next step would subtract infinities, and takes the sign of ``lead ** n``, by
+    default ``x ** n``.
     """
     one = like(x, 1.0)
     with x.fn.while_([one, one, select(n >= 1, first, one)]) as L:

@@ -1,8 +1,9 @@
-"""Functions by pieces, whose polynomials' coefficients lie in registers: float32 with AVX-512's permutation of two registers.
+"""Functions by pieces, whose polynomials' coefficients lie in registers: float32 with AVX-512's permutation of two
+registers.
 
-What bounds a function on numbers in a cache is the count of its vector instructions. A coefficient, looked up among 32 in
-two registers, and its multiply-add take 2.2 cycles together (Zen 4, 16 lanes), so polynomials of degree 4 cost little more
-than one exponential, and need no division.
+What bounds a function on numbers in a cache is the count of its vector instructions. A coefficient, looked up among 32
+in two registers, and its multiply-add take 2.2 cycles together (Zen 4, 16 lanes), so polynomials of degree 4 cost
+little more than one exponential, and need no division.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def by_pieces(x: Value) -> bool:
 
 
 def piecewise(name: str, x: Value, odd: bool = False) -> Value:
-    """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see :func:`odd`."""
+    """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see
+    :func:`odd`."""
     width, *rows = getattr(piece_tables, name)
     power = width.as_integer_ratio()[0] == 1  # of two: adding a large number rounds to its multiples
     magic = MAGIC[F32] * width if power else MAGIC[F32]
@@ -42,5 +44,6 @@ def settling(name: str, x: Value, odd: bool = False) -> Value:
 
 
 def odd(name: str, x: Value) -> Value:
-    """An odd function, given for positive numbers, of which the first piece adds to ``x``; constant from its last piece on."""
+    """An odd function, given for positive numbers, of which the first piece adds to ``x``; constant from its last piece
+    on."""
     return copysign(settling(name, abs(x), True), x)

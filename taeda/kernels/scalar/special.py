@@ -56,7 +56,8 @@ def erf(x: Value) -> Value:
 
 
 def _erf_single(x: Value) -> Value:
-    """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: no division. Where that is small it has two errors too many."""
+    """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: no division. Where that is small it has two errors
+    too many."""
     a = at_most(abs(x), 3.95)  # from 3.92 on it rounds to 1
     # The leading coefficients come last in both polynomials, so that the others' rounding hardly counts.
     first, *others = (-c for c in table("ERF_LOG", x))
@@ -83,7 +84,8 @@ def _erf_double(x: Value) -> Value:
 
 
 def _erfcx_parts(a: Value, middle: bool = False) -> tuple[Value, Value, Value]:
-    """``(y, low, s)`` with ``exp(a * a) * erfc(a) = (y + low) / s`` for ``a >= 0``: ``p((a - 4) / (a + 4)) / (1 + 2 a)``."""
+    """``(y, low, s)`` with ``exp(a * a) * erfc(a) = (y + low) / s`` for ``a >= 0``:
+    ``p((a - 4) / (a + 4)) / (1 + 2 a)``."""
     q = select(a < INF, (a - 4.0) / (a + 4.0), like(a, 1.0))
     first, *others = table("ERFCX", a, middle)
     y, low = _fast_two_sum(first, q * poly(q, others))
@@ -161,7 +163,8 @@ def _erfinv_single(a: Value) -> Value:
 
 
 def _erfinv_double(a: Value) -> Value:
-    """Halley's method, once, on differences of numbers that are near: with erfc in the tail these are of its own size."""
+    """Halley's method, once, on differences of numbers that are near: with erfc in the tail these are of its own
+    size."""
     gap = 1.0 - a
     y = _erfinv_of_log(-log(gap * (1.0 + a))) * a
     tail, low, bell = _erfc_positive(y)
@@ -219,8 +222,9 @@ def _upper_tail(a: Value) -> Value:
 def gelu(x: Value) -> Value:
     """``x P(X <= x)`` for standard normal ``X``.
 
-    In float32 within 2.5 ulp for positive ``x``; for negative, where PyTorch's formula with erf has an absolute error of 1e-6
-    between -6 and -1, of 2e-8 by pieces, and without them within 16 ulp down to 1e-3 and 1e-9 absolute below that.
+    In float32 within 2.5 ulp for positive ``x``; for negative, where PyTorch's formula with erf has an absolute error
+    of 1e-6 between -6 and -1, of 2e-8 by pieces, and without them within 16 ulp down to 1e-3 and 1e-9 absolute below
+    that.
     """
     if x.type is not F32:
         return x * 0.5 * erfc(x * -0.7071067811865476)
@@ -337,9 +341,11 @@ _TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 
 @in_double
 def trigamma(x: Value, middle: bool = False) -> Value:
-    """The derivative of :func:`digamma`, infinite at 0, -1, ...: within 1 ulp (float32, through float64) and 6 ulp (float64).
+    """The derivative of :func:`digamma`, infinite at 0, -1, ...: within 1 ulp (float32, through float64) and 6 ulp
+    (float64).
 
-    Sums ``1 / x^2`` until the asymptotic series holds (Abramowitz & Stegun 6.4.6, 6.4.12); below 0 by reflection, 6.4.7.
+    Sums ``1 / x^2`` until the asymptotic series holds (Abramowitz & Stegun 6.4.6, 6.4.12); below 0 by reflection,
+    6.4.7.
     """
     negative = x < 0
     z, passed = select(negative, 1.0 - x, x), like(x, 0.0)

@@ -1,9 +1,9 @@
 """Sine, cosine, tangent and their inverses, for float32 and float64 Values.
 
-Arguments are reduced to an eighth of a turn with three parts of pi / 2 and fused multiply-adds: ``x - n * part_1`` is then
-exact, because it is below 1 and a multiple of the last place of ``part_1``. What is left is a sum of two floats, of which only
-the last addition of each function rounds. Where a vector holds a lane beyond the limit of that method, Payne and Hanek's
-(1983): multiply by the bits of 1/pi that matter, in integers.
+Arguments are reduced to an eighth of a turn with three parts of pi / 2 and fused multiply-adds: ``x - n * part_1`` is
+then exact, because it is below 1 and a multiple of the last place of ``part_1``. What is left is a sum of two floats,
+of which only the last addition of each function rounds. Where a vector holds a lane beyond the limit of that method,
+Payne and Hanek's (1983): multiply by the bits of 1/pi that matter, in integers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ U128 = Type("uint128", "i128", 128, "u")
 
 
 def _reduce(x: Value) -> tuple[Value, ...]:
-    """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` good in its low bits, ``low`` what ``r`` lost to rounding."""
+    """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` good in its low bits, ``low`` what ``r`` lost to
+    rounding."""
     f, t = x.fn, x.type
     first, second, third = (p / 2 for p in tables.PI[t.name][:3])
     turns = fma(x, 2 / PI, MAGIC[t])
@@ -41,7 +42,8 @@ def _reduce(x: Value) -> tuple[Value, ...]:
 
 
 def half_turns(x: Value) -> tuple[Value, Value]:
-    """``(r, k)`` with ``x = k * pi + r``, for sums with other angles, to which what ``r`` loses to rounding does not matter."""
+    """``(r, k)`` with ``x = k * pi + r``, for sums with other angles, to which what ``r`` loses to rounding does not
+    matter."""
     r, low, k = _reduce(x)
     odd, negative = (k & 1) != 0, r < 0
     aside = select(negative, like(r, PI / 2), like(r, -PI / 2))
@@ -176,8 +178,8 @@ def _half_pi(x: Value) -> tuple[float, float]:
 def _arc(top: Value, bottom: Value) -> tuple[Value, Value]:
     """The arc tangent of ``top / bottom`` in [0, 1] as a sum of two.
 
-    From a sixteenth of a turn on it is an eighth and ``atan((top - bottom) / (top + bottom))``: what those sums lose to rounding,
-    and the quotient, is put back.
+    From a sixteenth of a turn on it is an eighth and ``atan((top - bottom) / (top + bottom))``: what those sums lose to
+    rounding, and the quotient, is put back.
     """
     far = top > bottom * 0.41421356
     difference, total = top - bottom, top + bottom
@@ -237,7 +239,8 @@ def atan2(y: Value, x: Value) -> Value:
 
 
 def _arc_sine(a: Value, inner: Value) -> tuple[Value, Value, Value]:
-    """``(big, root, t)`` with ``root + t`` the arc sine of ``inner``, or, where ``a`` is ``big``, of ``sqrt((1 - a) / 2)``."""
+    """``(big, root, t)`` with ``root + t`` the arc sine of ``inner``, or, where ``a`` is ``big``, of
+    ``sqrt((1 - a) / 2)``."""
     big = a > 0.55  # where what is doubled is under a half, so that its error counts once
     z = (1.0 - a) * 0.5
     square = select(big, z, a * a)

@@ -88,7 +88,7 @@ def sequence_map(sequence: list, *others: Any, body: Body, outputs: int) -> tupl
     return tuple(results)
 
 
-# ---- optionals: the value, or None -------------------------------------------------------------------------------------
+# ---- optionals: the value, or None -----------------------------------------------------------------------------------
 @op("Optional")
 def optional(x: Any = None, *, type: Any = None) -> Any:
     return x

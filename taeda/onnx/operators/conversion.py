@@ -79,7 +79,8 @@ def _float8(x: Tensor, to: int, saturate: int) -> Tensor:
 
 
 def _power_of_two(x: Tensor, saturate: int, round_mode: str) -> Tensor:
-    """float8_e8m0fnu: 8 bits of exponent, with a bias of 127 and NaN in the last code (OCP Microscaling Formats 1.0)."""
+    """float8_e8m0fnu: 8 bits of exponent, with a bias of 127 and NaN in the last code (OCP Microscaling Formats
+    1.0)."""
     mantissa, exponent = taeda.frexp(x)
     limit = {"up": 0.5, "nearest": 0.75, "down": 1.0}[round_mode]
     up = mantissa >= limit if round_mode == "nearest" else mantissa > limit

@@ -16,7 +16,7 @@ from ..table import op
 from ..values import integers
 
 
-# ---- resizing ----------------------------------------------------------------------------------------------------------
+# ---- resizing --------------------------------------------------------------------------------------------------------
 def _coordinates(mode: str, length: int, wanted: int, scale: float, region: tuple[float, float]) -> Tensor:
     """Where the places of the result lie in the input."""
     i = taeda.arange(wanted, dtype=taeda.float32)  # onnxruntime's precision: halves are rounded as there
@@ -157,7 +157,7 @@ def upsample_7(x: Tensor, *, scales: list[float], mode: str = "nearest") -> Tens
     return resize_10(x, taeda.tensor(scales), mode=mode)
 
 
-# ---- sampling ----------------------------------------------------------------------------------------------------------
+# ---- sampling --------------------------------------------------------------------------------------------------------
 @op("GridSample")
 def grid_sample(
     x: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
@@ -232,7 +232,7 @@ def _bilinear(picture: Tensor, y: Tensor, x: Tensor) -> Tensor:
     return taeda.stack(parts)
 
 
-# ---- boxes -------------------------------------------------------------------------------------------------------------
+# ---- boxes -----------------------------------------------------------------------------------------------------------
 @op("NonMaxSuppression")
 def non_max_suppression(
     boxes: Tensor,

@@ -39,7 +39,8 @@ def labelled(places: Tensor, labels: list) -> Any:
 
 
 def classified(scores: Tensor, labels: list, transform: str) -> tuple[Any, Tensor]:
-    """Labels and scores. One column of scores for two labels is that of the second; the first gets what is left of 1."""
+    """Labels and scores. One column of scores for two labels is that of the second; the first gets what is left of
+    1."""
     if scores.shape[1] > 1 or len(labels) > 2:
         return labelled(taeda.argmax(scores, 1), labels), post_transform(scores, transform)
     chosen = (scores[:, 0] > 0).to(taeda.int64)
@@ -53,7 +54,7 @@ def _strings_or(integers: list | None, strings: list | None) -> list:
     return list(strings or integers or [])
 
 
-# ---- encoders ----------------------------------------------------------------------------------------------------------
+# ---- encoders --------------------------------------------------------------------------------------------------------
 def _lookup(x: Any, table: dict, default: Any, dtype: Any) -> Any:
     """``table`` of each element; NaN is equal to itself here."""
     array = to_array(x)
@@ -144,7 +145,7 @@ def zip_map(
     return [dict(zip(labels, row, strict=True)) for row in x.reshape(-1, len(labels)).tolist()]
 
 
-# ---- features ----------------------------------------------------------------------------------------------------------
+# ---- features --------------------------------------------------------------------------------------------------------
 @op("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(x: Any, places: Tensor) -> Any:
     if isinstance(x, np.ndarray):
@@ -192,7 +193,7 @@ def imputer(
     return taeda.where(missing, taeda.tensor(imputed_value_floats, dtype=x.dtype), x)
 
 
-# ---- linear models -----------------------------------------------------------------------------------------------------
+# ---- linear models ---------------------------------------------------------------------------------------------------
 def _rows(x: Tensor) -> Tensor:
     return (x if x.ndim > 1 else x.unsqueeze(0)).float()
 
@@ -226,7 +227,7 @@ def linear_classifier(
     return classified(scores, _strings_or(classlabels_ints, classlabels_strings), post_transform)
 
 
-# ---- support vectors ---------------------------------------------------------------------------------------------------
+# ---- support vectors -------------------------------------------------------------------------------------------------
 def _kernel(x: Tensor, vectors: Tensor, kind: str, numbers: list[float]) -> Tensor:
     """How alike each row and each vector are; ``numbers`` are gamma, coef0 and degree."""
     gamma, first, degree = numbers or [0.0, 0.0, 0.0]
@@ -263,7 +264,8 @@ def svm_regressor(
 
 
 def _coupled(scores: Tensor, count: int) -> Tensor:
-    """Probabilities of classes from those of pairs, ``sigmoid(-score)`` for the first (Wu, Lin and Weng 2004, method 2)."""
+    """Probabilities of classes from those of pairs, ``sigmoid(-score)`` for the first (Wu, Lin and Weng 2004, method
+    2)."""
     first, second = taeda.triu_indices(count, count, 1)
     pairs = scores.new_zeros(scores.shape[0], count, count)
     pairs[:, first, second] = taeda.sigmoid(-scores).clamp(1e-7, 1 - 1e-7)

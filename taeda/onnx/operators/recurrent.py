@@ -59,7 +59,7 @@ def _activations(names: list[str], alphas: list[float], betas: list[float]) -> I
         yield lambda x, function=function, alpha=alpha, beta=beta: function(x, alpha, beta)
 
 
-# ---- cells: (x @ W' + Wb, state, R', Rb, peepholes, options) -> state ---------------------------------------------------
+# ---- cells: (x @ W' + Wb, state, R', Rb, peepholes, options) -> state ------------------------------------------------
 def _rnn(x: Tensor, state: tuple, weight: Tensor, bias: Tensor, peepholes: Any, options: Options) -> tuple:
     (f,) = options.activations
     return (f(options.bounded(x + state[0] @ weight + bias)),)
@@ -149,7 +149,8 @@ def _layer(
     linear_before_reset: int = 0,
     output_sequence: int = 0,
 ) -> tuple[Tensor, ...]:
-    """Outputs (steps, directions, batch, size) and last states (directions, batch, size); batch first in ``layout`` 1."""
+    """Outputs (steps, directions, batch, size) and last states (directions, batch, size); batch first in ``layout``
+    1."""
     x = x.transpose(0, 1) if layout else x
     count, size = w.shape[0], r.shape[-1]
     first = [s if s is None or not layout else s.transpose(0, 1) for s in states]

@@ -137,7 +137,8 @@ def tree_ensemble_classifier(
     post_transform: str = "NONE",
     **attributes: Any,
 ) -> tuple[Any, Tensor]:
-    """Where leaves score one of two classes only, the second is chosen above 0, or above a half if no weight is negative."""
+    """Where leaves score one of two classes only, the second is chosen above 0, or above a half if no weight is
+    negative."""
     labels = list(classlabels_strings or classlabels_int64s or [])
     base = base_values_as_tensor if base_values_as_tensor is not None else taeda.tensor(base_values or [0.0])
     scores = _old("class", len(labels), attributes).scores(_rows(x), "SUM")

@@ -1,7 +1,7 @@
 """Names of PyTorch's modules that taeda's modules of the same name do not have, in tables.
 
-Most are private: packages import them although they are nobody's interface. A module that only has such names is made of the
-table. What cannot work here can be named and imported, and refuses when it is used.
+Most are private: packages import them although they are nobody's interface. A module that only has such names is made
+of the table. What cannot work here can be named and imported, and refuses when it is used.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from taeda._refuse import refused_class, refused_function
 
-#: By PyTorch's module: the modules that have the names, and the names; ``theirs=ours`` where they differ. A home with a dot in
-#: front is a module of this package, the others are modules of taeda.
+#: By PyTorch's module: the modules that have the names, and the names; ``theirs=ours`` where they differ. A home with a
+#: dot in front is a module of this package, the others are modules of taeda.
 NAMES: dict[str, dict[str, str]] = {
     "": {
         ".root": (
@@ -60,8 +60,8 @@ NAMES: dict[str, dict[str, str]] = {
     "ao.nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
     "autograd": {
         ".autograd": (
-            "_disable_profiler _is_checkpoint_valid _profiler_enabled enforce_grad_layout_policy is_multithreading_enabled "
-            "set_multithreading_enabled"
+            "_disable_profiler _is_checkpoint_valid _profiler_enabled enforce_grad_layout_policy "
+            "is_multithreading_enabled set_multithreading_enabled"
         ),
         "profiler": "DeviceType ProfilerActivity",
     },
@@ -72,7 +72,8 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.function": {".autograd": "FunctionMeta InplaceFunction"},
     "autograd.functional": {
         ".autograd": (
-            "_as_tuple _autograd_grad _construct_standard_basis_for _grad_postprocess _grad_preprocess _tuple_postprocess"
+            "_as_tuple _autograd_grad _construct_standard_basis_for _grad_postprocess _grad_preprocess "
+            "_tuple_postprocess"
         )
     },
     "autograd.grad_mode": {".autograd": "enforce_grad_layout_policy set_multithreading_enabled"},
@@ -128,8 +129,9 @@ NAMES: dict[str, dict[str, str]] = {
     "profiler.profiler": {".utils": "_default_schedule_fn"},
     "serialization": {
         ".utils": (
-            "LoadEndianness _is_zipfile _open_file_like check_module_version_greater_or_equal get_default_load_endianness "
-            "get_default_mmap_options mkdtemp normalize_storage_type set_default_load_endianness storage_to_tensor_type"
+            "LoadEndianness _is_zipfile _open_file_like check_module_version_greater_or_equal "
+            "get_default_load_endianness get_default_mmap_options mkdtemp normalize_storage_type "
+            "set_default_load_endianness storage_to_tensor_type"
         )
     },
     "signal.windows.windows": {
@@ -204,15 +206,16 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "mps": (
         "there is no such device",
-        "compile_shader driver_allocated_memory get_rng_state recommended_max_memory seed set_per_process_memory_fraction "
-        "set_rng_state",
+        "compile_shader driver_allocated_memory get_rng_state recommended_max_memory seed "
+        "set_per_process_memory_fraction set_rng_state",
     ),
     "quantization": _QUANTISATION,
     "xpu": (
         "there is no such device",
-        "current_device current_stream device get_device_capability get_device_name get_device_properties get_rng_state "
-        "get_rng_state_all max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved "
-        "memory_stats reset_peak_memory_stats seed set_device set_rng_state set_rng_state_all set_stream stream",
+        "current_device current_stream device get_device_capability get_device_name get_device_properties "
+        "get_rng_state get_rng_state_all max_memory_allocated max_memory_reserved mem_get_info memory_allocated "
+        "memory_reserved memory_stats reset_peak_memory_stats seed set_device set_rng_state set_rng_state_all "
+        "set_stream stream",
     ),
 }
 

@@ -11,7 +11,7 @@ from taeda._refuse import refuse
 from taeda.autograd import Function
 from taeda.autograd import functional as _functional
 
-# ---- autograd itself: backward passes run on the calling thread, and gradients keep the layout that they have ------------
+# ---- autograd itself: backward passes run on the calling thread, and gradients keep the layout that they have --------
 
 
 class _Setting:
@@ -114,8 +114,8 @@ class Resize(Function):
     def forward(ctx: Any, tensor: Tensor, sizes: Any) -> Tensor:
         if tensor.numel() != taeda.Size(sizes).numel():
             raise RuntimeError(
-                f"requested resize to {'x'.join(map(str, sizes))} ({taeda.Size(sizes).numel()} elements in total), but the "
-                f"given tensor has a size of {'x'.join(map(str, tensor.shape))} ({tensor.numel()} elements)"
+                f"requested resize to {'x'.join(map(str, sizes))} ({taeda.Size(sizes).numel()} elements in total), but "
+                f"the given tensor has a size of {'x'.join(map(str, tensor.shape))} ({tensor.numel()} elements)"
             )
         ctx.given = tensor.shape
         return tensor.reshape(tuple(sizes)).clone()

@@ -20,6 +20,7 @@ qscheme.__module__ = "torch"
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams = (
     map(
         qscheme,
-        "per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric per_channel_affine_float_qparams".split(),
+        "per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric "
+        "per_channel_affine_float_qparams".split(),
     )
 )

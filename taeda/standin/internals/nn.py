@@ -14,7 +14,8 @@ _ONE = "batches are split among several devices, and there is one, the CPU"
 
 
 def __getattr__(name: str) -> Any:
-    """``_global_is_full_backward_hook``: None while there is no backward hook on all modules; else they are full ones."""
+    """``_global_is_full_backward_hook``: None while there is no backward hook on all modules; else they are full
+    ones."""
     if name != "_global_is_full_backward_hook":
         raise AttributeError(name)
     return True if _hooks.backward_hooks else None
@@ -74,7 +75,8 @@ def _none_or_dtype(input: Any) -> Any:
 
 
 def factory_kwargs(kwargs: dict | None) -> dict:
-    """``device``, ``dtype`` and ``memory_format`` among ``kwargs`` and in its ``factory_kwargs``, for functions that make tensors.
+    """``device``, ``dtype`` and ``memory_format`` among ``kwargs`` and in its ``factory_kwargs``, for functions that
+    make tensors.
 
     Raises:
         TypeError: there are others, or one is given twice.

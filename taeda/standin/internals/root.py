@@ -17,8 +17,8 @@ __all__ = ["PyTorchFileReader", "PyTorchFileWriter", "legacy_contiguous_format"]
 Tag = enum.Enum(
     "Tag",
     "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
-    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise "
-    "nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
+    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order "
+    "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
     start=0,
     module="torch",
 )
@@ -83,7 +83,8 @@ def _amp_update_scale_(
     self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float, scale_backoff_factor: float,
     growth_interval: int,
 ) -> Any:  # fmt: skip
-    """The scale of a loss after a step: less where gradients were not finite, more after enough steps in which they were."""
+    """The scale of a loss after a step: less where gradients were not finite, more after enough steps in which they
+    were."""
     if float(found_inf):
         self.mul_(scale_backoff_factor)
         growth_tracker.zero_()

@@ -20,7 +20,7 @@ def cudagraph_mark_step_begin() -> None:
     """Nothing: there is no GPU."""
 
 
-# ---- tensors and trees ---------------------------------------------------------------------------------------------------
+# ---- tensors and trees -----------------------------------------------------------------------------------------------
 
 
 def _rebuild_from_type_v2(func: Callable, new_type: type, args: tuple, state: Any) -> Any:
@@ -95,7 +95,7 @@ def _default_schedule_fn(_: int) -> Any:
     return ProfilerAction.RECORD
 
 
-# ---- files ---------------------------------------------------------------------------------------------------------------
+# ---- files -----------------------------------------------------------------------------------------------------------
 
 
 class LoadEndianness(enum.Enum):
@@ -191,7 +191,10 @@ def check_module_version_greater_or_equal(
         found = tuple(type(part)(word) for part, word in zip(req_version_tuple, words, strict=False))
         return found >= req_version_tuple if len(found) == len(req_version_tuple) else _malformed(module)
     except ValueError:
-        message = f"'{module.__name__}' module version string is malformed '{module.__version__}': expected {req_version_tuple}"
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}': "
+            f"expected {req_version_tuple}"
+        )
         if error_if_malformed:
             raise RuntimeError(message) from None
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)

@@ -22,7 +22,8 @@ def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newli
 
 
 class _Options:
-    """The options of printing as attributes: ``precision``, ``threshold``, ``edgeitems``, ``linewidth``, ``sci_mode``."""
+    """The options of printing as attributes: ``precision``, ``threshold``, ``edgeitems``, ``linewidth``,
+    ``sci_mode``."""
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -8,7 +8,8 @@ from typing import Any
 from . import debugging_hooks, default_hooks, post_localSGD_hook, powerSGD_hook
 
 __all__ = [
-    "DDPCommHookType", "debugging_hooks", "default_hooks", "post_localSGD_hook", "powerSGD_hook", "register_ddp_comm_hook",
+    "DDPCommHookType", "debugging_hooks", "default_hooks", "post_localSGD_hook", "powerSGD_hook",
+    "register_ddp_comm_hook",
 ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""PowerSGD (Vogels et al. 2019): gradients of matrices sent as products of two thin ones, with what is lost added next time."""
+"""PowerSGD (Vogels et al. 2019): gradients of matrices sent as products of two thin ones, with what is lost added next
+time."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ class PowerSGDState:
     ) -> None:  # fmt: skip
         if (use_error_feedback or warm_start) and start_powerSGD_iter <= 1:
             raise ValueError(
-                "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD can only "
-                "be applied after the first two iterations in DDP."
+                "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD "
+                "can only be applied after the first two iterations in DDP."
             )
         self.process_group = process_group
         self.matrix_approximation_rank = matrix_approximation_rank
@@ -76,7 +77,8 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
-    """The mean of a bucket, as the approximation of one square matrix of all its elements: less is sent, and more is lost."""
+    """The mean of a bucket, as the approximation of one square matrix of all its elements: less is sent, and more is
+    lost."""
     return _compressed(state, bucket, _as_a_square)
 
 

@@ -12,7 +12,10 @@ from . import utils
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
-_NO_NEED = "With a period of 1, averaging parameters costs as much as averaging gradients: DistributedDataParallel alone does it."
+_NO_NEED = (
+    "With a period of 1, averaging parameters costs as much as averaging gradients: "
+    "DistributedDataParallel alone does it."
+)
 
 
 class ModelAverager(ABC):

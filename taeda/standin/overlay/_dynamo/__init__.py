@@ -1,4 +1,5 @@
-"""``torch._dynamo``: PyTorch's tracer of bytecode, for programs that register backends, look at graphs or ask whether it runs."""
+"""``torch._dynamo``: PyTorch's tracer of bytecode, for programs that register backends, look at graphs or ask whether
+it runs."""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ class ExplainOutput:
 
     def __str__(self) -> str:
         lines = [
-            f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}",
+            f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}",
+            f"Op Count: {self.op_count}",
             "Break Reasons:",
         ]  # fmt: skip
         for i, found in enumerate(self.break_reasons, 1):

@@ -16,5 +16,6 @@ verbose = disable = False
 
 
 def patch(arg: Any = None, value: Any = None, **changes: Any) -> Patch:
-    """Settings for a block, or for calls of a function: ``patch(name=value)``, ``patch("name", value)``, ``patch({...})``."""
+    """Settings for a block, or for calls of a function: ``patch(name=value)``, ``patch("name", value)``,
+    ``patch({...})``."""
     return Patch(vars(sys.modules[__name__]), arg, value, changes)

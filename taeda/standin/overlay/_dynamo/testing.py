@@ -12,7 +12,8 @@ from . import lookup_backend
 
 
 class CompileCounterWithBackend:
-    """A backend that counts graphs (``frame_count``) and their calls of ops (``op_count``), and hands them to another."""
+    """A backend that counts graphs (``frame_count``) and their calls of ops (``op_count``), and hands them to
+    another."""
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend

@@ -11,10 +11,12 @@ _COMPONENTS = frozenset(
 
 
 def set_logs(*, modules: Mapping[str, int | bool] | None = None, **levels: int | bool) -> None:
-    """Set the levels of loggers named ``torch.<component>``, and of ``modules`` by their names; without arguments, reset all.
+    """Set the levels of loggers named ``torch.<component>``, and of ``modules`` by their names; without arguments,
+    reset all.
 
-    What PyTorch's compiler would write on the way (``graph_breaks=True``, ``output_code=True``, ...) is accepted and not
-    written, as nothing here makes it: ``torch._dynamo.explain`` and ``taeda.compiler.explain`` show graphs and kernels.
+    What PyTorch's compiler would write on the way (``graph_breaks=True``, ``output_code=True``, ...) is accepted and
+    not written, as nothing here makes it: ``torch._dynamo.explain`` and ``taeda.compiler.explain`` show graphs and
+    kernels.
 
     Raises:
         ValueError: a level is neither an int nor a bool.

@@ -1,7 +1,7 @@
 """Parts of ``torch.distributed`` that packages name, and that taeda has elsewhere or not at all.
 
-What is not there exists by name, as packages import it to ask whether something is one; using it refuses. A name of a module
-that taeda has is looked for here where that module lacks it.
+What is not there exists by name, as packages import it to ask whether something is one; using it refuses. A name of a
+module that taeda has is looked for here where that module lacks it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""``functorch``, the package that ``torch.func`` was before: the same functions, and modules taken apart by position."""
+"""``functorch``, the package that ``torch.func`` was before: the same functions, and modules taken apart by
+position."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from taeda.func import (
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad",
-    "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "vjp", "vmap",
+    "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "vjp",
+    "vmap",
 ]  # fmt: skip
 
 

@@ -11,7 +11,8 @@ __all__ = ["aot_autograd"]
 
 
 def aot_autograd(**options: Any) -> Callable:
-    """A backend for ``compile`` of compilers: ``fw_compiler``, ``bw_compiler``, ``partition_fn``, ``decompositions``."""
+    """A backend for ``compile`` of compilers: ``fw_compiler``, ``bw_compiler``, ``partition_fn``,
+    ``decompositions``."""
 
     def backend(module: Any, example_inputs: Any, **kwargs: Any) -> Callable:
         return aot_module_simplified(module, example_inputs, **options)
