@@ -554,7 +554,7 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
                 return False
         elif leaf_of(k, s, r.nd) < 0:
             return False
-    for i in range(k.nnodes):  # what two recipes tell to compute is computed once
+    for i in range(k.nnodes):  # two recipes for the same values are computed once
         if are_alike(<Recipe>k.nodes[i], r):
             r.place = i
             return True

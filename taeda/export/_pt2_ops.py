@@ -9,6 +9,7 @@ from typing import Any
 from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import Node
+from taeda.ops.aten import SCALAR_OVERLOADS
 
 from ._unknown_sizes import _bound
 
@@ -111,8 +112,6 @@ _ALONE = (
     "sinh cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not erfc erfinv "
     "lgamma digamma i0 square"
 ).split()
-#: Ops with an overload for numbers.
-_SCALAR = "eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod".split()
 #: Arguments that say where a result is, or that hold by themselves.
 _PLACES = frozenset(
     "device layout pin_memory requires_grad memory_format non_blocking out inplace implicit sparse_grad".split()
@@ -480,7 +479,7 @@ def _norm_functional(node: Node, g: dict) -> Any:
 
 
 _SPECIAL: dict[str, Callable] = {
-    **dict.fromkeys(_SCALAR, _scalar),
+    **dict.fromkeys(SCALAR_OVERLOADS, _scalar),
     **{n: _commuting(n) for n in ("add", "sub", "mul")},
     "div": _div, "true_divide": _div, "pow": _pow, "sum": _reduction("default", "dim_IntList"),
     "mean": _reduction("default", "dim"), "prod": _reduction("default", "dim_int", True),

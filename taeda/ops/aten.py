@@ -7,6 +7,9 @@ from typing import Any
 from .._core import Composite
 from .table import OPS
 
+#: Ops that have one overload for a tensor as the second argument, and one for a number.
+SCALAR_OVERLOADS = frozenset("eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod".split())
+
 
 class OpOverload:
     """One signature of a native op. Those of one op are the same function here, and equal."""

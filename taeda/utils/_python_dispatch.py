@@ -13,13 +13,11 @@ from typing import Any
 
 from .. import _core
 from .._core import Op, Tensor
-from ..ops.aten import OpOverload, OpOverloadPacket
+from ..ops.aten import SCALAR_OVERLOADS, OpOverload, OpOverloadPacket
 from ..ops.table import OPS
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
-#: Ops with an overload for numbers as the second argument.
-_SCALAR = frozenset("eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod fill".split())
 _TENSOR = frozenset("add sub mul div true_divide floor_divide rsub".split())
 _REDUCTIONS = {
     "sum": "dim_IntList",
@@ -46,7 +44,7 @@ def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     plain = name.removesuffix("_") or name
     second = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("exponent"))
     known, _, overload = _NAMES.get(plain, plain).partition(".")
-    if plain in _SCALAR:
+    if plain in SCALAR_OVERLOADS or plain == "fill":
         overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
     elif plain in _TENSOR:
         overload = "Tensor"
