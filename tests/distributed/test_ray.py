@@ -15,13 +15,13 @@ pytest.importorskip("ray.train")
 def test_a_worker_that_is_lost(tmp_path):
     program = Path(__file__).parents[2] / "examples" / "ray_ddp.py"
     losses = []
-    for more, first in (["--fail-at", "3"], (3, 4)), ([], (1,)):
-        storage = tmp_path / f"storage {first[0]}"
+    for more, first in (["--fail-at", "3"], 4), ([], 1):
+        storage = tmp_path / f"storage {first}"
         command = [sys.executable, str(program), "--workers", "2", "--epochs", "5", "--storage", str(storage), *more]
         env = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=850, check=False)
         found = re.search(r"epoch 5, loss ([\d.]+), begun with epoch (\d+)", done.stdout)
         assert found is not None, done.stderr[-3000:]
-        assert int(found[2]) in first  # the last report may be lost with the worker
+        assert int(found[2]) == first
         losses.append(float(found[1]))
     assert losses[0] == losses[1]  # as if nothing had happened
