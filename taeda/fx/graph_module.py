@@ -9,6 +9,7 @@ import linecache
 import os
 import sys
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,12 @@ def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, An
 
 
 def _method_from_src(name: str, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Callable:
-    """The function ``name`` of the code ``src``. Tracebacks can show its lines."""
+    """The function ``name`` of the code ``src``, whose lines tracebacks can show as long as it is there."""
     scope = dict(globals)
     key = f"<eval_with_key>.{next(_counter)}"
     linecache.cache[key] = len(src), None, src.splitlines(keepends=True), key
     exec(compile(src, key, "exec"), scope)
+    weakref.finalize(scope[name].__code__, linecache.cache.pop, key, None).atexit = False
     return scope[name]
 
 

@@ -1,7 +1,9 @@
 """What taeda.fx does of its own: modules stay as they are, every op meets a Proxy, copies, files, errors."""
 
 import copy
+import gc
 import importlib
+import linecache
 import math
 import operator
 import pickle
@@ -542,3 +544,12 @@ def test_targets_are_called_by_public_names():
         operator.add: "_operator.add", len: "len", taeda.fft.rfft: "taeda.fft.rfft",
     }.items():  # fmt: skip
         assert fx.node._get_qualified_name(function) == text
+
+
+def test_code_lives_as_long_as_its_module():
+    module = fx.symbolic_trace(nn.ReLU())
+    file = module.forward.__code__.co_filename
+    assert linecache.getline(file, 4).strip()
+    del module
+    gc.collect()
+    assert file not in linecache.cache
