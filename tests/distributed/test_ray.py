@@ -18,7 +18,7 @@ def test_a_worker_that_is_lost(tmp_path):
     for more, first in (["--fail-at", "3"], 4), ([], 1):
         storage = tmp_path / f"storage {first}"
         command = [sys.executable, str(program), "--workers", "2", "--epochs", "5", "--storage", str(storage), *more]
-        env = {**os.environ, "OMP_NUM_THREADS": "1"}
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_raylet_start_wait_time_s": "300"}  # 30 s beside other work
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=850, check=False)
         found = re.search(r"epoch 5, loss ([\d.]+), begun with epoch (\d+)", done.stdout)
         assert found is not None, done.stderr[-3000:]
