@@ -42,7 +42,7 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
     ) -> None:  # fmt: skip
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr", "rho", "eps", "weight_decay", "maximize", "capturable"))
 
     _states = staticmethod(lambda flags: ("square_avg", "acc_delta"))
 

@@ -44,7 +44,7 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
         initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
         maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr", "lr_decay", "eps"))
         self._check_fused(fused, foreach, differentiable)
         for group in self.param_groups:
             for p in group["params"]:

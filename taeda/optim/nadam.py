@@ -48,7 +48,7 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     def __init__(
         self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
-        foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+        maximize: bool = False, foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, checked(locals()))
 

@@ -78,17 +78,22 @@ def options(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
 
 
-def checked(arguments: dict[str, Any]) -> dict[str, Any]:
+def checked(arguments: dict[str, Any], *first: str) -> dict[str, Any]:
     """:func:`options`, of which those that all optimisers have in common are checked by name.
+
+    Args:
+        arguments: ``locals()`` at the start of a constructor.
+        first: names that come first, where PyTorch's groups have another order than its constructor.
 
     Raises:
         ValueError: a rate, a decay or the like is negative, or a beta is not in ``[0, 1)``.
+        IndexError: there is one beta only.
     """
-    found = options(arguments)
+    found = {name: arguments[name] for name in first} | options(arguments)
     check_lr(found["lr"])
-    for i, beta in enumerate(found.get("betas", ())):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    for i in range(2 if "betas" in found else 0):
+        if not 0.0 <= found["betas"][i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {found['betas'][i]}")
     check_nonnegative(**{_NONNEGATIVE[name]: value for name, value in found.items() if name in _NONNEGATIVE})
     return found
 

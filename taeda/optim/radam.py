@@ -45,7 +45,9 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
         maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, checked(locals()))
+        super().__init__(
+            params, checked(locals(), "lr", "betas", "eps", "weight_decay", "maximize", "foreach", "capturable")
+        )
 
     @staticmethod
     def _flags(group):

@@ -52,7 +52,7 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
         maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         check_nonnegative(alpha=alpha)
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr", "momentum", "alpha", "eps", "centered"))
 
     @staticmethod
     def _flags(group):

@@ -340,6 +340,29 @@ def program_averages(L):
     yield [np.round(np.array(t.tolist()), 4).tolist() for t in a.state_dict().values()]
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in CASES} | {"Adafactor", "LBFGS", "Muon", "SparseAdam"}))
+def test_order_of_options(name):
+    """Groups, and with them files and what is printed of a group, have the order of PyTorch's."""
+
+    def program(L):
+        w = L.nn.Parameter(L.ones(2, 3))
+        kind = getattr(L.optim, name)
+        o = kind([w])
+        w.grad = (L.ones(2, 3) if name != "SparseAdam" else L.ones(2, 3).to_sparse(1)) * 0.5
+        o.step(lambda: L.ones(()))
+        yield (
+            list(o.defaults.items()),
+            list(o.param_groups[0]),
+            list(o.state_dict()["param_groups"][0].items()),
+            repr(o),
+        )
+        yield [list(state) for state in o.state.values()] if name != "LBFGS" else None
+        yield failure(kind, [w], betas=(0.5,)), failure(kind, [w], betas=(0.5, 1.0))
+
+    for step, (ours, theirs) in enumerate(zip(program(taeda), program(torch), strict=True)):
+        assert ours == theirs, f"step {step}"
+
+
 @pytest.mark.parametrize("program", [program_groups, program_hooks, program_schedules, program_averages])
 def test_program(program):
     with warnings.catch_warnings():
