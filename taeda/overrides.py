@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _core
-from ._core import HELPERS, OVERRIDING, Tensor
+from ._core import DISPATCHING, HELPERS, OVERRIDING, Tensor
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
@@ -153,9 +153,9 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: 
                 with DisableTorchFunctionSubclass():  # an object of a class that overrides may have got another class
                     return public_api(*args, **kwargs)
         else:
-            return public_api(*args, **kwargs)
+            return _without_classes(public_api, found, args, kwargs)
     else:
-        return public_api(*args, **kwargs)
+        return _without_classes(public_api, found, args, kwargs)
     name = f"{getattr(public_api, '__module__', 'torch')}.{getattr(public_api, '__name__', public_api)}"
     message = (
         f"no implementation found for '{name}' on types that implement __torch_function__: {[type(x) for x in found]}"
@@ -165,10 +165,24 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: 
     raise TypeError(message)
 
 
+def _wrappers_module() -> Any:
+    """What asks the ``__torch_dispatch__`` of classes; it lies above this module, and few programs need it."""
+    return importlib.import_module("taeda.utils._wrapper_subclass")
+
+
+def _without_classes(func: Callable, found: list, args: tuple, kwargs: dict) -> Any:
+    """The call below ``__torch_function__``, where a class with a ``__torch_dispatch__`` is asked about ops."""
+    if any(type(x) in DISPATCHING for x in found):
+        return _wrappers_module().dispatch(func, args, kwargs)
+    return func(*args, **kwargs)
+
+
 def _ask(x: Any, func: Callable, types: tuple, args: tuple, kwargs: dict) -> Any:
     method = type(x).__torch_function__
-    if getattr(method, "__self__", None) is None and not isinstance(
-        _defining(type(x)), (classmethod, staticmethod)
+    if (
+        method is not _disabled_torch_function_impl
+        and getattr(method, "__self__", None) is None
+        and not isinstance(_defining(type(x)), (classmethod, staticmethod))
     ):  # a plain method
         return x.__torch_function__(func, types, args, kwargs)
     return method(func, types, args, kwargs)
@@ -367,6 +381,13 @@ def _init_subclass(cls: type, **kwargs: Any) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
     own = _defining(cls)
     inner = own.__func__ if isinstance(own, (classmethod, staticmethod)) else own
+    if hasattr(cls, "__torch_dispatch__"):
+        DISPATCHING.add(cls)
+        OVERRIDING.add(cls)
+        if not hasattr(cls, "_detached"):
+            cls._detached, cls._item = _detached, _item  # type: ignore[attr-defined]
+    if inner is _disabled_torch_function_impl and cls in DISPATCHING:
+        return
     if inner is _disabled_torch_function_impl:
         OVERRIDING.discard(cls)
         return
@@ -383,6 +404,51 @@ def _init_subclass(cls: type, **kwargs: Any) -> None:
             setattr(cls, name, value)
 
 
+def _detached(self: Tensor) -> Tensor:
+    """``detach()`` by the class's ``__torch_dispatch__``."""
+    return _wrappers_module().ask("detach", self)
+
+
+def _item(self: Tensor) -> Any:
+    """``item()`` by the class's ``__torch_dispatch__``."""
+    return _wrappers_module().ask("_local_scalar_dense", self)
+
+
+def _make_wrapper_subclass(
+    cls: type, size: Iterable[int], strides: Iterable[int] | None = None, storage_offset: int | None = None,
+    memory_format: Any = None, dtype: Any = None, layout: Any = _core.strided, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False, dispatch_layout: bool = False, **internal: Any,
+) -> Any:  # fmt: skip
+    """A tensor of class ``cls`` that shows these sizes and this dtype, and has no elements of its own.
+
+    What is done with it goes to ``cls.__torch_dispatch__(func, types, args, kwargs)``, usually over other tensors that
+    are its attributes.
+
+    Args:
+        cls: the class; it defines ``__torch_dispatch__``.
+        size, strides, dtype: what the tensor shows.
+        device: of the processor only.
+        requires_grad: whether ops on it are recorded.
+        storage_offset, memory_format, layout, pin_memory, dispatch_sizes_strides_policy, dispatch_device,
+            dispatch_layout, internal: accepted; a class whose ``shape`` or ``device`` differ defines them.
+
+    Raises:
+        TypeError: the class defines no ``__torch_dispatch__``.
+    """
+    if cls not in DISPATCHING:
+        raise TypeError(f"_make_wrapper_subclass: class {cls.__name__} must define a classmethod __torch_dispatch__")
+    if device is not None:
+        _core.require_device(device)
+    dtype = _core.get_default_dtype() if dtype is None else dtype
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    sizes = tuple(int(n) for n in size)
+    like = _core.empty(sizes, dtype) if strides is None else _core.empty_strided(sizes, tuple(strides), dtype)
+    return Tensor._make_hollow(cls, like, requires_grad)
+
+
+_core.install("_make_wrapper_subclass", staticmethod(_make_wrapper_subclass))
 _core.install("__torch_function__", classmethod(_tensor_torch_function))
 _core.install("__init_subclass__", classmethod(_init_subclass))
 

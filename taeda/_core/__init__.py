@@ -14,6 +14,7 @@ from .pool import get_num_threads, set_num_threads
 from .replay import is_observing
 from .tensor import (
     ALL_DTYPES,
+    DISPATCHING,
     DTYPE_NAMES,
     HELPERS,
     OVERRIDING,

@@ -25,6 +25,11 @@ cdef class Saved:
     cdef Heir heir               # of a tensor in whose place its twin is kept, the storage; else None
 
 
+cdef inline Tensor twin_of(Tensor t):
+    """``t`` outside the graph; of a class that is asked about ops, of that class."""
+    return <Tensor?>t._detached() if t.overrides == ALWAYS else alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+
+
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     cdef Saved s = <Saved>Saved.__new__(Saved)
     if t.inference:
@@ -42,7 +47,7 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
             return s
     t.storage.saved = True
     if is_output:  # the node must not own its own output, which owns the node
-        s.tensor = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+        s.tensor = twin_of(t)
         s.tensor.leaf_grad = False
     else:
         s.tensor = t
@@ -130,12 +135,12 @@ cdef Tensor unpack_tensor(Saved s, Node node):
     if s.heir is not None and NO_GRAD[0]:  # without an alias it needs no memory
         return t
     if s.is_output:
-        alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+        alias = twin_of(t)
         alias.grad_fn_ = output_maker(s, node)
         alias.nr = s.nr if alias.grad_fn_ is node else 0
         return alias
     if t.grad_fn_ is not s.made_by:
-        alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+        alias = twin_of(t)
         alias.grad_fn_ = s.made_by
         alias.nr = s.nr
         return alias

@@ -9,7 +9,10 @@ cdef enum:
     NO_SUBCLASSES = 4    # DisableTorchFunctionSubclass
     NO_OVERRIDES = 8     # DisableTorchFunction
 
+    ALWAYS = 2           # in Tensor.overrides: whatever is switched off
+
 OVERRIDING = set()       # subclasses of Tensor with a __torch_function__ of their own, or the default one
+DISPATCHING = set()      # those with a __torch_dispatch__, which switches of __torch_function__ leave on
 
 
 cdef inline bint function_modes() noexcept:
@@ -81,7 +84,9 @@ cdef int unusual_kind(object x, int depth) except -1:
                 found = max(found, unusual_kind(<object>items[i], depth - 1))
         return found if found >= CONJUGATED else USUAL  # dtypes and devices in a list are for the op to read
     if isinstance(x, Tensor):
-        if (<Tensor>x).overrides and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES):
+        if (<Tensor>x).overrides and (
+            (<Tensor>x).overrides == ALWAYS or not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES)
+        ):
             return FOREIGN
         if (<Tensor>x).device_type:
             return ON_META if (<Tensor>x).device_type == META_NUMBER else ON_DEVICE

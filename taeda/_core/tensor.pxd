@@ -63,7 +63,7 @@ cdef class Tensor:
     cdef int8_t device_type      # 0: CPU, 1: meta, else one that was registered (planners.pyx)
     cdef int8_t creation         # of a view: where it was made, a Creation
     cdef int8_t holds            # what the memory holds, a Holding
-    cdef bint overrides          # of a class whose __torch_function__ is asked about calls
+    cdef bint overrides          # of a class that is asked about calls; ALWAYS by __torch_dispatch__
     cdef bint contiguous
     cdef bint leaf_grad          # requires_grad of a leaf
     cdef bint retains_grad_

@@ -50,7 +50,7 @@ cdef class Tensor:
         self.sizes = self.dims
         self.strides = self.dims + INLINE
         if Py_TYPE(<PyObject*>self) != <PyTypeObject*>Tensor:
-            self.overrides = type(self) in OVERRIDING
+            self.overrides = ALWAYS if type(self) in DISPATCHING else type(self) in OVERRIDING
 
     def __init__(self, *args, **kwargs):
         if self.storage is not None:
@@ -368,6 +368,8 @@ cdef class Tensor:
     @property
     def data(self):
         """The same memory outside the graph, with a version counter of its own."""
+        if self.holds == NOTHING and hasattr(self, "_detached"):
+            return self._detached()
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
         show(self.storage)
         t.storage = foreign_storage(self.storage.data, self.storage.capacity, self.storage)
@@ -391,6 +393,8 @@ cdef class Tensor:
         if self.count != 1:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar; tolist() gives all "
                                f"of them, reductions such as sum() one (shape {list(self.shape)})")
+        if self.overrides == ALWAYS:
+            return self._item()
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
         if self.device_type:
@@ -495,6 +499,13 @@ cdef class Tensor:
         if cls._without_memory is not None:
             t.holds = NOTHING
         t.leaf_grad = require_grad
+        return t
+
+    @staticmethod
+    def _make_hollow(cls, Tensor like not None, bint requires_grad=False):
+        """An object of class ``cls`` with the dtype and the sizes of ``like``, whose elements nobody may read."""
+        cdef Tensor t = Tensor._make_subclass(cls, like, requires_grad)
+        t.holds = NOTHING
         return t
 
     # ---- operators --------------------------------------------------------------------------------------------------
@@ -644,6 +655,11 @@ cdef class Tensor:
 
     def __irshift__(self, other):
         return binary(IRSHIFT, self, other)
+
+
+def is_hollow(Tensor t not None):
+    """Whether the tensor has no elements in memory of its own."""
+    return t.holds == NOTHING
 
 
 cdef object _only(Tensor t):

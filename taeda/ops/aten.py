@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-from .._core import Composite
+from .._core import Composite, Tensor
 from .table import OPS
 
 #: Ops that have one overload for a tensor as the second argument, and one for a number.
@@ -87,7 +88,8 @@ class OpOverloadPacket:
     def __getattr__(self, name: str) -> OpOverload:
         if name.startswith("__"):
             raise AttributeError(name)
-        return OpOverload(self, name)
+        found = self.__dict__[name] = OpOverload(self, name)
+        return found
 
     def overloads(self) -> list[str]:
         """The names of the signatures."""
@@ -106,10 +108,43 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.__name__}"
 
 
+def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
+
+
+def _view(input: Tensor, size: Any) -> Tensor:
+    return input.view(size)
+
+
+def _copied(
+    input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    non_blocking: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
+    return input.to(device=device, dtype=dtype, copy=True)
+
+
+#: Functions of the native library that have no op of their name here.
+_NATIVE_ALONE = {
+    "_local_scalar_dense": lambda input: input.item(),
+    "_to_copy": _copied,
+    "_unsafe_view": _view,
+    "alias": lambda input: input.view(input.shape),
+    "slice": _slice,
+    "view": _view,
+}
+
+
+@functools.cache
+def packet(name: str) -> OpOverloadPacket:
+    """``torch.ops.aten.<name>``: always the same object, as programs compare by ``is``."""
+    return OpOverloadPacket("aten", name, OPS.get(name, _NATIVE_ALONE.get(name)))
+
+
 def __getattr__(name: str) -> OpOverloadPacket:
-    if name not in OPS:
+    found = packet(name)
+    if found.function is None:
         raise AttributeError(f"taeda has no op named {name}")
-    return OpOverloadPacket("aten", name, OPS[name])
+    return found
 
 
 # ---- what PyTorch makes of our ops ----------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ import copy
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import DISPATCHING, HELPERS, Tensor
 from .._core import tensor as core
 from .._core.dlpack import from_dlpack
 from .._core.exchange import as_tensor, asarray, from_numpy, frombuffer, tensor
-from .table import composite
+from .table import OPS, composite
 
 for _function in (tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack):
     composite(method=False)(_function)
@@ -81,8 +81,24 @@ def _window(t: Tensor) -> tuple[Any, tuple, tuple, int, bool]:
     return t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad
 
 
+def _rebuild_hollow(cls: type, dtype: Any, sizes: tuple, strides: tuple, requires_grad: bool, state: dict) -> Tensor:
+    """The tensor of a pickle whose class is asked about ops, and which has its values in attributes."""
+    t = Tensor._make_hollow(cls, OPS["empty_strided"](sizes, strides, dtype=dtype), requires_grad)
+    for name, value in state.items():
+        setattr(t, name, value)
+    return t
+
+
+def _state(t: Tensor) -> dict:
+    """The attributes of a tensor, those in slots too."""
+    slots = [name for kind in type(t).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(t, name)]
+    return (_attributes(t) or {}) | {name: getattr(t, name) for name in slots}
+
+
 def _reduce(t: Tensor, protocol: int) -> tuple:
     """What pickle and ``copy.copy`` take: tensors that share a storage share it afterwards."""
+    if type(t) in DISPATCHING and core.is_hollow(t):
+        return _rebuild_hollow, (type(t), t.dtype, tuple(t.shape), t.stride(), t.requires_grad, _state(t))
     return rebuild, (type(t), t.untyped_storage(), *_window(t), _attributes(t), t.is_conj() or t.is_neg())
 
 
@@ -99,7 +115,9 @@ def _deepcopy(t: Tensor, memo: dict) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol: this one is the "
             f"result of {t.grad_fn}; detach() it first"
         )
-    if t.is_conj() or t.is_neg():  # in memory of its own, as in PyTorch
+    if type(t) in DISPATCHING and core.is_hollow(t):
+        made = t.detach().clone().requires_grad_(t.requires_grad)
+    elif t.is_conj() or t.is_neg():  # in memory of its own, as in PyTorch
         plain = HELPERS["resolve"](t.detach())
         made = rebuild(type(t), plain.untyped_storage(), *_window(plain)[:4], t.requires_grad, None)
     else:

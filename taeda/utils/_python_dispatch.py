@@ -7,18 +7,19 @@ convolution as ``convolution``. Gradients are recorded below the mode, of what i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
-from .._core import Op, Tensor
-from ..ops.aten import SCALAR_OVERLOADS, OpOverload, OpOverloadPacket
+from .._core import Composite, Op, Tensor
+from ..ops.aten import SCALAR_OVERLOADS, OpOverload, OpOverloadPacket, packet
 from ..ops.table import OPS
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
-_TENSOR = frozenset("add sub mul div true_divide floor_divide rsub".split())
+_TENSOR = frozenset("add sub mul div true_divide".split())
 _REDUCTIONS = {
     "sum": "dim_IntList",
     "mean": "dim",
@@ -32,9 +33,9 @@ _REDUCTIONS = {
 _NAMES = {
     "true_divide": "div",
     "transpose": "transpose.int",
-    "relu_backward": "threshold_backward",
     "select": "select.int",
     "slice": "slice.Tensor",
+    "unbind": "unbind.int",
 }
 
 
@@ -48,11 +49,26 @@ def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
         overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
     elif plain in _TENSOR:
         overload = "Tensor"
+    elif plain == "rsub":
+        overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
+    elif plain == "power":
+        known, overload = "pow", "Scalar"
+    elif plain == "split":
+        known, overload = ("split", "Tensor") if isinstance(second, int) else ("split_with_sizes", "default")
+    elif plain == "squeeze" and second is not None:
+        overload = "dim"
     elif plain == "pow":
         overload = "Tensor_Tensor" if isinstance(second, Tensor) else "Tensor_Scalar"
     elif plain in _REDUCTIONS and (second is not None or kwargs.get("dim") is not None):
         overload = _REDUCTIONS[plain]
-    return OpOverload(OpOverloadPacket("aten", known + name[len(plain) :], op), overload or "default")
+    found = packet(known + name[len(plain) :])
+    if (
+        found.function is None
+        or kwargs.get("inplace")
+        or (isinstance(op, Composite) and args[-1:] and args[-1] is True)
+    ):
+        found = OpOverloadPacket("aten", found.__name__, op)
+    return getattr(found, overload or "default")
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -92,16 +108,148 @@ def _convolution(size: int) -> Callable:
     return convolution
 
 
+def _is_full(item: Any) -> bool:
+    return isinstance(item, slice) and item == slice(None)
+
+
+def _single_steps(input: Tensor, index: Any) -> list[tuple[int, Any]]:
+    """A basic index as what is done with one dimension after the other; dimensions are those at that time."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    for i, item in enumerate(items):
+        if item is Ellipsis:
+            items[i : i + 1] = [slice(None)] * (input.dim() - sum(x is not None for x in items) + 1)
+            break
+    steps, dim = [], 0
+    for item in items:
+        if not _is_full(item):
+            steps.append((dim, item))
+        dim += item is None or isinstance(item, slice)
+    return steps
+
+
+def _basic_index(input: Tensor, index: Any) -> Tensor:
+    steps = _single_steps(input, index)
+    if len(steps) < 2:
+        return NotImplemented
+    for dim, item in steps:
+        input = OPS["basic_index"](input, (slice(None),) * dim + (item,))
+    return input
+
+
 _PARTS: dict[str, Callable] = {
+    "basic_index": _basic_index,
     "linear": _linear,
     "matmul": _matmul,
     **{f"conv{n}d": _convolution(n) for n in (1, 2, 3)},
 }
 #: Functions written in ops that are seen whole, as pointwise ones are.
 _WHOLE = frozenset(
-    "arange convolution empty eye full linspace logspace normal ones rand randint randint_like randn randperm "
-    "zeros".split()
+    "arange convolution empty eye full linspace logspace new_empty new_zeros normal ones rand randint randint_like "
+    "randn randperm split t zeros".split()
 )
+
+
+def _index_call(x: Tensor, index: Any) -> tuple:
+    steps = _single_steps(x, index)
+    if not steps:
+        return "alias.default", (x,)
+    ((dim, item),) = steps
+    if item is None:
+        return "unsqueeze.default", (x, dim)
+    if isinstance(item, slice):
+        ends = (item.start or 0, sys.maxsize if item.stop is None else item.stop)
+        return "slice.Tensor", (x, dim, *ends, *(() if item.step in (None, 1) else (item.step,)))
+    return "select.int", (x, dim, item)
+
+
+def _view_call(x: Tensor, *size: Any) -> tuple:
+    if len(size) == 1 and isinstance(size[0], _core.dtype):
+        return "view.dtype", (x, size[0])
+    return "view.default", (x, list(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else list(size))
+
+
+def _reshape_call(x: Tensor, *shape: Any) -> tuple:
+    name, args = _view_call(x, *shape)
+    return (name if x.is_contiguous() else "reshape.default"), args
+
+
+def _conjugate(y: Any) -> Any:
+    if isinstance(y, Tensor):
+        return y.conj() if y.is_complex() else y
+    return y.conjugate()
+
+
+def _kind(value: Any) -> str:
+    return "Tensor" if isinstance(value, Tensor) else "Scalar"
+
+
+def _softmax_call(name: str) -> Callable:
+    def call(x: Tensor, dim: int, dtype: Any = None) -> tuple:
+        return f"{name}.default", (x if dtype is None else x.to(dtype), dim, False)
+
+    return call
+
+
+def _deviation_call(name: str) -> Callable:
+    def call(x: Tensor, dim: Any, correction: Any, keepdim: bool = False) -> tuple:
+        more = {"keepdim": True} if keepdim else {}
+        return f"{name}.correction", (x, *(() if dim is None else (dim,))), {"correction": correction, **more}
+
+    return call
+
+
+#: What PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones.
+_CALLS: dict[str, Callable] = {
+    "_max_all": lambda x: ("max.default", (x,)),
+    "_max_dim": lambda x, *more: ("max.dim", (x, *more)),
+    "_min_all": lambda x: ("min.default", (x,)),
+    "_min_dim": lambda x, *more: ("min.dim", (x, *more)),
+    "_std": _deviation_call("std"),
+    "_var": _deviation_call("var"),
+    "basic_index": _index_call,
+    "mul_conj": lambda x, y: ("mul.Tensor", (x, _conjugate(y))),
+    "times_itself": lambda x: ("pow.Tensor_Scalar", (x, 2)),
+    "transpose": lambda x, a, b: (
+        ("t.default", (x,)) if _core.current_task() != -1 and x.dim() == 2 else ("transpose.int", (x, a, b))
+    ),
+    "argwhere": lambda x: ("nonzero.default", (x,)),
+    "index": lambda x, indices: ("index.Tensor", (x, list(indices))),
+    "lerp": lambda x, end, weight: (f"lerp.{_kind(weight)}", (x, end, weight)),
+    "log_softmax": _softmax_call("_log_softmax"),
+    "masked_fill": lambda x, mask, value: (f"masked_fill.{_kind(value)}", (x, mask, value)),
+    "masked_select": lambda x, mask: ("index.Tensor", (x, [mask])),
+    "relu_backward": lambda g, out: ("threshold_backward.default", (g, out, 0)),
+    "reshape": _reshape_call,
+    "softmax": _softmax_call("_softmax"),
+    "to_dtype": lambda x, dtype: ("_to_copy.default", (x,), {"dtype": dtype}),
+    "view_": _view_call,
+    "where": lambda *args: ("where.self", args),
+}
+
+
+def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, dict]:
+    """The call of PyTorch's library that a call of ``op`` is; named arguments that have a position get it."""
+    if isinstance(op, Composite):  # an activation, whose native op writes to nothing
+        args = args[:-1] if args[-1:] and args[-1] is False else args
+        kwargs = {k: v for k, v in kwargs.items() if (k, v) != ("inplace", False)}
+    params = getattr(op, "params", ())[: getattr(op, "npositional", 0)]
+    while len(args) < len(params) and params[len(args)] in kwargs:
+        args, kwargs = (*args, kwargs[params[len(args)]]), {k: v for k, v in kwargs.items() if k != params[len(args)]}
+    if op.name not in _CALLS or kwargs:
+        return _overload_of(op, args, kwargs), args, kwargs
+    name, args, *named = _CALLS[op.name](*args)
+    known, _, overload = name.partition(".")
+    return getattr(packet(known), overload), args, named[0] if named else {}
+
+
+def seen_whole(op: Any) -> bool:
+    """Whether ``op`` is one that PyTorch's library has, not a function written in such ops."""
+    return isinstance(op, Op) or op.name in _WHOLE or getattr(op, "pointwise", False)
+
+
+def parts_of(op: Any, args: tuple, kwargs: dict) -> Any:
+    """What ``op`` gives by the calls that PyTorch takes it apart into; NotImplemented where it does not."""
+    return _PARTS[op.name](*args, **kwargs) if op.name in _PARTS else NotImplemented
 
 
 class TorchDispatchMode:
@@ -129,19 +277,19 @@ class TorchDispatchMode:
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op."""
-        if not (isinstance(op, Op) or op.name in _WHOLE or getattr(op, "pointwise", False)):
+        if not seen_whole(op):
             with _within(self):
                 return op.unwatched(args, kwargs)
         if any(
             not isinstance(mode, TorchDispatchMode) for mode in _core.mode_stack()
         ):  # autocast and the like come first
             return _core.pass_through(self, op, args, kwargs)
-        if op.name in _PARTS:
-            with _within(self):
-                result = _PARTS[op.name](*args, **kwargs)
-            if result is not NotImplemented:
-                return result
-        result = self.__torch_dispatch__(_overload_of(op, args, kwargs), (), args, kwargs)
+        with _within(self):
+            result = parts_of(op, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        func, args, kwargs = native_call(op, args, kwargs)
+        result = self.__torch_dispatch__(func, (), args, kwargs)
         if result is NotImplemented:
             raise TypeError(f"{type(self).__name__}.__torch_dispatch__ gave NotImplemented for {op.name}")
         return result
@@ -179,9 +327,27 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
     """Whether ``t`` wraps other tensors through ``__tensor_flatten__``."""
+    return isinstance(t, Tensor) and is_traceable_wrapper_subclass_type(type(t))
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Whether ``t`` is the class of tensors that :func:`is_traceable_wrapper_subclass` is true of."""
     return (
-        isinstance(t, Tensor)
-        and type(t) is not Tensor
+        issubclass(t, Tensor)
+        and t is not Tensor
         and hasattr(t, "__tensor_flatten__")
         and hasattr(t, "__tensor_unflatten__")
     )
+
+
+def return_and_correct_aliasing(func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
+    """What a ``__torch_dispatch__`` returns: ``out``, or of an op that writes the tensor that it wrote to."""
+    return args[0] if getattr(func, "mutates", False) and args else out
+
+
+def transform_subclass(t: Any, callback: Callable, outer_size: Any = None, outer_stride: Any = None) -> Any:
+    """A tensor of the class of ``t`` of ``callback(name, inner)`` in place of each tensor that it wraps."""
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    size = t.size() if outer_size is None else outer_size
+    return type(t).__tensor_unflatten__(inner, context, size, t.stride() if outer_stride is None else outer_stride)

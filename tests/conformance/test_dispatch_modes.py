@@ -1,7 +1,10 @@
 """``TorchDispatchMode`` against PyTorch's: programs that log, count, check and change what runs."""
 
+import copy
 import importlib
+import pickle
 from math import prod
+from typing import ClassVar
 
 import pytest
 
@@ -130,3 +133,160 @@ def test_with_autocast_and_training(f):
     f.manual_seed(0)
     again = f.nn.Linear(3, 2)
     assert f.allclose(model.bias.detach(), again.bias.detach() - 0.1, atol=1e-3)
+
+
+# ---- classes with __torch_dispatch__ ---------------------------------------------------------------------------------
+
+
+def overrides_of(f):
+    return f._C if f is torch else importlib.import_module("taeda.overrides")
+
+
+def logging_class(f):
+    """A subclass without memory whose ops run on the tensor that it wraps, and are noted."""
+    tree_map = importlib.import_module(f"{f.__name__}.utils._pytree").tree_map
+
+    class Logging(f.Tensor):
+        __slots__ = ["elem"]
+        ops: ClassVar[list] = []
+        __torch_function__ = overrides_of(f)._disabled_torch_function_impl
+
+        @staticmethod
+        def __new__(cls, elem):
+            made = f.Tensor._make_wrapper_subclass(
+                cls, elem.size(), strides=elem.stride(), dtype=elem.dtype, device=elem.device,
+                requires_grad=elem.requires_grad,
+            )  # fmt: skip
+            made.elem = elem.detach()
+            return made
+
+        def __repr__(self):
+            return f"Logging({self.elem})"
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            assert types == (cls,)
+            inner = tree_map(lambda x: x.elem if isinstance(x, cls) else x, (args, kwargs or {}))
+            result = func(*inner[0], **inner[1])
+            cls.ops.append(str(func))
+            return tree_map(lambda x: cls(x) if isinstance(x, f.Tensor) else x, result)
+
+    return Logging
+
+
+WRAPPED = {
+    "arithmetic": lambda f, x: (2 - x) / (x + 1) * x**2,
+    "products": lambda f, x: f.nn.functional.linear(x, f.ones(5, 4), f.ones(5)) @ f.ones(5, 2),
+    "views": lambda f, x: x[0, 1:].unsqueeze(0).expand(2, 3) + x.view(-1)[3] + x.permute(1, 0)[:2, None, 0],
+    "functions": lambda f, x: f.relu(x).softmax(-1).max(1)[0] + x.exp().sum(1) + x.std(1) + x.clamp(min=0.5).mean(),
+    "joined": lambda f, x: f.cat([f.stack([x, x])[0], *x.split(2)]).to(f.float64),
+    "where": lambda f, x: f.where(x > 0, x, f.zeros_like(x)).masked_fill(x > 1, 0.0),
+    "written": lambda f, x: x.clone().mul_(2).add_(x).fill_(3.0),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_ops_of_a_class(name):
+    seen = []
+    for f in (torch, taeda):
+        kind = logging_class(f)
+        x = f.linspace(-2.0, 3.0, 12).reshape(3, 4)
+        wrapped = WRAPPED[name](f, kind(x))
+        assert type(wrapped) is kind and f.equal(wrapped.elem, WRAPPED[name](f, x))
+        assert (wrapped.shape, wrapped.dtype) == (wrapped.elem.shape, wrapped.elem.dtype)
+        seen.append([op for op in kind.ops if op != "aten.detach.default"])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_training_parameters_of_a_class(optimizer):
+    """The same numbers with and without the class, which the gradients have too."""
+    losses = []
+    for wrapped in (False, True):
+        f = taeda
+        f.manual_seed(0)
+        kind = logging_class(f)
+        model = f.nn.Sequential(f.nn.Linear(4, 3), f.nn.Tanh(), f.nn.Linear(3, 1))
+        if wrapped:
+            model[0].weight = f.nn.Parameter(kind(model[0].weight.detach().clone()))
+        step = getattr(f.optim, optimizer)(model.parameters(), lr=0.1)
+        for _ in range(3):
+            step.zero_grad()
+            loss = (model(f.linspace(-1.0, 1.0, 8).reshape(2, 4)) ** 2).sum()
+            loss.backward()
+            step.step()
+            losses.append(loss.item())
+        assert type(model[0].weight.grad) is (kind if wrapped else f.Tensor)
+    assert losses[:3] == pytest.approx(losses[3:], rel=1e-6)
+
+
+@pytest.mark.parametrize("f", [torch, taeda])
+def test_a_quantised_weight_of_a_class(f):
+    """A class that is asked about functions first, and knows four ops."""
+    aten = torch.ops.aten if f is torch else our_aten
+    functional = f.nn.functional
+    correct = dispatch(f).return_and_correct_aliasing
+
+    class Int8(f.Tensor):
+        @staticmethod
+        def __new__(cls, q, scale):
+            return f.Tensor._make_wrapper_subclass(cls, q.shape, dtype=scale.dtype)
+
+        def __init__(self, q, scale):
+            self.q, self.scale = q, scale
+
+        def plain(self):
+            return self.q.to(self.scale.dtype) * self.scale
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is functional.linear:
+                return func(*(x.plain() if isinstance(x, cls) else x for x in args), **(kwargs or {}))
+            with overrides_of(f).DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            x = args[0]
+            if func in (aten.detach.default, aten.clone.default):
+                return correct(func, args, kwargs, cls(x.q, x.scale))
+            if func is aten._to_copy.default:
+                return cls(x.q, x.scale.to(kwargs["dtype"]))
+            if func is aten.t.default:
+                return x.plain().t()
+            raise NotImplementedError(str(func))
+
+    w = Int8(f.tensor([[1, -2], [3, 4], [5, 6]], dtype=f.int8), f.tensor([[0.5], [1.0], [2.0]]))
+    layer = f.nn.Linear(2, 3, bias=False)
+    layer.weight = f.nn.Parameter(w, requires_grad=False)
+    assert type(layer.weight) is Int8 and isinstance(layer.weight, f.nn.Parameter)
+    assert layer(f.ones(1, 2)).tolist() == [[-0.5, 7.0, 22.0]]
+    assert w.t().tolist() == [[0.5, 3.0, 10.0], [-1.0, 4.0, 12.0]]
+    assert copy.deepcopy(w).plain().tolist() == w.plain().tolist()
+    again = pickle.loads(pickle.dumps(w.q)), w.double()
+    assert again[1].dtype == again[1].scale.dtype == f.float64
+    with pytest.raises(NotImplementedError, match=r"aten\.add\.Tensor"):
+        w + 1
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        w.numpy()
+
+
+def test_files_and_elements_of_a_class():
+    global Wrapped
+    Wrapped = logging_class(taeda)
+    Wrapped.__qualname__ = "Wrapped"
+    x = Wrapped(taeda.tensor([1.0, 2.0]))
+    again = pickle.loads(pickle.dumps(x))
+    assert type(again) is Wrapped and again.elem.tolist() == [1.0, 2.0]
+    assert copy.deepcopy(x).elem.tolist() == [1.0, 2.0]
+    assert (x.sum().item(), float(x[1]), bool(x[0] > 2)) == (3.0, 2.0, False)
+    for read in (x.tolist, x.numpy, lambda: memoryview(x), x.data_ptr):
+        with pytest.raises(NotImplementedError, match="elements in memory"):
+            read()
+    p = Wrapped(taeda.ones(2, requires_grad=True))
+    with pytest.raises(NotImplementedError, match="writes in place"):
+        (p * 2).mul_(3)
+    with pytest.raises(TypeError, match="__torch_dispatch__"):
+        taeda.Tensor._make_wrapper_subclass(taeda.Tensor, (2,))
+    with pytest.raises(RuntimeError, match="can require gradients"):
+        taeda.Tensor._make_wrapper_subclass(Wrapped, (2,), dtype=taeda.int32, requires_grad=True)

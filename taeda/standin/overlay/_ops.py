@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from taeda.ops.aten import OpOverload, OpOverloadPacket
+from taeda.ops.aten import OpOverload, OpOverloadPacket, packet
 
 __all__ = ["OpOverload", "OpOverloadPacket", "classes", "ops"]
 
@@ -21,9 +21,7 @@ class _Namespace(types.ModuleType):
             raise AttributeError(name)
         library = self.__name__.rpartition(".")[2]
         if library == "aten":
-            from taeda.ops.table import OPS
-
-            return OpOverloadPacket(library, name, OPS.get(name))
+            return packet(name)
         from taeda.library import _ops as own
 
         if f"{library}::{name}" in own:
