@@ -79,7 +79,7 @@ class GradScaler:
 
     def _begun(self, name: str) -> Tensor:
         if self._scale is None:
-            raise RuntimeError(f"GradScaler.{name}: attempted before any loss was scaled; call scale(loss) first")
+            raise AssertionError(f"GradScaler.{name}: attempted before any loss was scaled; call scale(loss) first")
         return self._scale
 
     def scale(self, outputs: Any) -> Any:

@@ -1,5 +1,7 @@
 """Smaller namespaces in both frameworks: dual numbers, trees, own ops, hub."""
 
+import importlib
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -178,6 +180,50 @@ def test_attention_with_changed_scores():
     taeda.testing.assert_close(flex_attention(q, k, v, block_mask=mask), want)
     scaled = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s * 0)
     taeda.testing.assert_close(scaled, v.mean(2, keepdim=True).expand_as(v))
+
+
+BLOCK_LISTS = (
+    "kv_num_blocks kv_indices full_kv_num_blocks full_kv_indices q_num_blocks q_indices full_q_num_blocks full_q_indices"
+).split()
+
+
+@pytest.mark.parametrize(("lengths", "size"), [((300, 260), 64), ((128, 256), 128), ((40, 50), (8, 16))])
+@pytest.mark.parametrize("separate", [True, False])
+def test_block_masks(lengths, size, separate):
+    def window(b, h, q, k):
+        return (q >= k) & (q - k < 100 + 9 * h)
+
+    seen = []
+    for f in (torch, taeda):
+        flex = importlib.import_module(f"{f.__name__}.nn.attention.flex_attention")
+        options = {"BLOCK_SIZE": size, "device": "cpu", "separate_full_blocks": separate}
+        mask = flex.create_block_mask(window, None, 2, *lengths, **options)
+        given = [getattr(mask, name) for name in BLOCK_LISTS]
+        again = flex.BlockMask.from_kv_blocks(*given[:4], BLOCK_SIZE=size, mask_mod=window, seq_lengths=lengths)
+        dense = [x if x is None else x.tolist() for x in [*given, again.q_indices, mask.to_dense()]]
+        parts = [part.shape for part in (mask, mask[0], mask[:, 1], mask[:, :, :1], mask._adjust(16, 16))]
+        seen.append((dense, parts, mask.sparsity(), mask.numel(), mask.seq_lengths, mask.BLOCK_SIZE))
+        whole = flex.create_mask(window, 1, 2, *lengths, device="cpu")
+        f.manual_seed(0)
+        q, k, v = f.randn(1, 2, lengths[0], 8), f.randn(1, 2, lengths[1], 8), f.randn(1, 2, lengths[1], 8)
+        want = flex.flex_attention(
+            q, k, v, score_mod=lambda s, b, h, i, j, w=whole, f=f: f.where(w[0, h, i, j], s, -1e30)
+        )
+        rows = whole.any(-1)[0]  # of a query that sees nothing the weights are all equal there, and 0 with a mask
+        for m in (mask, again):
+            f.testing.assert_close(flex.flex_attention(q, k, v, block_mask=m)[0][rows], want[0][rows])
+    assert seen[0] == seen[1]
+
+
+def test_a_block_mask_shows_only_the_blocks_that_it_lists():
+    from taeda.nn.attention.flex_attention import BlockMask, flex_attention
+
+    counts, columns = taeda.tensor([[[1, 0]]]), taeda.tensor([[[[1, 0], [0, 1]]]])
+    full = taeda.tensor([[[0, 1]]]), taeda.tensor([[[[0, 1], [0, 1]]]])
+    mask = BlockMask.from_kv_blocks(counts, columns, *full, BLOCK_SIZE=2, mask_mod=lambda b, h, q, k: k == 3)
+    x = taeda.eye(4)[None, None]
+    weights = flex_attention(taeda.zeros_like(x), x, x, block_mask=mask)[0, 0]
+    assert weights.tolist() == [[0, 0, 0, 1], [0, 0, 0, 1], [0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0]]
 
 
 def test_aten_names_ops():

@@ -15,7 +15,7 @@ __all__ = [
     "noop_mask", "or_masks",
 ]  # fmt: skip
 
-_DEFAULT_SPARSE_BLOCK_SIZE = 128  # of the blocks in which PyTorch keeps a mask; here a mask is a function
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
@@ -62,23 +62,158 @@ def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_L
     return mod_fn(*_places(*shape)).expand(shape).clone()
 
 
-class BlockMask:
-    """A mask: ``mask_mod`` and the sizes that it is for."""
+def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """The number of true blocks in each row, and the columns: those of true blocks first, in order."""
+    columns = blocks.to(taeda.int8).argsort(-1, descending=True, stable=True)
+    return blocks.sum(-1).to(taeda.int32), columns.to(taeda.int32)
 
-    def __init__(self, mask_mod: Callable, shape: tuple[int, ...]) -> None:
-        self.mask_mod = mask_mod
-        self.shape = shape
+
+def _unlisted(counts: Tensor, columns: Tensor, width: int) -> Tensor:
+    """The bool matrix of blocks that :func:`_listed` lists."""
+    there = taeda.arange(columns.shape[-1]) < counts.unsqueeze(-1)
+    blocks = taeda.zeros(*columns.shape[:-1], width, dtype=taeda.int8)
+    return blocks.scatter_add(-1, columns.to(taeda.int64), there.to(taeda.int8)).bool()
+
+
+class BlockMask:
+    """A mask ``mask_mod(batch, head, query, key)`` and the blocks of it that are not empty, listed row by row.
+
+    Args:
+        seq_lengths: number of queries and of keys.
+        kv_num_blocks: ``(B, H, rows)``, how many blocks of a row are neither empty nor full.
+        kv_indices: ``(B, H, rows, columns)``, the columns of these blocks first, int32.
+        full_kv_num_blocks, full_kv_indices: the same of blocks of which ``mask_mod`` is not asked; None for none.
+        BLOCK_SIZE: rows and columns of a block.
+        mask_mod: the mask within blocks.
+    """
+
+    def __init__(
+        self, seq_lengths: tuple[int, int], kv_num_blocks: Tensor, kv_indices: Tensor,
+        full_kv_num_blocks: Tensor | None = None, full_kv_indices: Tensor | None = None,
+        BLOCK_SIZE: tuple[int, int] = (128, 128), mask_mod: Callable = noop_mask,
+    ) -> None:  # fmt: skip
+        self.seq_lengths, self.BLOCK_SIZE, self.mask_mod = seq_lengths, BLOCK_SIZE, mask_mod
+        self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
+        self.full_kv_num_blocks, self.full_kv_indices = full_kv_num_blocks, full_kv_indices
+        self._whole = False  # whether mask_mod is false in blocks that are not listed, and true in full ones
+        self.q_num_blocks, self.q_indices = _listed(self._blocks(kv_num_blocks, kv_indices).mT)
+        self.full_q_num_blocks = self.full_q_indices = None
+        if full_kv_num_blocks is not None:
+            full = self._blocks(full_kv_num_blocks, full_kv_indices)
+            self.full_q_num_blocks, self.full_q_indices = _listed(full.mT)
+
+    @classmethod
+    def from_kv_blocks(
+        cls, kv_num_blocks: Tensor, kv_indices: Tensor, full_kv_num_blocks: Tensor | None = None,
+        full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = 128,
+        mask_mod: Callable | None = None, seq_lengths: tuple[int, int] | None = None, **options: Any,
+    ) -> BlockMask:  # fmt: skip
+        """A mask of listed blocks, as in the class; what is not listed is not seen.
+
+        Raises:
+            RuntimeError: ``kv_indices`` has less than two dimensions.
+            AssertionError: one of the two arguments of full blocks is missing.
+        """
+        if kv_indices.dim() < 2:
+            raise RuntimeError(f"BlockMask must have at least 2 dimensions, got kv_indices of {kv_indices.dim()}")
+        assert (full_kv_num_blocks is None) == (full_kv_indices is None), (
+            "full_kv_num_blocks and full_kv_indices must be both provided or omitted"
+        )
+        size: Any = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+        lengths = seq_lengths or (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
+        return cls(lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, size, mask_mod or noop_mask)
+
+    def _blocks(self, counts: Tensor, columns: Tensor | None) -> Tensor:
+        assert columns is not None
+        return _unlisted(counts, columns, -(-self.seq_lengths[1] // self.BLOCK_SIZE[1]))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(B, H, queries, keys)``."""
+        return (*self.kv_indices.shape[:-2], *self.seq_lengths)
+
+    def numel(self) -> int:
+        """The number of elements of the mask."""
+        return math.prod(self.shape)
 
     def to_dense(self) -> Tensor:
-        """The mask as a bool tensor."""
-        return create_mask(self.mask_mod, *self.shape)
+        """Which blocks are not empty: ``(B, H, rows, columns)``, int32."""
+        blocks = self._blocks(self.kv_num_blocks, self.kv_indices)
+        if self.full_kv_num_blocks is not None:
+            blocks = blocks | self._blocks(self.full_kv_num_blocks, self.full_kv_indices)
+        return blocks.to(taeda.int32)
+
+    def sparsity(self) -> float:
+        """The part of the mask that lies in empty blocks, in per cent."""
+        return 100 * (1 - int(self.to_dense().sum()) * math.prod(self.BLOCK_SIZE) / self.numel())
+
+    def elements(self, *places: Tensor) -> Tensor:
+        """The mask at these places, as :func:`create_mask` gives it."""
+        mask = self.mask_mod(*places)
+        if self._whole:
+            return mask
+        _, _, q, k = places
+        rows, columns = q.flatten() // self.BLOCK_SIZE[0], k.flatten() // self.BLOCK_SIZE[1]
+        seen = self._blocks(self.kv_num_blocks, self.kv_indices)[..., rows, :][..., columns] & mask
+        if self.full_kv_num_blocks is None:
+            return seen
+        return seen | self._blocks(self.full_kv_num_blocks, self.full_kv_indices)[..., rows, :][..., columns]
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> BlockMask:
+        lists = (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)
+        changed: Any = [None if x is None else change(x) for x in lists]
+        return _made(self.seq_lengths, changed, self.BLOCK_SIZE, self.mask_mod, self._whole)
+
+    def __getitem__(self, index: Any) -> BlockMask:
+        """Of some batches, heads and rows of blocks; numbers keep their dimension."""
+        items = index if isinstance(index, tuple) else (index,)
+        kept = tuple(slice(i, None if i == -1 else i + 1) if isinstance(i, int) else i for i in items)
+        return self._with(lambda x: x[kept])
+
+    def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
+        rows, columns = -(-new_q_len // self.BLOCK_SIZE[0]), -(-new_kv_len // self.BLOCK_SIZE[1])
+        dense = [self._blocks(self.kv_num_blocks, self.kv_indices)[..., :rows, :columns]]
+        if self.full_kv_num_blocks is not None:
+            dense.append(self._blocks(self.full_kv_num_blocks, self.full_kv_indices)[..., :rows, :columns])
+        lists = [x for blocks in dense for x in _listed(blocks)]
+        return _made((new_q_len, new_kv_len), lists, self.BLOCK_SIZE, self.mask_mod, self._whole)
+
+    def to(self, device: Any) -> BlockMask:
+        """The lists of blocks on ``device``."""
+        return self._with(lambda x: x.to(device))
+
+    def __repr__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def _made(lengths: tuple[int, int], lists: Any, size: tuple[int, int], mask_mod: Callable, whole: bool) -> BlockMask:
+    partial, full = lists[:2], lists[2:4] or (None, None)
+    made = BlockMask(lengths, partial[0], partial[1], full[0], full[1], size, mask_mod)
+    made._whole = whole
+    return made
 
 
 def create_block_mask(
-    mask_mod: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = "cpu", **options: Any
-) -> BlockMask:
-    """A :class:`BlockMask` of ``mask_mod(batch, head, query, key)``."""
-    return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN))
+    mask_mod: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
+    BLOCK_SIZE: int | tuple[int, int] = 128, _compile: bool = False, separate_full_blocks: bool = True, **options: Any,
+) -> BlockMask:  # fmt: skip
+    """A :class:`BlockMask` of ``mask_mod(batch, head, query, key)``.
+
+    Args:
+        mask_mod: the mask, of tensors of places.
+        B, H, Q_LEN, KV_LEN: its sizes; None for one.
+        device: the CPU.
+        BLOCK_SIZE: rows and columns of a block.
+        separate_full_blocks: list full blocks apart.
+        _compile, options: accepted.
+    """
+    size: Any = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+    mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN)
+    mask = taeda.nn.functional.pad(mask, (0, -KV_LEN % size[1], 0, -Q_LEN % size[0]))
+    counts = mask.unflatten(-1, (-1, size[1])).unflatten(-3, (-1, size[0])).sum((-3, -1))
+    full = (counts == math.prod(size)) & separate_full_blocks
+    lists: Any = _listed((counts > 0) & ~full) + (_listed(full) if separate_full_blocks else ())
+    return _made((Q_LEN, KV_LEN), lists, size, mask_mod, True)
 
 
 def flex_attention(
@@ -105,7 +240,7 @@ def flex_attention(
     if score_mod is not None:
         scores = score_mod(scores, *places)
     if block_mask is not None:
-        scores = scores.masked_fill(~block_mask.mask_mod(*places), -math.inf)
+        scores = scores.masked_fill(~block_mask.elements(*places), -math.inf)
     lse = scores.logsumexp(-1)
     weights = (scores - lse.unsqueeze(-1)).exp().nan_to_num(0.0)
     out = (weights @ value).to(query.dtype)
