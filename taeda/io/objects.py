@@ -36,14 +36,14 @@ class StorageType:
 
 
 class Stored(TypedStorage):
-    """A storage of a file: its memory, and its dtype (None if the file does not say); whether it is wanted on device
+    """A storage of a file: its memory, and its dtype (uint8 if the file does not say); whether it is wanted on device
     meta."""
 
     on_meta = False
 
     def __init__(self, storage: Any, dtype: Any):
         self.storage = self._untyped_storage = storage
-        self.dtype = dtype
+        self.dtype = _core.uint8 if dtype is None else dtype
 
 
 # ---- what a file may ask for -----------------------------------------------------------------------------------------

@@ -418,9 +418,9 @@ def test_storages(tmp_path):
         writer.save([x.storage(), x[1:]], tmp_path / "a.pt")
         typed, view = reader.load(tmp_path / "a.pt")
         writer.save({"s": writer.ones(2).untyped_storage()}, tmp_path / "b.pt")
-        found.append(
-            (list(typed), typed.dtype is reader.float32, view.tolist(), reader.load(tmp_path / "b.pt")["s"].nbytes())
-        )
+        bare = reader.load(tmp_path / "b.pt")["s"]
+        found.append((list(typed), typed.dtype is reader.float32, view.tolist(), bare.nbytes(), list(bare), len(bare)))
+        assert bare.dtype is reader.uint8
         view.fill_(7.0)
         assert list(typed) == [0.0, 7.0, 7.0]
     assert all(item == found[0] for item in found)
