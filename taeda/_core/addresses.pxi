@@ -31,7 +31,7 @@ cdef char* refuse_address(Tensor t) except NULL with gil:
                            f"resolve_conj() and resolve_neg() give a copy that holds them")
     kind = getattr(type(t), "_without_memory", None)
     if kind is None:
-        kind = "a view of a tensor that has no memory of its own (batched by vmap, sparse, nested, by __torch_dispatch__)"
+        kind = "a view of a tensor that has no memory of its own (of vmap, sparse, nested or with __torch_dispatch__)"
     raise NotImplementedError(f"this needs elements in memory, which {kind} does not have")
 
 
