@@ -241,6 +241,13 @@ FITS = {
         0.0217,
         (1, None, None),
     ),
+    "EXP_EIGHTH": (
+        lambda r: (mp.expm1(r) - r) / r**2,
+        lambda r: r**2 / mp.exp(r),
+        -0.0434,
+        0.0434,
+        (2, None, None),
+    ),
     # exp(r) - 1 = r + r^2 p(r)
     "EXPM1_SIXTEENTH": (
         lambda r: (mp.expm1(r) - r) / r**2,
@@ -372,16 +379,20 @@ def tail_slope(a):
     return mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.exp(-a * a / 2) / mp.sqrt(2 * mp.pi)
 
 
-# Functions by pieces, 32 at most, for float32: in piece k p_k(x - middle), where the middle is k widths. name:
-# (function, weight of an error at its value, width, degree, value at 0, value at the end) Piece 0 begins at its middle.
-# A value at the end replaces the constant of the last piece, which then ends at its middle.
+# Functions by pieces for float32, whose number ends the name: in piece k p_k(x - middle), where the middle is k widths.
+# name: (function, weight of an error at its value, width, degree, value at 0, value at the end) Piece 0 begins at its
+# middle. A value at the end replaces the constant of the last piece, which then ends at its middle.
+# ERF_8 is as wide as leaves the constants of its pieces nearly float32 (of eight pieces each counts).
 PIECES = {
-    "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 5, 0.0, 1.0),
-    "TAIL_TIMES": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
-    "TAIL_SLOPE": (tail_slope, lambda y: 1, 25 / 128, 4, 0.5, 0.0),
+    "ERF_32": (mp.erf, lambda y: 1 / y, 1 / 8, 5, 0.0, 1.0),
+    "ERF_8": (mp.erf, lambda y: 1 / y, 589 / 1024, 7, 0.0, 1.0),
+    "TAIL_TIMES_32": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
+    "TAIL_TIMES_8": (tail_times, lambda y: 1, 55 / 64, 7, 0.0, 0.0),
+    "TAIL_SLOPE_32": (tail_slope, lambda y: 1, 25 / 128, 4, 0.5, 0.0),
+    "TAIL_SLOPE_8": (tail_slope, lambda y: 1, 55 / 64, 7, 0.5, 0.0),
 }
 #: Those that are odd: the first piece is x + p(x).
-ODD = {"ERF"}
+ODD = {"ERF_32", "ERF_8"}
 
 
 def near_float32(function: Curve, x: float) -> mp.mpf:
@@ -398,10 +409,15 @@ def near_float32(function: Curve, x: float) -> mp.mpf:
     raise ValueError(f"no such number near {x}")
 
 
+def count(name: str) -> int:
+    """How many pieces one of ``PIECES`` has."""
+    return int(name.rpartition("_")[2])
+
+
 def piece(name: str, k: int):
     """The coefficients of one piece, and its largest error."""
     function, weight, width, degree, start, end = PIECES[name]
-    half, middle, last = mp.mpf(width) / 2, mp.mpf(width) * k, k == 31 and end is not None
+    half, middle, last = mp.mpf(width) / 2, mp.mpf(width) * k, k == count(name) - 1 and end is not None
     if k == 0:
         rest, factor = lambda d: (function(d) - start) / d, lambda d: d * weight(function(d))
         c, worst = remez(rest, factor, TINY, half, degree - 1)
@@ -419,7 +435,7 @@ def piece(name: str, k: int):
 def pieces(name: str) -> list:
     """The table of one of ``PIECES``: its width, and a row per power of the coefficients of every piece."""
     width, degree = PIECES[name][2:4]
-    fits = [piece(name, k) for k in range(32)]
+    fits = [piece(name, k) for k in range(count(name))]
     errors = [worst for _, worst in fits]
     print(f"{name:12} pieces  degree {degree:2}  error {mp.nstr(max(errors), 3):>10}", flush=True)
     return [width, *(row([c[power] for c, _ in fits]) for power in range(degree + 1))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +11,7 @@ from . import float8
 from .build import build
 from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U32, U64, Function, Type, Value
 from .scalar import Complex
+from .scalar.basic import any_lane
 from .target import host
 
 #: The type of each part, by the name of the complex dtype.
@@ -148,7 +151,7 @@ class _Schedule:
             Operand(d, "c" if c == "n" else c, f.data(i), f.size(2 + 2 * i), f.size(3 + 2 * i), c == "n")
             for i, (d, c) in enumerate(zip(dtypes, classes, strict=True))
         ]
-        self.prefetching = False
+        self.prefetching, self.straight = False, False  # until `unroll` has seen the body
         self.joined = [1] * len(outs)  # how many vectors of each output are stored as one
         self.outs, self.sources = self.operands[: len(outs)], self.operands[len(outs) :]
         self.params = self._params(2 + 2 * len(dtypes))
@@ -235,7 +238,9 @@ class _Schedule:
             for o in self.sources
         ]
         self.apply(zeros, self.lanes)
-        size, self.f.lines, self.f._block = len(self.f.lines), saved, block
+        size = len(self.f.lines)
+        self.straight = not any(line.endswith(":") for line in self.f.lines)
+        self.f.lines, self.f._block = saved, block
         self.prefetching = size > 12 or any(o.stream for o in self.outs)
         few = 60 if self.f.vector_bytes == 32 else 12
         times = 4 if size <= few else 2 if size <= 40 else 1
@@ -288,8 +293,22 @@ class _Schedule:
         loaded = [
             [self.fetch(o, row, i, lanes, count) for o, row in zip(self.sources, rows[n:], strict=True)] for i in at
         ]
+        f.rare = [] if lanes == self.lanes and self.straight else None
         results = self.side_by_side(loaded, lanes)
-        for k, (o, row, joined) in enumerate(zip(self.outs, rows[:n], self.joined, strict=True)):
+        conditions, f.rare = f.rare, None
+        if not conditions:
+            self.write(results, rows, at, times, count)
+            return
+        with f.branch(any_lane(functools.reduce(operator.or_, conditions))) as B:
+            self.write(self.side_by_side(loaded, lanes), rows, at, times, count)
+            B.otherwise()
+            self.write(results, rows, at, times, count)
+
+    def write(self, results: Sequence[Sequence[Number]], rows: Sequence[Value], at: Sequence[Value], times: int,
+              count: Value | None) -> None:  # fmt: skip
+        """Store the outputs of ``times`` vectors."""
+        f = self.f
+        for k, (o, row, joined) in enumerate(zip(self.outs, rows[: len(self.outs)], self.joined, strict=True)):
             for j in range(0, times, joined):
                 value = self.join(o, [values[k] for values in results[j : j + joined]])
                 o.store(f, o.at(f, row, at[j]), value, count)
@@ -303,8 +322,7 @@ class _Schedule:
             results.append(self.apply(x, lanes))
             parts.append(f.lines)
         f.lines = before
-        straight = not any(line.endswith(":") for line in parts[0])
-        f.lines += [line for lines in (zip(*parts, strict=True) if straight else parts) for line in lines]
+        f.lines += [line for lines in (zip(*parts, strict=True) if self.straight else parts) for line in lines]
         return results
 
     def emit(self) -> None:

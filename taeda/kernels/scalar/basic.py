@@ -251,19 +251,28 @@ def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | No
     return f.emit(f"call {x.llvm} @{name}({', '.join(f'{t} {v}' for _, t, v in operands)})", x.type, x.lanes)
 
 
+def table_entries(x: Value) -> int:
+    """How many numbers a table in a register has for ``x``: float32 with AVX-512 (16) or AVX2 (8); else 0."""
+    entries = x.fn.vector_bytes // 4 if x.type is F32 and x.fn.vector_bytes >= 32 else 0
+    return entries if x.lanes <= entries else 0
+
+
 def pick(items: Sequence[float], index: Value) -> Value:
-    """``items[index % n]`` of ``n`` = 16 or 32 float32 numbers by AVX-512's permutations; ``index`` is an int32."""
+    """``items[index % n]`` of ``n`` float32 numbers, a register of them or with AVX-512 also two; ``index`` is an
+    int32."""
     f, lanes = index.fn, index.lanes
+    wide = f.vector_bytes // 4
     if lanes == 1:
-        index = f.splat(index, 16)
-    elif lanes < 16:
-        index = index.shuffle([i if i < lanes else -1 for i in range(16)])
-    if len(items) == 16:
-        found = f.intrinsic("llvm.x86.avx512.permvar.sf.512", F32, 16, f.vector(F32, items), index)
+        index = f.splat(index, wide)
+    elif lanes < wide:
+        index = index.shuffle([i if i < lanes else -1 for i in range(wide)])
+    if len(items) == wide:
+        name = "llvm.x86.avx512.permvar.sf.512" if wide == 16 else "llvm.x86.avx2.permps"
+        found = f.intrinsic(name, F32, wide, f.vector(F32, items), index)
     else:
         low, high = f.vector(F32, items[:16]), f.vector(F32, items[16:])
         found = f.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", F32, 16, low, index, high)
-    return found if lanes == 16 else found.slice(0, lanes)
+    return found if lanes == wide else found.slice(0, lanes)
 
 
 def to_14_bits(name: str, x: Value) -> Value | None:

@@ -26,6 +26,7 @@ from .basic import (
     fma,
     integer_pow,
     isfinite,
+    ldexp_int,
     like,
     maximum,
     nearest,
@@ -34,6 +35,7 @@ from .basic import (
     power_of_two,
     scale,
     select,
+    table_entries,
     to_14_bits,
     trunc,
 )
@@ -91,20 +93,31 @@ def float32(x: float) -> float:
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
+def float32_bits(x: float) -> int:
+    """The bits of ``x`` as float32, as a signed integer."""
+    return struct.unpack("<i", struct.pack("<f", x))[0]
+
+
 #: The float32 nearest to the natural logarithm of 2: by chance good to 28 bits.
 _LN2 = float32(tables.LN2["float64"][0])
 #: The sixteenth parts of an octave from 1 on, rounded to float32.
 _OCTAVE = [float32(2.0 ** (j / 16)) for j in range(16)]
+_EIGHTHS = _OCTAVE[::2]
 
 
 def by_sixteenths(x: Value) -> bool:
     """Whether powers of two come from a table of sixteenth octaves in a register: float32 with AVX-512."""
-    return x.type is F32 and x.fn.vector_bytes >= 64 and x.lanes <= 16
+    return table_entries(x) == 16
 
 
-def _sixteenths(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+def by_eighths(x: Value) -> bool:
+    """Whether they come from one of eighths: float32 with AVX2."""
+    return table_entries(x) == 8
+
+
+def _sixteenths(x: Value, factor: float = 1.0, parts: int = 16) -> tuple[Value, Value]:
     """``(n, j)``: ``x * factor`` rounded to a multiple of 1/16, and the number of its table entry in the low bits."""
-    magic = MAGIC[F32] / 16
+    magic = MAGIC[F32] / parts
     moved = fma(x, factor, magic) if factor != 1.0 else x + magic
     return moved - magic, moved.bits(SIGNED[F32])
 
@@ -146,14 +159,33 @@ _OCTAVE_REST = [2.0 ** (j / 16) / x - 1.0 for j, x in enumerate(_OCTAVE)]
 
 
 def _octave_below(j: Value, exponent: int) -> Value:
-    """``2 ** (j / 16 + exponent)`` in the range of the normal numbers, from the octave's table.
+    """``2 ** (j / 16 + exponent)`` (AVX2: ``j / 8``) in the range of the normal numbers, from the octave's table.
 
     The integer ``j``, moved to where its sixteenths end below the exponent, is added to an entry that has them taken
     off: two instructions of one cycle in all, where ``scalef`` takes two.
     """
-    bits = [struct.unpack("<i", struct.pack("<f", x))[0] + (exponent << 23) - (i << 19) for i, x in enumerate(_OCTAVE)]
+    table, shift = (_OCTAVE, 19) if j.fn.vector_bytes >= 64 else (_EIGHTHS, 20)
+    bits = [float32_bits(x) + (exponent << 23) - (i << shift) for i, x in enumerate(table)]
     entries = [struct.unpack("<f", struct.pack("<i", x))[0] for x in bits]
-    return (pick(entries, j).bits(SIGNED[F32]) + (j << 19)).bits(F32)
+    return (pick(entries, j).bits(SIGNED[F32]) + (j << shift)).bits(F32)
+
+
+def _eighths(x: Value) -> tuple[Value, Value]:
+    """``(j, q)`` with ``exp(x) = 2 ** (j / 8) * (1 + q)``: ``q`` at most a twenty-third."""
+    n, j = _sixteenths(x, tables.LOG2_E["float32"][0], 8)
+    r = _less_octaves(x, n)
+    return j, fma(r * r, poly(r, tables.EXP_EIGHTH["float32"]), r)
+
+
+def _exp_normal(x: Value, octaves: int = 0) -> Value:
+    """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, for AVX2 by the table: eleven
+    instructions."""
+    if not by_eighths(x):
+        _, k, r = _reduce(x)
+        return poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type, octaves)
+    j, q = _eighths(x)
+    s = _octave_below(j, octaves)
+    return fma(s, q, s)
 
 
 def _expm1_by_sixteenths(x: Value, negative: bool) -> Value:
@@ -209,11 +241,28 @@ def _down_to(low: float, x: Value, parts: Callable[[Value], tuple[Value, Value]]
 
 def exp(x: Value, middle: bool = False) -> Value:
     """``e ** x``, within 1 ulp."""
-    return exp_negative(at_most(x, EXP_HIGH[x.type]), middle)
+    return exp_negative(x if _has_rare_path(x) else at_most(x, EXP_HIGH[x.type]), middle)
+
+
+def _has_rare_path(x: Value) -> bool:
+    """Whether the schedule does vectors again where a condition in ``Function.rare`` holds: with AVX2, float32."""
+    return by_eighths(x) and x.fn.rare is not None
 
 
 def exp_negative(x: Value, middle: bool = False) -> Value:
-    """:func:`exp` of what does not overflow, as negative numbers, one operation less."""
+    """:func:`exp` of what does not overflow, as negative numbers, one operation less.
+
+    Results that are not normal numbers take twice as many operations: with AVX2 rarely.
+    """
+    if _has_rare_path(x):
+        x.fn.rare.append(abs(x) > 87.0)
+        return _exp_normal(x)
+    if by_eighths(x):
+        low = EXP_LOW[F32]
+        j, q = _eighths(at_least(x, low))
+        root = pick(_EIGHTHS, j)
+        k = (j - float32_bits(MAGIC[F32] / 8)) >> 3
+        return ldexp_int(select(x < low, like(x, 0.0), fma(root, q, root)), k)
     return _down_to(EXP_LOW[x.type], x, lambda y: _exp_parts(y, middle))
 
 
@@ -231,8 +280,7 @@ def exp_weight(x: Value) -> Value:
     if x.fn.vector_bytes >= 64:
         return exp_negative(x)
     low = {F32: -87.0, F64: -708.0}[x.type]
-    _, k, r = _reduce(at_least(x, low))
-    return select(x < low, like(x, 0.0), poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type))
+    return select(x < low, like(x, 0.0), _exp_normal(at_least(x, low)))
 
 
 def exp2(x: Value) -> Value:
@@ -320,9 +368,7 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
     if by_sixteenths(x):
         # Far below, infinity divides to 0.
         return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 87.0), -200.0), one)) + one)
-    _, k, r = _reduce(-at_least(at_most(x, 40.0), -104.0))  # above that it is y
-    p = poly(r, (1.0, 1.0, *table("EXP", x)))
-    e = p * power_of_two(k, F32, -64)  # less 64 octaves the exponent fits
+    e = _exp_normal(-at_least(at_most(x, 40.0), -104.0), -64)  # above that it is y; less 64 octaves the exponent fits
     return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
 
 
@@ -596,7 +642,7 @@ def _tanh_by_quarter_octaves(x: Value) -> Value:
     """
     begin, middles, values = piece_tables.TANH
     a = at_most(abs(x), 9.1)  # from where on it rounds to 1; the last piece ends at 9.12
-    j = (a.bits(SIGNED[F32]) - (struct.unpack("<i", struct.pack("<f", begin))[0] & ((1 << 21) - 1))) >> 21
+    j = (a.bits(SIGNED[F32]) - (float32_bits(begin) & ((1 << 21) - 1))) >> 21
     near, zero = a < begin, like(a, 0.0)
     m, top = (select(near, zero, pick(row, j)) for row in (middles, values))
     d = a - m

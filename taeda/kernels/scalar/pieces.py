@@ -1,5 +1,5 @@
 """Functions by pieces, whose polynomials' coefficients lie in registers: float32 with AVX-512's permutation of two
-registers.
+registers (32 pieces), or AVX2's of one (8).
 
 What bounds a function on numbers in a cache is the count of its vector instructions. A coefficient, looked up among 32
 in two registers, and its multiply-add take 2.2 cycles together (Zen 4, 16 lanes), so polynomials of degree 4 cost
@@ -9,21 +9,24 @@ little more than one exponential, and need no division.
 from __future__ import annotations
 
 from ..ir import F32, Value
-from .basic import MAGIC, SIGNED, abs, at_most, copysign, fma, pick, select
+from .basic import MAGIC, SIGNED, abs, at_most, copysign, fma, pick, select, table_entries
 from .coefficients import piece_tables
 
-COUNT = 32
+
+def by_pieces(x: Value) -> int:
+    """How many pieces functions of ``x`` have; 0 where there are none."""
+    entries = table_entries(x)
+    return 2 * entries if entries == 16 else entries
 
 
-def by_pieces(x: Value) -> bool:
-    """Whether functions of ``x`` go by pieces: float32 with AVX-512."""
-    return x.type is F32 and x.fn.vector_bytes >= 64 and x.lanes <= 16
+def _table(name: str, x: Value) -> tuple:
+    return getattr(piece_tables, f"{name}_{by_pieces(x)}")
 
 
 def piecewise(name: str, x: Value, odd: bool = False) -> Value:
     """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see
     :func:`odd`."""
-    width, *rows = getattr(piece_tables, name)
+    width, *rows = _table(name, x)
     power = width.as_integer_ratio()[0] == 1  # of two: adding a large number rounds to its multiples
     magic = MAGIC[F32] * width if power else MAGIC[F32]
     moved = x + magic if power else fma(x, 1 / width, magic)
@@ -40,7 +43,7 @@ def piecewise(name: str, x: Value, odd: bool = False) -> Value:
 
 def settling(name: str, x: Value, odd: bool = False) -> Value:
     """A function for ``x >= 0`` that is constant from its last piece on."""
-    return piecewise(name, at_most(x, getattr(piece_tables, name)[0] * (COUNT - 1)), odd)
+    return piecewise(name, at_most(x, _table(name, x)[0] * (by_pieces(x) - 1)), odd)
 
 
 def odd(name: str, x: Value) -> Value:
