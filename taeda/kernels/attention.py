@@ -8,8 +8,11 @@ kernel computes the weights again. The products are those of :mod:`taeda.kernels
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from . import scalar as s
 from .build import kernel
@@ -228,47 +231,59 @@ def _top(f: Function, a: Value, b: Value) -> Value:
     return f.select(b > a, b, a)
 
 
-def _softmax(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
+def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Helper:
     """``softmax(scores, mask, sums, out, visible, keys, ev, first, factors, marks)``: one row of a block of scores.
 
     The scores become exponentials above the row's running maximum; ``sums`` holds that maximum and the running sum, and
-    what the row of ``out`` has so far is brought to the new maximum. Dropout comes after the sum.
+    what the row of ``out`` has so far is brought to the new maximum. Dropout comes after the sum. ``whole``: of
+    ``KEYS`` keys that are all visible, four registers at a time.
     """
 
-    h = f.helper("softmax_row", PTR, PTR, PTR, PTR, I64, I64, I64, I64, PTR, PTR)
+    h = f.helper("softmax_whole_row" if whole else "softmax_row", PTR, PTR, PTR, PTR, I64, I64, I64, I64, PTR, PTR)
     scores, mask_row, sums, out, visible, keys, ev, first, factors, marks = h.params
     lanes, item = h.lanes(t), t.bytes
     mask_item = 1 if kind == "bool" else item
     scale = h.load(factors, t)
-    low = h.const(t, -math.inf, lanes)
+    low, zero = h.const(t, -math.inf, lanes), h.const(t, 0, lanes)
+    together = 4 if whole else 1
+
+    def each(L: Any) -> list[Value]:
+        return [L.index + j * lanes for j in range(together)]
+
+    def joined(values: Sequence[Value], combine: Callable[[Value, Value], Value]) -> Value:
+        return functools.reduce(combine, values).reduce(combine)
 
     def score(i: Value) -> Value:
+        if whole:
+            return h.load(h.offset(scores, i * item), t, lanes) * scale
         return _score(
             h, t, kind, scale, h.offset(scores, i * item), h.offset(mask_row, i * mask_item),
             h.first(visible - i, lanes),
         )  # fmt: skip
 
-    with h.loop(0, keys, lanes, carry=[low]) as L:
-        x = score(L.index)
-        h.store(h.offset(scores, L.index * item), x)
-        L.carry = [_top(h, L.carry[0], x)]
+    with h.loop(0, keys, lanes * together, carry=[low] * together) as L:
+        xs = [score(i) for i in each(L)]
+        if not whole:
+            h.store(h.offset(scores, L.index * item), xs[0])
+        L.carry = [_top(h, a, x) for a, x in zip(L.carry, xs, strict=True)]
     before = h.select(first != 0, h.const(t, -math.inf), h.load(sums, t))
-    top = _top(h, before, L.carry[0].reduce(lambda a, b: _top(h, a, b)))
+    top = _top(h, before, joined(L.carry, functools.partial(_top, h)))
     # A row that has seen nothing yet keeps minus infinity, and exponentials of 0 difference would be 1: use 0 instead.
     base = h.select(top == -math.inf, h.const(t, 0), top)
-    zero = h.const(t, 0, lanes)
-    with h.loop(0, keys, lanes, carry=[zero]) as L:
-        at = h.offset(scores, L.index * item)
-        x = h.load(at, t, lanes)
-        e = s.exp_weight(x - base)
-        h.store(at, _kept(h, e, h.offset(marks, L.index) if dropped else None, factors))
-        L.carry = [L.carry[0] + e]
-    total = L.carry[0].reduce(lambda a, b: a + b)
-    with h.branch(first != 0) as B:
-        h.store(h.offset(sums, item), total)
+    with h.loop(0, keys, lanes * together, carry=[zero] * together) as L:
+        places = [h.offset(scores, i * item) for i in each(L)]
+        xs = [score(i) if whole else h.load(at, t, lanes) for i, at in zip(each(L), places, strict=True)]
+        exponentials = [s.exp_weight(x - base, not whole) for x in xs]
+        for i, at, e in zip(each(L), places, exponentials, strict=True):
+            h.store(at, _kept(h, e, h.offset(marks, i) if dropped else None, factors))
+        L.carry = [a + e for a, e in zip(L.carry, exponentials, strict=True)]
+    total, total_at = joined(L.carry, operator.add), h.offset(sums, item)
+    earlier = h.load(total_at, t)
+    with h.branch((first != 0) | (top == before)) as B:  # of many blocks of keys, few have a new maximum
+        h.store(total_at, h.select(first != 0, total, earlier + total))
         B.otherwise()
         shrink = s.exp_weight(h.splat(before - base, lanes)).lane(0)
-        h.store(h.offset(sums, item), h.load(h.offset(sums, item), t) * shrink + total)
+        h.store(total_at, earlier * shrink + total)
 
         def bring(i: Value, left: Value | None) -> None:
             at = h.offset(out, i * item)
@@ -290,7 +305,8 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     t = TYPES[dtype]
     g = _sizes(f, ATTENTION_ARGS)
     tiles = _Tiles(f, t, f.data(6))
-    softmax = _softmax(f, t, kind, dropped)
+    softmax = _softmax(f, t, kind, dropped, False)
+    softmax_whole = _softmax(f, t, kind, dropped, True) if kind == "none" else softmax
     dropout = _Dropout(f, g, f.data(7), f.data(8)) if dropped else None
     item, lanes = t.bytes, tiles.lanes
     scores, keys_transposed = tiles.scratch(QUERIES, KEYS), tiles.panel(g["e"], f.data(8))
@@ -344,12 +360,17 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                 with f.loop(0, count) as R:
                     row = P.index + R.index
                     _ask(f, t, coming, row)
-                    f.call(
-                        softmax, f.offset(scores, R.index * tiles.row), f.offset(mask_at, row * g["m_l"]),
+                    visible = _visible(f, g, start + row, K.index, keys)
+                    args = (
+                        f.offset(scores, R.index * tiles.row), f.offset(mask_at, row * g["m_l"]),
                         f.offset(sums, row * (2 * item)), f.offset(out, row * g["o_l"]),
-                        _visible(f, g, start + row, K.index, keys), seen, g["ev"], first.to(I64), factors,
+                        visible, seen, g["ev"], first.to(I64), factors,
                         mask if dropout is None else dropout.at(row, K.index),
                     )  # fmt: skip
+                    with f.branch(visible >= (KEYS if kind == "none" else KEYS + 1)) as B:
+                        f.call(softmax_whole, *args)
+                        B.otherwise()
+                        f.call(softmax, *args)
                 tiles.add_product(
                     first, into, g["o_l"], scores, tiles.row, tiles.item, count, seen, values, g["v_s"], g["ev"], room
                 )

@@ -274,13 +274,14 @@ def exp_difference(x: Value) -> Value:
     return _down_to(EXP_LOW[F32], x, lambda y: _exp_by_sixteenths(y, rough=True))
 
 
-def exp_weight(x: Value) -> Value:
+def exp_weight(x: Value, hidden: bool = True) -> Value:
     """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is
-    subnormal."""
+    subnormal, or, unless some may be ``hidden``, the smallest normal result."""
     if x.fn.vector_bytes >= 64:
         return exp_negative(x)
     low = {F32: -87.0, F64: -708.0}[x.type]
-    return select(x < low, like(x, 0.0), _exp_normal(at_least(x, low)))
+    least = _exp_normal(at_least(x, low))
+    return select(x < low, like(x, 0.0), least) if hidden else least
 
 
 def exp2(x: Value) -> Value:
