@@ -25,7 +25,7 @@ cdef struct Taps:
     int64_t begin, step
 
 cdef struct Variant:       # which kernel, and how it takes rows; see ARGS there
-    int64_t lines, step, ways, lanes
+    int64_t lines, step, phases, lanes
     bint flat, half, single, spaced
     int64_t reach, apart, chunks, chunk, blocks
 
@@ -66,17 +66,17 @@ cdef int know_registers() except -1:
     return 0
 
 
-cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced) except *:
-    """For dimensions ``t``, ``q`` channels summed, and ``ways`` of columns; ``spaced`` if results are every so many
+cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t phases, bint spaced) except *:
+    """For dimensions ``t``, ``q`` channels summed, and ``phases`` of columns; ``spaced`` if results are every so many
     columns."""
     cdef Variant v
     cdef Taps* rows = t + 1
     cdef Taps* columns = t + 2
-    cdef int64_t width = ceil_div(columns.o, ways)
+    cdef int64_t width = ceil_div(columns.o, phases)
     if _register_bytes == 0:
         know_registers()
     v.lanes = max(_register_bytes // ITEMSIZE[compute_code(code)], <int64_t>1)
-    v.step, v.ways, v.lines = columns.s if columns.s <= 2 else 0, ways, 1
+    v.step, v.phases, v.lines = columns.s if columns.s <= 2 else 0, phases, 1
     v.reach, v.apart, v.chunks, v.chunk = rows.s, 1, rows.k, rows.d
     v.flat = rows.o == 1 and rows.k == 1 and width > v.lanes
     v.half = not v.flat and v.lanes >= 8 and width <= v.lanes // 2
@@ -97,18 +97,18 @@ cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced)
 
 cdef kernel_t find_depthwise(int code, Variant* v, bint weight) except NULL:
     cdef uint64_t family = DEPTHWISE_WEIGHT if weight else DEPTHWISE
-    cdef int64_t index = (v.lines * 3 + v.step) * 32 + (v.ways - 1) * 16
+    cdef int64_t index = (v.lines * 3 + v.step) * 32 + (v.phases - 1) * 16
     index += v.flat * 8 + v.half * 4 + v.single * 2 + v.spaced
     cdef kernel_t fn = known(family, index << 8 | code)
     if fn == NULL:
         args = ((NAMES[code], v.lines, v.step, v.flat, v.half, v.single) if weight else
-                (NAMES[code], v.lines, v.step, v.ways, v.flat, v.half, v.single, v.spaced))
+                (NAMES[code], v.lines, v.step, v.phases, v.flat, v.half, v.single, v.spaced))
         fn = build(family, index << 8 | code, args)
     return fn
 
 
 cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, int64_t* arg) noexcept:
-    """What the kernels know of dimensions ``t``; ``odd`` is the last of the second way."""
+    """What the kernels know of dimensions ``t``; ``odd`` is the last of the second phase."""
     cdef int64_t item = ITEMSIZE[compute_code(x.code)], n
     for n in range(3):
         arg[3 + n], arg[6 + n] = t[n].o, t[n].i
@@ -184,24 +184,24 @@ cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor 
     cdef Taps t[3]
     cdef Taps odd
     cdef int64_t strides[5]
-    cdef int64_t groups = w.sizes[0], m = w.sizes[1], c = w.sizes[2], z, y, x, ways = 2 if g.s[2] == 2 else 1, n
+    cdef int64_t groups = w.sizes[0], m = w.sizes[1], c = w.sizes[2], z, y, x, phases = 2 if g.s[2] == 2 else 1, n
     cdef char* place
     grad = in_lines(grad)
     strides[0], strides[1] = out.strides[0], out.strides[1]
     for n in range(3):
-        strides[2 + n] = out.strides[2 + n] * (g.s[n] if n < 2 or ways == 1 else 1)
+        strides[2 + n] = out.strides[2 + n] * (g.s[n] if n < 2 or phases == 1 else 1)
     for z in range(min(g.s[0], g.i[0])):
         t[0] = phase_taps(g, 0, z, g.k[1] * g.k[2])
         for y in range(min(g.s[1], g.i[1])):
             t[1] = phase_taps(g, 1, y, g.k[2])
-            for x in range(1 if ways == 2 else min(g.s[2], g.i[2])):
+            for x in range(1 if phases == 2 else min(g.s[2], g.i[2])):
                 t[2] = phase_taps(g, 2, x, 1)
-                if ways == 2:
+                if phases == 2:
                     odd = phase_taps(g, 2, 1, 1)
                     t[2].o = g.i[2]
                 place = address_of(out) + (z * out.strides[2] + y * out.strides[3] + x
                                            * out.strides[4]) * ITEMSIZE[out.code]
-                depthwise_rows(t, &odd if ways == 2 else NULL, grad, address_of(w), m * c * g.taps, g.taps,
+                depthwise_rows(t, &odd if phases == 2 else NULL, grad, address_of(w), m * c * g.taps, g.taps,
                                c * g.taps, c, m, bias,
                                place, strides, grad.sizes[0], groups * c)
     return 0

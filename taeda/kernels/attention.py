@@ -49,7 +49,7 @@ class _Tiles:
         self.block = Block(f, t, product)
         self.lanes, self.width = self.block.lanes, self.block.width
         self.copy = _pack_copy(f, t, self.block.shape.vectors)
-        self.turn = _pack_transpose(f, t, self.block.shape.vectors)
+        self.pack_rows = _pack_transpose(f, t, self.block.shape.vectors)
         self.item = f.i64(t.bytes)
         self.row = f.i64(KEYS * t.bytes)  # of a block of scores
 
@@ -72,7 +72,7 @@ class _Tiles:
         with f.loop(0, columns, self.width) as P:
             at = f.offset(to, P.index * (depth + self.lanes) * self.t.bytes)
             left = smaller(f, columns - P.index, self.width)
-            f.call(self.turn, at, f.offset(source, P.index * stride), stride, depth, left)
+            f.call(self.pack_rows, at, f.offset(source, P.index * stride), stride, depth, left)
 
     def times_packed(
         self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, n: Value, packed: Value

@@ -156,7 +156,7 @@ def conv_weight(f: Function, dtype: str) -> None:
     """
     t = TYPES[dtype]
     block = Block(f, t, f.data(3))
-    unfold, turn = _unfold(f, t), _pack_transpose(f, t, block.shape.vectors)
+    unfold, pack_transposed = _unfold(f, t), _pack_transpose(f, t, block.shape.vectors)
     width, rows = block.width, block.shape.rows
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
     buffer = f.scratch((UNFOLD_PIXELS + block.lanes) * width * t.bytes)
@@ -189,7 +189,7 @@ def conv_weight(f: Function, dtype: str) -> None:
             at_g = f.offset(grad, I.index * g["g_n"] + K.index * t.bytes)
             with f.loop(0, n, width) as P:
                 columns = smaller(f, n - P.index, width)
-                f.call(turn, buffer, f.offset(at_g, P.index * g["g_m"]), g["g_m"], depth, columns)
+                f.call(pack_transposed, buffer, f.offset(at_g, P.index * g["g_m"]), g["g_m"], depth, columns)
                 block.multiply(slab, buffer, P.index, columns, channels * some, none)
 
 

@@ -233,8 +233,8 @@ def _place(f: Function, g: dict[str, Value], block: Value) -> _Place:
 class _Volume:
     """Laying out of blocks of the input within a kernel."""
 
-    def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper):
-        self.f, self.t, self.g, self.turn = f, t, g, turn
+    def __init__(self, f: Function, t: Type, g: dict[str, Value], transposing: Helper):
+        self.f, self.t, self.g, self.to_channels = f, t, g, transposing
         self.copy, self.narrow = self._copy(), self._narrow()
         self.limits = f.scratch(6 * 8)
 
@@ -335,9 +335,9 @@ class _Volume:
             narrow = transposed & (v["pitch"] <= f.vector_bytes) & (last - first >= f.lanes(t) // 2)
             with f.when(transposed & ~narrow & (stop > begin)):
                 count = (stop - begin - 1) * g["iw"] + (to_x - from_x)
-                f.call(self.turn, pixels, source, g["x_c"], count, channels)
+                f.call(self.to_channels, pixels, source, g["x_c"], count, channels)
             start = f.offset(f.select(transposed, pixels, source), (left - from_x) * pitch)
-            # Whole pixels are copied where all their channels are: turning writes up to the end of a register.
+            # Whole pixels are copied where all their channels are: transposing writes up to the end of a register.
             there = f.select(transposed, _whole(channels, f.i64(f.lanes(t))), channels) * t.bytes
             together = planar | (pitch == v["pitch"]) & (there == pitch)
             target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
@@ -574,9 +574,9 @@ def windows_gradient(f: Function, dtype: str) -> None:
     """
     t = _item(dtype)
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
-    turn = to_channels(f, t)
+    transposing = to_channels(f, t)
     tiles, back, copy = _Tiles(f, dtype), to_pixels(f, t, t), _copy_pixels(f, t, t)
-    volume = _Volume(f, t, g, turn)
+    volume = _Volume(f, t, g, transposing)
     none = f.scratch(row_bytes(f))
     for at in range(0, row_bytes(f), f.vector_bytes):
         f.store(f.offset(none, at), f.const(t, 0, f.lanes(t)))
@@ -614,7 +614,7 @@ def windows_gradient(f: Function, dtype: str) -> None:
                     with f.branch(g["y_last"] != 0) as B:
                         f.call(copy, target, pitch, source, g["y_p"], p.plane, those)
                         B.otherwise()
-                        f.call(turn, target, source, g["y_c"], p.plane, those)
+                        f.call(transposing, target, source, g["y_c"], p.plane, those)
                 at_c = f.offset(sums, P.index / width * size)
                 d, d_m = f.select(R.index == begin, none, at_c), f.select(R.index == begin, zero, pitch)
                 step = g["sx"] * f.select(direct, g["x_p"], v["pitch"])

@@ -4,7 +4,7 @@ A block is :data:`HEIGHT` rows of outputs by a register of columns. What is load
 of taps, meets every output of the block whose window it is in, so that arithmetic, not loads, takes the time. Blocks
 whose windows lie inside of the image need no masks; the others read zeros around it. With a stride of 2 two registers
 are loaded and their even and odd columns told apart; the input's gradient writes its even and odd columns together (two
-*ways*). Of signals, which have one row, a block is as many registers of columns.
+*phases*). Of signals, which have one row, a block is as many registers of columns.
 
 Dilation only makes the rows of a block lie further apart. Kernels of other heights than :data:`LINES`, or with strides
 above 2, meet the outputs row by row. 16-bit floats are computed in float32.
@@ -28,8 +28,8 @@ LINES = ((1, 2, 3, 4, 5, 7), (1, 3, 5, 7))
 #: channel and tap. ``m`` outputs of a group share ``q`` inputs. Along the depth: taps, stride, dilation (positive),
 #: padding. Rows: output ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row
 #: ``first + step * y + reach * (r * stride + i)``, and ``chunk`` further for each of ``chunks`` of taps. Columns:
-#: ``s2`` and ``d2`` as usual; for each way where its weights begin, how many taps it has and the input column of output
-#: 0. A task does ``band`` blocks of a plane.
+#: ``s2`` and ``d2`` as usual; for each phase where its weights begin, how many taps it has and the input column
+#: of output 0. A task does ``band`` blocks of a plane.
 ARGS = tuple(
     "channels m q o0 o1 o2 i0 i1 i2 x_n x_c x_0 x_1 y_n y_c y_0 y_1 y_2 w_g w_c w_q w_0 w_1 w_2 k0 s0 d0 p0 "
     "first step reach apart chunks chunk s2 d2 w_even taps_even at_even w_odd taps_odd at_odd bias band bands".split()
@@ -122,16 +122,16 @@ class _Plane:
             limit = f.select((line >= 0) & (line < g["i1"]), g["i2"], 0).to(I32)
             f.store(f.offset(self.limits, i * self.lanes * 4), f.splat(limit, self.lanes))
 
-    def inside(self, row: Value, ways: tuple[str, ...]) -> tuple[Value, Value]:
+    def inside(self, row: Value, phases: tuple[str, ...]) -> tuple[Value, Value]:
         """Blocks of outputs in rows that meet ``row`` first read nothing outside of the image from one column up to
         another."""
         f, g = self.f, self.g
         bottom = row + (g["chunks"] - 1) * g["chunk"] + (0 if self.flat else g["reach"] * (self.rows - 1))
         reach = g["s2"] * (self.width - 1) if self.step == 0 else f.i64(self.width * self.step - 1)
-        first, last = f.i64(0), (g["o2"] - self.width * len(ways)) / len(ways) + 1
-        last = f.select(g["o2"] < self.width * len(ways), f.i64(0), last)
-        for way in ways:
-            left, right = g["at_" + way], g["at_" + way] + (g["taps_" + way] - 1) * g["d2"] + reach
+        first, last = f.i64(0), (g["o2"] - self.width * len(phases)) / len(phases) + 1
+        last = f.select(g["o2"] < self.width * len(phases), f.i64(0), last)
+        for phase in phases:
+            left, right = g["at_" + phase], g["at_" + phase] + (g["taps_" + phase] - 1) * g["d2"] + reach
             first = larger(f, first, (g["s2"] - 1 - left) / g["s2"])
             room = g["i2"] - 1 - right
             last = smaller(f, last, f.select(room < 0, f.i64(0), room / g["s2"] + 1))
@@ -206,11 +206,11 @@ class _Plane:
             return (g["o2"] + self.width - 1) / self.width
         return ((g["o1"] - residue + g["apart"] - 1) / g["apart"] + self.height - 1) / self.height
 
-    def each_block(self, begin: Value, end: Value, residue: Value, ways: tuple[str, ...],
+    def each_block(self, begin: Value, end: Value, residue: Value, phases: tuple[str, ...],
                    body: Callable[[Value, Value, Value, Value, bool], None]) -> None:  # fmt: skip
         """``body(top, row, rows, left, careful)``: the first row of outputs and of input, how many are there, the
         column."""
-        f, g, several = self.f, self.g, len(ways)
+        f, g, several = self.f, self.g, len(phases)
 
         def both(top: Value, row: Value, rows: Value, left: Value, plain: Value) -> None:
             with f.branch(plain) as B:
@@ -220,7 +220,7 @@ class _Plane:
 
         if self.flat:
             row = g["first"]
-            first, last = self.inside(row, ways)
+            first, last = self.inside(row, phases)
             self.bound(row)
             with f.loop(
                 begin * self.width, smaller(f, end * self.width, (g["o2"] + several - 1) / several), self.width
@@ -230,7 +230,7 @@ class _Plane:
         with f.loop(begin, end) as Y:
             top = residue + Y.index * self.height * g["apart"]
             row, rows = g["first"] + top * g["step"], (g["o1"] - top + g["apart"] - 1) / g["apart"]
-            first, last = self.inside(row, ways)
+            first, last = self.inside(row, phases)
             last = f.select(rows < self.height, f.i64(0), last)
             self.bound(row)
             with f.loop(0, (g["o2"] + several - 1) / several, self.lanes) as X:
@@ -238,7 +238,7 @@ class _Plane:
 
 
 @kernel
-def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: bool, half: bool, single: bool,
+def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat: bool, half: bool, single: bool,
               apart: bool) -> None:  # fmt: skip
     """``y = bias + sum over channels and taps of w * x``; see :data:`ARGS`. Pointers: y, x, w, bias.
 
@@ -247,16 +247,16 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
     """
     p = _Plane(f, dtype, ARGS, lines, step, flat, half, single)
     g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height
-    names = ("even", "odd")[:ways]
+    names = ("even", "odd")[:phases]
     zero = f.scratch(t.bytes)
     f.store(zero, f.const(t, 0))
 
     def total(
-        way: str, x: Value, w: Value, level: Value, z: Value, row: Value, left: Value, careful: bool
+        phase: str, x: Value, w: Value, level: Value, z: Value, row: Value, left: Value, careful: bool
     ) -> list[Value]:
         """The sums of a block."""
-        column = left * g["s2"] + g["at_" + way]
-        with p.slices(x, f.offset(w, g["w_" + way]), z, row, [f.splat(level, lanes)] * height) as S:
+        column = left * g["s2"] + g["at_" + phase]
+        with p.slices(x, f.offset(w, g["w_" + phase]), z, row, [f.splat(level, lanes)] * height) as S:
 
             def taps(j: Value, n: int, acc: list[Value]) -> list[Value]:
                 here, read = f.offset(S.weights, j * g["w_2"]), p.reader(S.source, S.row, column + j * g["d2"], careful)
@@ -270,21 +270,21 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
                                 acc[r] = multiply_add(f, value, weight[k][line], acc[r])
                 return acc
 
-            S.carry = p.each_tap(g["taps_" + way], S.carry, taps)
+            S.carry = p.each_tap(g["taps_" + phase], S.carry, taps)
         return list(S.carry)
 
     def write(y: Value, values: list[list[Value]], rows: Value, columns: Value, careful: bool) -> None:
-        """Both ways of the outputs of a block that begins at ``y``, of which so many ``rows`` and ``columns`` are
+        """Both phases of the outputs of a block that begins at ``y``, of which so many ``rows`` and ``columns`` are
         there."""
         for r in range(height):
-            here = f.offset(y, (g["y_2"] * (lanes * ways) if flat else g["apart"] * g["y_1"]) * r)
-            out = [values[way][r].to(io) for way in range(ways)]
+            here = f.offset(y, (g["y_2"] * (lanes * phases) if flat else g["apart"] * g["y_1"]) * r)
+            out = [values[phase][r].to(io) for phase in range(phases)]
             out = [value.bits(U16) for value in out] if io.bytes == 2 else out
-            if ways == 2 and lanes > 1:
+            if phases == 2 and lanes > 1:
                 pairs = [i // 2 + lanes * (i % 2) for i in range(2 * lanes)]
                 out = [out[0].shuffle(pairs[:lanes], out[1]), out[0].shuffle(pairs[lanes:], out[1])]
             for i, value in enumerate(out):
-                left = columns - ((r * ways if flat else 0) + i) * lanes
+                left = columns - ((r * phases if flat else 0) + i) * lanes
                 there = f.offset(here, g["y_2"] * (i * lanes) if apart else i * lanes * io.bytes)
                 if not careful and not apart:
                     f.store(there, value)
@@ -305,11 +305,11 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: b
         with f.loop(0, g["o0"]) as Z, f.loop(0, g["apart"]) as P:
 
             def block(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
-                to = f.offset(y, Z.index * g["y_0"] + top * g["y_1"] + left * ways * g["y_2"])
-                if ways == 1:
+                to = f.offset(y, Z.index * g["y_0"] + top * g["y_1"] + left * phases * g["y_2"])
+                if phases == 1:
                     p.ask(x, row, left, f.offset(x, g["x_c"]))
-                values = [total(way, x, w, level, Z.index, row, left, careful) for way in names]
-                write(to, values, rows, g["o2"] - left * ways, careful)
+                values = [total(phase, x, w, level, Z.index, row, left, careful) for phase in names]
+                write(to, values, rows, g["o2"] - left * phases, careful)
 
             p.each_block(band, smaller(f, band + g["band"], p.blocks(P.index)), P.index, names, block)
 

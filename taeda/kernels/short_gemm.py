@@ -265,13 +265,13 @@ def _row_sums(f: Function) -> Helper:
     there."""
     h = f.helper("row_sums", PTR, PTR, *[I64] * 6)
     sums, a, steps, words, first, a_m, a_k, m = h.params
-    turn, zero = h.const(U32, SIGN_BITS, SIDE), h.const(I32, 0, SIDE)
+    signs, zero = h.const(U32, SIGN_BITS, SIDE), h.const(I32, 0, SIDE)
     lines = [h.offset(a, a_m * (_smaller(h, m - 1, i) if i else 0)) for i in range(ROWS)]
     with h.loop(0, steps, carry=[h.i64(0), *[zero] * ROWS]) as K:
         start, *acc = K.carry
         mask = h.first(words - K.index * SIDE, SIDE)
         words_of = [h.load(h.offset(line, start), U32, SIDE, mask) for line in lines]
-        K.carry = (start + a_k, *(dot(h, "int8", *pair) for pair in zip(acc, [turn] * ROWS, words_of, strict=True)))
+        K.carry = (start + a_k, *(dot(h, "int8", *pair) for pair in zip(acc, [signs] * ROWS, words_of, strict=True)))
     before = h.select(first != 0, zero.slice(0, ROWS), h.load(sums, I32, ROWS))
     h.store(sums, fold(list(K.carry[1:])) + before)
     return h

@@ -72,7 +72,7 @@ def _twice(fn: Callable, square: Sequence[Sequence[Value]]) -> list[list[Value]]
 
 
 # ---- between memory and positions -----------------------------------------------------------------------------------
-def _windows(f: Function, t: Type, turn: Helper, name: str, window: int, fn: Callable) -> Helper:
+def _windows(f: Function, t: Type, transposing: Helper, name: str, window: int, fn: Callable) -> Helper:
     """Transform the windows of some rows of tiles of one image, for one panel of channels.
 
     ``to`` is where the first tile's first position goes. ``window`` is 4 for inputs, whose windows overlap, and 2 for
@@ -85,7 +85,7 @@ def _windows(f: Function, t: Type, turn: Helper, name: str, window: int, fn: Cal
     top = first * 2 - ph
     begin, end = larger(h, top, 0), smaller(h, top + rows * 2 + shared, height)
     count = larger(h, end - begin, 0) * width
-    h.call(turn, pixels, h.offset(x, begin * width * t.bytes), x_c, count, channels)
+    h.call(transposing, pixels, h.offset(x, begin * width * t.bytes), x_c, count, channels)
     with h.loop(0, rows) as R:
         starts, steps = [], []
         for i in range(window):
@@ -203,16 +203,16 @@ def _gradients(f: Function, t: Type) -> Helper:
 class _Transform:
     """Windows of images to positions within a kernel: of the input, or of the output's gradient (``gradient``)."""
 
-    def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper, gradient: bool):
+    def __init__(self, f: Function, t: Type, g: dict[str, Value], transposing: Helper, gradient: bool):
         self.f, self.t, self.g = f, t, g
         self.zeros, zero = f.scratch(row_bytes(f)), f.i64(0)
         for at in range(0, row_bytes(f), f.vector_bytes):
             f.store(f.offset(self.zeros, at), f.const(t, 0, f.lanes(t)))
         if gradient:
-            self.helper = _windows(f, t, turn, "of_gradient", 2, _of_gradient)
+            self.helper = _windows(f, t, transposing, "of_gradient", 2, _of_gradient)
             self.n, self.c, self.sizes = g["y_n"], g["y_c"], (g["oh"], g["ow"], zero, zero)
         else:
-            self.helper = _windows(f, t, turn, "of_input", 4, _of_input)
+            self.helper = _windows(f, t, transposing, "of_input", 4, _of_input)
             self.n, self.c, self.sizes = g["x_n"], g["x_c"], (g["ih"], g["iw"], g["ph"], g["pw"])
 
     def block(self, to, v_x, v_t, source, channels, first, rows, pixels) -> None:
@@ -331,8 +331,8 @@ def winograd_gradient(f: Function, dtype: str) -> None:
     t = TYPES[dtype]
     block = Block(f, t, f.data(3))
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
-    turn = to_channels(f, t)
-    of_input, of_gradient = _Transform(f, t, g, turn, False), _Transform(f, t, g, turn, True)
+    transposing = to_channels(f, t)
+    of_input, of_gradient = _Transform(f, t, g, transposing, False), _Transform(f, t, g, transposing, True)
     gradients = _gradients(f, t)
     pitch, width = f.i64(row_bytes(f)), block.width
     v, zero = f.data(4), f.i64(0)
