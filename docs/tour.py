@@ -42,7 +42,7 @@ a[0, 0] = 1.0
 section("3. The graph, and backward")
 # An op on a tensor that requires grad leaves a node behind: which derivative to call, with which tensors, where each
 # gradient goes next. backward() walks the nodes from the result to the leaves. That is all that autograd is.
-# Source: taeda/_core/graph.pxi (nodes) and engine.pxi (the walk); derivatives stand below their ops, taeda/ops/.
+# Source: taeda/_core/graph.pxi (nodes) and engine.pyx (the walk); derivatives stand below their ops, taeda/ops/.
 
 w = taeda.tensor([0.5, -1.0], requires_grad=True)
 x = taeda.tensor([2.0, 3.0])

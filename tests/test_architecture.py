@@ -330,7 +330,7 @@ def _runs_kernel(thing) -> bool:
     if isinstance(thing, (type, types.FunctionType)) or not module.startswith("taeda._core"):
         return False
     part = module.rpartition(".")[2]
-    return name in ("launch", "copy_tensor") if part == "tensor" else part in KERNELS and name not in HARMLESS
+    return name in ("launch", "copy_tensor") if part == "launching" else part in KERNELS and name not in HARMLESS
 
 
 def _code_of(code):

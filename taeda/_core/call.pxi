@@ -4,12 +4,6 @@ cdef enum:
     POINTWISE, HOST, VIEW, MUTATES
     MOST_KEYED = 9    # operands of a pointwise op, numbers included, that the key of a kernel has bits for
 
-cdef enum:  # operators
-    ADD, SUB, RSUB, MUL, DIV, RDIV, FLOORDIV, RFLOORDIV, REMAINDER, RREMAINDER, POW, RPOW, MATMUL, RMATMUL
-    AND, OR, XOR, LSHIFT, RLSHIFT, RSHIFT, RRSHIFT, LT, LE, GT, GE, EQ, NE, NEG, POSITIVE, ABS, INVERT
-    IADD, ISUB, IMUL, IDIV, IFLOORDIV, IREMAINDER, IPOW, IAND, IOR, IXOR, ILSHIFT, IRSHIFT
-    NOPERATORS
-
 OPERATOR_NAMES = (
     "add", "sub", "rsub", "mul", "div", "rdiv", "floor_divide", "rfloor_divide", "remainder", "rremainder", "pow",
     "rpow",
@@ -377,19 +371,9 @@ cdef object run(Op op, PyObject** bound, object out):
         check_arguments(op.name, op.params, op.takes, op.ntakes, bound, op.defaults)
     if op.ndiff and not NO_GRAD[0]:
         record = any_wants_grad(op, bound)
-    if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
-        raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
-                           "but one of the arguments requires grad.")
-    if op.inplace:
-        if not isinstance(<object>bound[0], Tensor):
-            raise_not_tensor(op, bound, 0)
-        first = <Tensor>bound[0]
-        if first.leaf_grad or first.base is not None or first.inference:
-            check_inplace(first, record)
-        if not first.contiguous:
-            refuse_repeated(op, first)
-        if record and saves_first(op, bound):
-            keep = contiguous_copy(first)
+    if op.inplace or out is not None:
+        keep = before_write(op, bound, out, record)
+        first = <Tensor>bound[0] if op.inplace else None
     if op.kind == POINTWISE:
         if out is not None:
             return pointwise_out(op, bound, out)
@@ -423,6 +407,26 @@ cdef object run(Op op, PyObject** bound, object out):
     return result
 
 
+cdef Tensor before_write(Op op, PyObject** bound, object out, bint record):
+    """Whether the first argument, or ``out``, may be written to; gives a copy of what a derivative needs of it."""
+    cdef Tensor first
+    if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
+        raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+                           "but one of the arguments requires grad.")
+    if not op.inplace:
+        if op.kind != POINTWISE:
+            work_in_dtype_of(op, bound, out)
+        return None
+    if not isinstance(<object>bound[0], Tensor):
+        raise_not_tensor(op, bound, 0)
+    first = <Tensor>bound[0]
+    if first.leaf_grad or first.base is not None or first.inference:
+        check_inplace(first, record)
+    if not first.contiguous:
+        refuse_repeated(op, first)
+    return contiguous_copy(first) if record and saves_first(op, bound) else None
+
+
 cdef object run_host(Op op, PyObject** bound, object out, bint record):
     """The result of an op that a body computes; ``out``, if there is one, holds it then."""
     cdef object copy
@@ -430,8 +434,6 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
     cdef PyObject* inner[MAXARGS]
     if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
         raise_not_tensor(op, bound, 0)
-    if out is not None:
-        work_in_dtype_of(op, bound, out)
     memcpy(inner, bound, op.nparams * sizeof(void*))
     if op.kind == MUTATES and not op.inplace:
         copy = contiguous_copy(<Tensor>bound[0])

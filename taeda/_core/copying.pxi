@@ -198,3 +198,34 @@ cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):
         else:
             return None
     return alias_tensor(t, nd, sizes, strides, 0)
+
+
+cdef enum:
+    ZERO_PIECE = 1 << 18  # bytes
+
+
+cdef void zero_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    memset(ptr[0] + begin, 0, end - begin)
+
+
+def zero(Tensor t):
+    """Set every element to zero; neither recorded nor counted as a write."""
+    if t.holds == NOTHING and hasattr(t, "_zero"):
+        t._zero()
+        return
+    if is_dense(t):
+        zero_bytes(stored_at(t), t.count * ITEMSIZE[t.code])
+    else:
+        copy_into(t, zero_scalar(t.code))
+
+
+cdef int zero_bytes(char* to, int64_t nbytes) except -1:
+    run_kernel(zero_piece, &to, 1, NULL, 0, nbytes, ZERO_PIECE, nbytes < 4 * ZERO_PIECE)
+    return 0
+
+
+cdef Tensor zero_scalar(int code):
+    cdef int64_t none = 0
+    cdef Tensor t = empty_tensor(code, 0, &none)
+    zero_bytes(address_of(t), ITEMSIZE[code])
+    return t

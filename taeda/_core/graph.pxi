@@ -1,28 +1,13 @@
 # The graph: nodes, saved tensors, and what recording an op does.
 
 cdef int64_t SEQUENCE = 0
-cdef object RUN_SELF = object()  # as a node's `custom`: a subclass of Node with a method `_run_backward`
+RUN_SELF = object()  # as a node's `custom`: a subclass of Node with a method `_run_backward`
 cdef bint ANOMALY = False
 cdef bint ANOMALY_NAN = True
 
 
-@cython.freelist(256)
-@cython.trashcan(True)
-@cython.final
 cdef class Saved:
     """A tensor kept for the backward pass, with the version and the graph position it had."""
-
-    cdef Tensor tensor
-    cdef Node made_by
-    cdef int nr
-    cdef int64_t version
-    cdef bint is_output
-    cdef object packed
-    cdef object unpack
-    cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
-    # of an output that was written in place through a view: a weak reference to its CopySlices
-    cdef object written
-    cdef Heir heir               # of a tensor in whose place its twin is kept, the storage; else None
 
 
 cdef inline Tensor twin_of(Tensor t):
@@ -250,7 +235,7 @@ cdef class Node:
                 raise TypeError(f"{self.name()}: argument {i} is not a Tensor")
         if self.op is None and self.custom is None or all([g is None for g in grads]):
             return None if len(self.targets) == 1 else (None,) * len(self.targets)
-        result = apply_node(self, list(grads), None)
+        result = HELPERS["apply_inner"](self, list(grads))
         return result[0] if len(result) == 1 else tuple(result)
 
     def _sequence_nr(self):
@@ -338,11 +323,8 @@ class AccumulateGrad:
         return self.variable.register_hook(lambda g: (hook((g,)) or (None,))[0])
 
 
-@cython.final
 cdef class NodeHook:
     """A hook on the node that stands for a leaf: called with no input gradients and the gradient that came."""
-
-    cdef object function
 
     def __init__(self, function):
         self.function = function
@@ -352,7 +334,7 @@ cdef object _as_node(object target):
     return AccumulateGrad(target) if isinstance(target, Tensor) else target
 
 
-cdef inline object edge_of(Tensor t, int* nr):
+cdef object edge_of(Tensor t, int* nr):
     """Where a gradient of ``t`` goes: its node, itself for a leaf, or None."""
     cdef Node node = get_grad_fn(t)
     if node is not None:
@@ -570,3 +552,37 @@ cdef int own_outputs(Node node, object result) except -1:
     node.out_metas = tuple(metas)
     save_outputs(node, result, True)
     return 0
+
+
+cdef bint looks_for_nan() noexcept:
+    """Whether gradients are looked through for NaN."""
+    return ANOMALY and ANOMALY_NAN
+
+
+def set_anomaly(bint enabled, bint check_nan=True):
+    """Remember where each op was recorded and look for NaN in gradients. Gives the previous setting."""
+    global ANOMALY, ANOMALY_NAN
+    previous = (ANOMALY, ANOMALY_NAN)
+    ANOMALY, ANOMALY_NAN = enabled, check_nan
+    return previous
+
+
+def push_saved_hooks(pack, unpack):
+    """Route tensors saved for backward through ``pack`` and back through ``unpack``."""
+    stack = getattr(_thread_modes, "saved_hooks", None)
+    if stack is None:
+        stack = _thread_modes.saved_hooks = []
+    stack.append((pack, unpack))
+    SAVED_HOOKS[0] = <PyObject*>stack
+
+
+def saved_hooks_active():
+    """Whether this thread has hooks on saved tensors."""
+    return SAVED_HOOKS[0] != NULL
+
+
+def pop_saved_hooks():
+    stack = _thread_modes.saved_hooks
+    stack.pop()
+    if not stack:
+        SAVED_HOOKS[0] = NULL

@@ -80,11 +80,6 @@ cdef class ViewBackward:
 cdef class CopySlices:
     """Gradient of a base of which a view was written in place by ``inner``."""
 
-    cdef object base
-    cdef object view
-    cdef Node inner
-    cdef int position            # which input of `inner` was written
-
     def __call__(self, grads):
         return HELPERS["copy_slices"](grads[0], self.base, self.view, self.inner, self.position)
 
@@ -240,3 +235,46 @@ def unsave_output(Saved saved, Node node, int nr):
     """The output that :func:`save` kept, as output ``nr`` of ``node``."""
     saved.nr = nr
     return unpack_tensor(saved, node)
+
+
+# ---- nodes that Python records ---------------------------------------------------------------------------------------
+
+
+def record_custom(maker, str label, list inputs, list outputs, list dirty=None):
+    """Make one node the maker of ``outputs``, and give it.
+
+    ``maker`` is a function from the list of output gradients to one gradient per input, or a node without edges, of a
+    subclass that runs itself (``_run_backward``). ``dirty`` says of each output at which of ``inputs`` it is to be
+    found, as it was written in place, or -1.
+    """
+    cdef Node node = <Node>maker if isinstance(maker, Node) else <Node>Node.__new__(Node)
+    cdef Tensor t
+    cdef int i
+    node.custom = RUN_SELF if node is maker else maker
+    node.label = label
+    set_edges(node, inputs)
+    node.noutputs = max(len(outputs), 1)
+    metas = []
+    for i in range(len(outputs)):
+        if outputs[i] is None:
+            metas.append(None)
+            continue
+        t = <Tensor?>outputs[i]
+        metas.append((make_size(t.nd, t.sizes), <int>t.code))
+        if dirty is not None and <int>dirty[i] >= 0 and t.base is not None:
+            check_inplace(t, True)
+            rebase_at(t, node, <int>dirty[i])
+        else:
+            t.grad_fn_ = node
+            t.nr = i
+            t.leaf_grad = False
+    node.out_metas = tuple(metas)
+    if ANOMALY:
+        import traceback
+        node.trace = traceback.extract_stack()
+    return node
+
+
+def node_output_metas(Node node):
+    """(sizes, dtype) of every output of a custom node."""
+    return [None if m is None else (m[0], DTYPES[<int>m[1]]) for m in node.out_metas]

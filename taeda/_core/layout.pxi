@@ -75,14 +75,23 @@ cdef void coalesce(Launch* L) noexcept:
     L.nd = merge_dims(L.sizes, L.strides[0], n, L.nmem, MAXDIM, 1)
 
 
+cdef inline int compare_strides(int64_t x, int64_t y, int64_t m, int64_t n) noexcept:
+    """How an operand orders two dimensions, of strides ``x`` and ``y`` and sizes ``m`` and ``n``: positive where the
+    first lies outside, 0 where the operand does not tell. The first operand that tells decides."""
+    if x == 0 or y == 0:
+        return 0
+    if x != y:
+        return 1 if x > y else -1
+    return 1 if m > n else 0
+
+
 cdef inline bint wider(Launch* L, int a, int b) noexcept:
-    """Whether dimension ``a`` has larger strides than ``b`` in the first operand that tells them apart."""
-    cdef int k
-    cdef int64_t x, y
+    """Whether dimension ``a`` of a launch lies outside ``b``."""
+    cdef int k, c
     for k in range(L.nmem):
-        x, y = distance(L.strides[k][a]), distance(L.strides[k][b])
-        if x != y and x and y:
-            return x > y
+        c = compare_strides(distance(L.strides[k][a]), distance(L.strides[k][b]), L.sizes[a], L.sizes[b])
+        if c:
+            return c > 0
     return False
 
 
@@ -161,23 +170,15 @@ cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64
 
 
 cdef int compare_dims(PyObject** inputs, int nin, int nd, const int64_t* shape, int a, int b) noexcept:
-    """Positive where dimension ``a`` should lie outside ``b``: the first input whose strides tell them apart
-    decides."""
+    """Positive where dimension ``a`` of an output should lie outside ``b``."""
     cdef Tensor t
-    cdef int i
-    cdef int64_t x, y
+    cdef int i, c
     for i in range(nin):
-        if not isinstance(<object>inputs[i], Tensor):
-            continue
-        t = <Tensor>inputs[i]
-        x = broadcast_stride(t, nd, a)
-        y = broadcast_stride(t, nd, b)
-        if x == 0 or y == 0:
-            continue
-        if x != y:
-            return 1 if x > y else -1
-        if shape[a] > shape[b]:
-            return 1
+        if isinstance(<object>inputs[i], Tensor):
+            t = <Tensor>inputs[i]
+            c = compare_strides(broadcast_stride(t, nd, a), broadcast_stride(t, nd, b), shape[a], shape[b])
+            if c:
+                return c
     return 0
 
 

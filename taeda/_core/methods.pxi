@@ -106,3 +106,6 @@ cdef int _prepare_op_type() except -1:
     t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
     PyType_Modified(t)
     return 0
+
+
+METHODS_OWN = frozenset("function __class__ __get__ __reduce__ __reduce_ex__ __eq__ __hash__ __call__".split())

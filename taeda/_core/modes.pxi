@@ -1,6 +1,11 @@
 # Calls that a mode sees first, or that have conjugate views among their arguments.
 
 
+cdef bint has_mode() noexcept:
+    """Whether a mode may see this thread's calls."""
+    return MODES[0] != NULL
+
+
 cdef inline bint mode_active():
     return MODES[0] != NULL and len(<list>MODES[0]) > 0
 
@@ -161,3 +166,28 @@ def pass_through(mode, function, tuple args, dict kwargs):
         _thread_modes.handed = handed
         stack[:] = before
         update_modes()
+
+
+# ---- settings of a thread --------------------------------------------------------------------------------------------
+
+
+def set_grad_enabled(bint enabled):
+    """Turn recording on this thread on or off; gives the previous setting."""
+    return swap_no_grad(0 if enabled else 1) == 0
+
+
+def is_grad_enabled():
+    """Whether ops on this thread are recorded."""
+    return NO_GRAD[0] == 0
+
+
+def set_inference(bint enabled):
+    """Turn inference mode on this thread on or off; gives the previous setting."""
+    cdef bint previous = INFERENCE[0]
+    INFERENCE[0] = enabled
+    return previous
+
+
+def is_inference_mode_enabled():
+    """Whether tensors made now are inference tensors."""
+    return INFERENCE[0] != 0

@@ -62,11 +62,6 @@ cdef enum:  # in the order in which they are asked about
     USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, ON_META, ON_DEVICE, FOREIGN
 
 
-cdef inline bint is_plain(PyObject* x) noexcept:
-    """Whether ``x`` is of the class Tensor itself, and its memory holds what it shows."""
-    return Py_TYPE(x) == <PyTypeObject*>Tensor and (<Tensor>x).holds == VALUES
-
-
 cdef inline bint is_usual(PyObject* x) noexcept:
     """Whether ``x`` is of one of the kinds that nearly all arguments are of."""
     return is_plain(x) or PyLong_Check(<object>x) or PyFloat_CheckExact(<object>x) or x == <PyObject*>None

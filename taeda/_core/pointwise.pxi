@@ -348,7 +348,7 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
         result = RECORDER(op, inputs, nparams, compute, variant, target)
         if result is not None:
             return result
-    return launch_pointwise(op, inputs, nparams, compute, variant, target, None)
+    return launch_pointwise(op, inputs, nparams, compute, variant, target)
 
 
 cdef int run_check(Op op, PyObject** bound) except -1:
@@ -392,6 +392,11 @@ cdef twin_of_t TWIN_OF = NULL
 cdef int recorders = 0
 
 
+cdef int settle_late(list storages) except -1:
+    """Compute storages that were put off, together."""
+    return SETTLE_ALL(storages)
+
+
 cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
                        give_memory_t give_memory, twin_of_t twin_of) noexcept:
     global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF
@@ -402,7 +407,57 @@ cdef int need_memory(Storage storage) except -1:
     return GIVE_MEMORY(storage) if storage.late is not None else 0
 
 
-cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):
+cdef object outputs_apart(Op op, PyObject** inputs, int nin, const int* outcodes, Tensor target):
+    """Where operands are not all laid out alike: the output, a list of them where the op has several."""
+    cdef int64_t shape[MAXDIM]
+    cdef int k, nd = broadcast_shape(op, inputs, nin, shape)
+    if target is not None:
+        if target.nd != nd or memcmp(target.sizes, shape, nd * sizeof(int64_t)):
+            target_broadcast(op, target, nd, shape)
+        check_overlap(op, target, inputs, nin)
+        return target
+    if op.nouts == 1:
+        return new_output(inputs, nin, outcodes[0], nd, shape)
+    return [new_output(inputs, nin, outcodes[k], nd, shape) for k in range(op.nouts)]
+
+
+cdef int place_apart(Launch* L, Tensor out, list outs, int nout, PyObject** inputs, int nin, const int* codes,
+                     const int* outcodes, char* classes) except -1:
+    """Fill in where operands lie that are not all laid out alike, and their layout classes."""
+    cdef Tensor t
+    cdef int i, d, k, nd = out.nd
+    for k in range(nout):
+        t = out if k == 0 else <Tensor>outs[k]
+        L.ptr[k] = address_of(t)
+        for d in range(nd):
+            L.strides[k][d] = t.strides[d] * ITEMSIZE[t.code]
+    k = nout
+    for i in range(nin):
+        if codes[i] == PARAM:
+            continue
+        t = <Tensor>inputs[i]
+        L.ptr[k] = address_to_read(t)
+        for d in range(nd):
+            if d < nd - t.nd or t.sizes[d - (nd - t.nd)] == 1:
+                L.strides[k][d] = 0
+            else:
+                L.strides[k][d] = t.strides[d - (nd - t.nd)] * ITEMSIZE[t.code]
+        k += 1
+    L.nmem = k
+    memcpy(L.sizes, out.sizes, nd * sizeof(int64_t))
+    L.nd = nd
+    coalesce(L)
+    for i in range(nout):
+        classes[i] = layout_class(L, i, ITEMSIZE[outcodes[i]])
+    k = nout
+    for i in range(nin):
+        if codes[i] != PARAM:
+            classes[k] = layout_class(L, k, ITEMSIZE[codes[i]])
+            k += 1
+    return 0
+
+
+cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
     cdef Launch L
     cdef int codes[MAXARGS]
     cdef int outcodes[MAXOPERANDS]
@@ -410,16 +465,15 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef Tensor first = None, t, out
     cdef list outs = None
     cdef list transposed = None       # keeps copies alive
-    cdef int i, k, d, nt = 0, nd = 0, nout = op.nouts, nslots
+    cdef object made
+    cdef int i, k, nout = op.nouts, nslots
     cdef bint flat = True
-    cdef int64_t shape[MAXDIM]
     cdef int64_t count, grain = 16384
     # 1. shapes: the common case is that all are alike and laid out alike
     for i in range(nin):
         if isinstance(<object>inputs[i], Tensor):
             t = <Tensor>inputs[i]
             codes[i] = t.code
-            nt += 1
             if first is None:
                 first = t
             elif flat and not (t.nd == first.nd and memcmp(t.sizes, first.sizes, t.nd * sizeof(int64_t)) == 0 and
@@ -433,8 +487,6 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     if flat and target is not None and not (same_sizes(target, first) and
                                             (target.contiguous and first.contiguous or
                                              memcmp(target.strides, first.strides, first.nd * sizeof(int64_t)) == 0)):
-        flat = False
-    if flat and targets is not None:
         flat = False
     outcodes[0] = out_code(op, compute)
     if nout > 1:
@@ -473,54 +525,13 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         L.nmem = k
         memset(classes, b"c", k)
     else:
-        nd = broadcast_shape(op, inputs, nin, shape)
-        if target is not None:
-            if target.nd != nd or memcmp(target.sizes, shape, nd * sizeof(int64_t)):
-                target_broadcast(op, target, nd, shape)
-            check_overlap(op, target, inputs, nin)
-            out = target
-        elif targets is not None:
-            out = <Tensor>targets[0]
-            outs = targets
-        else:
-            out = new_output(inputs, nin, outcodes[0], nd, shape)
-        if nout > 1 and outs is None:
-            outs = [out]
-            for k in range(1, nout):
-                outs.append(new_output(inputs, nin, outcodes[k], nd, shape))
+        made = outputs_apart(op, inputs, nin, outcodes, target)
+        outs = <list>made if type(made) is list else None
+        out = <Tensor>made if outs is None else <Tensor>outs[0]
         count = out.count
-        nd = out.nd
-        if count >= TRANSPOSE_ELEMENTS and nd > 1 and is_dense(out):
+        if count >= TRANSPOSE_ELEMENTS and out.nd > 1 and is_dense(out):
             transposed = transpose_crossing(inputs, nin, out)
-        L.nmem = nout
-        for k in range(nout):
-            t = out if k == 0 else <Tensor>outs[k]
-            L.ptr[k] = address_of(t)
-            for d in range(nd):
-                L.strides[k][d] = t.strides[d] * ITEMSIZE[t.code]
-        for i in range(nin):
-            if codes[i] == PARAM:
-                continue
-            t = <Tensor>inputs[i]
-            k = L.nmem
-            L.ptr[k] = address_to_read(t)
-            for d in range(nd):
-                if d < nd - t.nd or t.sizes[d - (nd - t.nd)] == 1:
-                    L.strides[k][d] = 0
-                else:
-                    L.strides[k][d] = t.strides[d - (nd - t.nd)] * ITEMSIZE[t.code]
-            L.nmem += 1
-        memcpy(L.sizes, out.sizes, nd * sizeof(int64_t))
-        L.nd = nd
-        coalesce(&L)
-        k = 0
-        for i in range(nout):
-            classes[k] = layout_class(&L, k, ITEMSIZE[outcodes[i]])
-            k += 1
-        for i in range(nin):
-            if codes[i] != PARAM:
-                classes[k] = layout_class(&L, k, ITEMSIZE[codes[i]])
-                k += 1
+        place_apart(&L, out, outs, nout, inputs, nin, codes, outcodes, classes)
     if count == 0:
         return out if outs is None else tuple(outs) if op.result_type is None else tuple.__new__(op.result_type, outs)
     # 3. the kernel and its arguments
@@ -569,7 +580,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
             if op.body_check is not None:
                 run_check(op, bound)
             variant = 0 if op.nparams == op.noperands else variant_of(op, bound, inputs, &nparams)
-            result = launch_pointwise(op, inputs, nparams, compute, variant, t, None)
+            result = launch_pointwise(op, inputs, nparams, compute, variant, t)
             t.storage.version += 1
             return result
     result = pointwise_call(op, bound, None)

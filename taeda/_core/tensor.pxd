@@ -4,9 +4,9 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .memory cimport Storage, planners, unsettled
+from .memory cimport Heir, Storage, planners, settle, unsettled
 from .pool cimport kernel_t
-from .recorder cimport refuse_recording
+from .recorder cimport note_held, refuse_recording
 
 cdef enum:
     INLINE = 6       # dimensions kept inside the Tensor object
@@ -14,6 +14,12 @@ cdef enum:
     MAXARGS = 32     # parameters of an op
     MAXOPERANDS = 8  # memory operands of a pointwise op
     MOST_FUSED = 14  # the same of a kernel of several ops
+
+cdef enum:  # operators
+    ADD, SUB, RSUB, MUL, DIV, RDIV, FLOORDIV, RFLOORDIV, REMAINDER, RREMAINDER, POW, RPOW, MATMUL, RMATMUL
+    AND, OR, XOR, LSHIFT, RLSHIFT, RSHIFT, RRSHIFT, LT, LE, GT, GE, EQ, NE, NEG, POSITIVE, ABS, INVERT
+    IADD, ISUB, IMUL, IDIV, IFLOORDIV, IREMAINDER, IPOW, IAND, IOR, IXOR, ILSHIFT, IRSHIFT
+    NOPERATORS
 
 cdef enum Creation:  # where a view was made: from all but the first, writing to it in place cannot be recorded
     RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
@@ -108,6 +114,32 @@ cdef class Node:
     cdef int8_t out_code         # dtype of the only output, -1: not known
     cdef int8_t released
 
+@cython.freelist(256)
+@cython.trashcan(True)
+@cython.final
+cdef class Saved:
+    cdef Tensor tensor
+    cdef Node made_by
+    cdef int nr
+    cdef int64_t version
+    cdef bint is_output
+    cdef object packed
+    cdef object unpack
+    cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
+    # of an output that was written in place through a view: a weak reference to its CopySlices
+    cdef object written
+    cdef Heir heir               # of a tensor in whose place its twin is kept, the storage; else None
+
+cdef class CopySlices:
+    cdef object base
+    cdef object view
+    cdef Node inner
+    cdef int position            # which input of `inner` was written
+
+@cython.final
+cdef class NodeHook:
+    cdef object function
+
 cdef class Composite:
     cdef void* vectorcall
     cdef dict __dict__           # __name__, __doc__, __wrapped__ ...
@@ -176,6 +208,8 @@ cdef int[CODES] WORK             # what kernels compute in: float32 for narrower
 cdef int[CODES] REAL_OF          # the dtype of a complex number's parts
 cdef int[CODES] COMPLEX_OF       # the complex dtype with parts of this one; -1: there is none
 
+cdef list DTYPES                 # dtype objects by code
+
 # A pointwise launch in the making.
 cdef struct Launch:
     kernel_t kernel
@@ -223,6 +257,16 @@ cdef void set_planner(planner_t planner) noexcept
 cdef object call_body(Op op, PyObject** bound)
 cdef int default_code() noexcept
 
+# What the engine uses.
+cdef object binary(int which, Tensor a, object b)
+cdef object edge_of(Tensor t, int* nr)
+cdef object unpack_value(object x, Node node)
+cdef object resolved(object t)
+cdef bint has_mode() noexcept
+cdef bint looks_for_nan() noexcept
+cdef int settle_late(list storages) except -1
+cdef int swap_no_grad(int value) noexcept
+
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef Tensor contiguous_tensor(Tensor source)
@@ -235,6 +279,11 @@ cdef int check_device(object where) except -1
 cdef int wrap_dim(object dim, int ndim, str name) except -1
 cdef char* settled_address(Tensor t, bint conjugates=*, bint reading=*) except? NULL nogil
 cdef char* refuse_elements(Tensor t) except NULL
+
+
+cdef inline bint is_plain(PyObject* x) noexcept:
+    """Whether ``x`` is of the class Tensor itself, and its memory holds what it shows."""
+    return type(<object>x) is Tensor and (<Tensor>x).holds == VALUES
 
 
 cdef inline char* address_of(Tensor t) except? NULL nogil:
@@ -254,6 +303,14 @@ cdef inline char* elements_of(Tensor t) except? NULL:
     if planners:
         refuse_recording(b"elements are read")
     return address_of(t) if t.device_type == 0 else refuse_elements(t)
+
+
+cdef inline char* operand(Tensor t) except? NULL:
+    """The address of an operand. A tensor with memory that is met while planning is kept for the plan."""
+    if planners and t.device_type == 0:
+        settle(t.storage)
+        note_held(t.storage, t.storage.data, t.storage.capacity)
+    return address_of(t)
 
 
 cdef inline bint is_conjugate_view(Tensor t) noexcept:

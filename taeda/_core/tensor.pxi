@@ -150,15 +150,19 @@ cdef class Tensor:
         return False
 
     def is_floating_point(self):
+        """Whether the dtype is a floating-point one. Complex dtypes are not."""
         return KIND[self.code] == 2
 
     def is_complex(self):
+        """Whether the dtype is complex."""
         return KIND[self.code] == 3
 
     def is_signed(self):
+        """Whether the dtype has negative numbers."""
         return (<dtype>DTYPES[self.code]).is_signed
 
     def is_inference(self):
+        """Whether the tensor was made in :func:`taeda.inference_mode`: autograd cannot record it."""
         return self.inference
 
     def is_conj(self):
@@ -201,6 +205,7 @@ cdef class Tensor:
         return False
 
     def get_device(self):
+        """The index of the device; -1 on the CPU."""
         return -1
 
     @property
@@ -222,6 +227,7 @@ cdef class Tensor:
         return (None,) * self.nd
 
     def has_names(self):
+        """Whether dimensions have names: always False, named tensors are not part of taeda."""
         return False
 
     # ---- autograd ---------------------------------------------------------------------------------------------------

@@ -5,10 +5,9 @@
 ``tensor.pxi`` the object; ``scalars.pxi`` elements as numbers; ``hooks.pxi``; ``becoming.pxi`` what gives a tensor
 other contents; ``graph.pxi`` what recording leaves behind, ``inplace.pxi`` where a tensor was written to;
 ``arguments.pxi`` checks; ``call.pxi`` the one path of every op, ``modes.pxi`` and ``overrides.pxi`` who sees a call
-before; ``composite.pxi`` functions written in ops; ``launching.pxi`` kernels launched from Python; ``methods.pxi``
-ops as methods; ``pointwise.pxi`` the launcher of pointwise kernels, ``layout.pxi`` where their operands lie;
-``copying.pxi`` copies; ``views.pxi`` views and indexing; ``engine.pxi`` the backward pass, ``tasks.pxi`` what Python
-asks of it.
+before; ``composite.pxi`` functions written in ops; ``methods.pxi`` ops as methods; ``pointwise.pxi`` the launcher of
+pointwise kernels, ``layout.pxi`` where their operands lie; ``copying.pxi`` copies; ``views.pxi`` views and indexing.
+The backward pass is in ``engine.pyx``, launches from Python are in ``launching.pyx``.
 """
 
 cimport cython
@@ -94,15 +93,12 @@ cdef extern from *:
     static TAEDA_THREAD_LOCAL int taeda_override_flags[1];
     /* per thread: the stack of (pack, unpack) of saved_tensors_hooks (NULL when empty) */
     static TAEDA_THREAD_LOCAL PyObject *taeda_saved_hooks[1];
-    /* per thread: the backward pass under way (NULL: none) */
-    static TAEDA_THREAD_LOCAL PyObject *taeda_task[1];
     """
     int* NO_GRAD "taeda_no_grad"
     int* INFERENCE "taeda_inference"
     PyObject** MODES "taeda_modes"
     int* OVERRIDE_FLAGS "taeda_override_flags"
     PyObject** SAVED_HOOKS "taeda_saved_hooks"
-    PyObject** TASK "taeda_task"
 
 
 #: The number of arguments without the flag of the vectorcall protocol.
@@ -111,7 +107,7 @@ cdef size_t VECTORCALL_COUNT = ~(<size_t>1 << (8 * sizeof(size_t) - 1))
 ctypedef PyObject* (*call_t)(PyObject*, PyObject**, size_t, PyObject*) noexcept
 
 
-cdef inline int swap_no_grad(int value) noexcept:
+cdef int swap_no_grad(int value) noexcept:
     """Set whether recording is off; the previous setting."""
     cdef int previous = NO_GRAD[0]
     NO_GRAD[0] = value
@@ -133,14 +129,11 @@ include "call.pxi"
 include "modes.pxi"
 include "composite.pxi"
 include "overrides.pxi"
-include "launching.pxi"
 include "methods.pxi"
 include "pointwise.pxi"
 include "layout.pxi"
 include "copying.pxi"
 include "views.pxi"
-include "engine.pxi"
-include "tasks.pxi"
 
 _make_dtypes()
 ALL_DTYPES = tuple(DTYPES)                          # by code

@@ -282,7 +282,7 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
         positions.append(position)
     ctx._keep_saved(owned)
     ctx._inputs = [(i, (a.shape, a.dtype)) for i, a in enumerate(args) if isinstance(a, Tensor)]
-    _core.record_function(ctx, type(ctx).__name__, inputs, owned, positions)
+    _core.record_custom(ctx, type(ctx).__name__, inputs, owned, positions)
     ctx._output_metas = _core.node_output_metas(ctx)
     for t in views:
         _core.mark_view_of_function(t)

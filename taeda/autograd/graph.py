@@ -38,7 +38,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor.grad_fn
     if node is None:
-        return GradientEdge(_core.leaf_node(tensor), 0)
+        return GradientEdge(_core.AccumulateGrad(tensor), 0)
     return GradientEdge(node, tensor.output_nr)
 
 

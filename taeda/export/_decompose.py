@@ -1,9 +1,8 @@
 """``run_decompositions``: a program in fewer ops, and without writes.
 
 The graph is run again, without values, by a mode that does two things. It replaces a call of an op that is not
-canonical by
-its stanza's decomposition, its expression or its body. And it keeps account of memory: a write to a tensor makes a new
-value, which stands for that tensor, and for all views of it, from then on.
+canonical by its stanza's decomposition, its expression or its body. And it keeps account of memory: a write to a tensor
+makes a new value, which stands for that tensor, and for all views of it, from then on.
 """
 
 from __future__ import annotations

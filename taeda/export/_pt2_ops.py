@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from taeda import _core
 from taeda._core import Tensor
@@ -13,105 +14,29 @@ from taeda.ops.aten import SCALAR_OVERLOADS
 
 from ._unknown_sizes import _bound
 
-#: One op a line: its name with the overload, and its arguments there. ``self`` is ``input`` here, ``a:b`` is ``b``
-#: here, ``a[]`` is a list also where there is one item, and what follows ``*`` is given by name.
-_TABLE = """
-empty_strided size stride *dtype
-zeros size:args[] *dtype
-ones size:args[] *dtype
-full size[] fill_value *dtype
-full_like self fill_value *dtype
-scalar_tensor s *dtype
-permute self dims[]
-unsqueeze self dim
-expand self size[]
-reshape self shape[]
-select.int self dim index
-diagonal self offset dim1 dim2
-as_strided self size stride storage_offset
-copy self src
-clone self
-copy_ self src
-add.Tensor self other *alpha
-sub.Tensor self other *alpha
-mul.Tensor self other
-maximum self other
-minimum self other
-logical_and self other
-logical_or self other
-logical_xor self other
-atan2 self other
-cat tensors dim
-split_with_sizes self split_sizes dim
-nonzero self
-argwhere self
-masked_select self mask
-masked_scatter self mask source
-bincount self weights minlength
-gelu self *approximate
-mm self mat2
-bmm self mat2
-addmm self mat1 mat2 *beta *alpha
-amax self dim[] keepdim
-amin self dim[] keepdim
-argmax self dim keepdim
-argmin self dim keepdim
-gather self dim index
-scatter_add self dim index src
-scatter_reduce.two self dim index src reduce *include_self
-index_select self dim index
-flip self dims[]
-repeat self repeats[]
-constant_pad_nd self pad value
-pad self pad mode value
-embedding weight indices padding_idx scale_grad_by_freq sparse
-embedding_dense_backward grad_output indices num_weights padding_idx scale_grad_by_freq
-topk self k dim largest sorted
-randperm n *dtype
-rand size[] *dtype
-randn size[] *dtype
-layer_norm input normalized_shape weight bias eps
-group_norm input num_groups weight bias eps
-softmax.int self dim dtype
-log_softmax.int self dim dtype
-cumsum self dim *dtype
-cumprod self dim *dtype
-select_scatter self src dim index
-slice_scatter self src dim start end step
-as_strided_scatter self src size stride storage_offset
-native_dropout input p train
-convolution input weight bias stride[] padding[] dilation[] transposed output_padding[] groups
-adaptive_avg_pool1d self output_size[]
-adaptive_avg_pool2d self output_size[]
-adaptive_avg_pool3d self output_size[]
-avg_pool1d self kernel_size[] stride[] padding[] ceil_mode count_include_pad
-avg_pool2d self kernel_size[] stride[] padding[] ceil_mode count_include_pad divisor_override
-avg_pool3d self kernel_size[] stride[] padding[] ceil_mode count_include_pad divisor_override
-max_pool1d self kernel_size[] stride[] padding[] dilation[] ceil_mode
-max_pool2d self kernel_size[] stride[] padding[] dilation[] ceil_mode
-max_pool3d self kernel_size[] stride[] padding[] dilation[] ceil_mode
-hardtanh self min_val max_val
-leaky_relu self negative_slope
-elu self alpha
-linear input weight bias
-index_put self indices values accumulate
-scaled_dot_product_attention query key value attn_mask dropout_p is_causal *scale *enable_gqa
-linalg_vector_norm self:x ord dim[] keepdim *dtype
-kthvalue self k dim keepdim
-mode self dim keepdim
-cummax self dim
-cummin self dim
-logcumsumexp self dim
-lstm.input input hx params has_biases num_layers dropout train bidirectional batch_first
-rnn_tanh.input input hx params has_biases num_layers dropout train bidirectional batch_first
-rnn_relu.input input hx params has_biases num_layers dropout train bidirectional batch_first
-gru.input input hx params has_biases num_layers dropout train bidirectional batch_first
-"""
-_ALONE = (
+#: Ops with the arguments that they have in ATen (``self`` is ``input`` here); the overload where it is not "default".
+_OPS = (
+    "empty_strided zeros ones full full_like scalar_tensor permute unsqueeze expand reshape select.int diagonal "
+    "as_strided copy clone copy_ add.Tensor sub.Tensor mul.Tensor maximum minimum logical_and logical_or logical_xor "
+    "atan2 cat split_with_sizes nonzero argwhere masked_select masked_scatter bincount gelu mm bmm addmm amax amin "
+    "argmax argmin gather scatter_add scatter_reduce.two index_select flip repeat constant_pad_nd pad embedding "
+    "embedding_dense_backward topk randperm rand randn layer_norm group_norm softmax.int log_softmax.int cumsum "
+    "cumprod select_scatter slice_scatter as_strided_scatter native_dropout convolution adaptive_avg_pool1d "
+    "adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d "
+    "hardtanh leaky_relu elu linear index_put scaled_dot_product_attention linalg_vector_norm kthvalue mode cummax "
+    "cummin logcumsumexp lstm.input rnn_tanh.input rnn_relu.input gru.input "
     "neg abs sign floor ceil trunc sqrt rsqrt reciprocal exp expm1 log log2 log10 log1p sin cos tan asin acos atan "
     "sinh cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not erfc erfinv "
     "lgamma digamma i0 square"
 ).split()
+OVERLOADS = {name.partition(".")[0]: name if "." in name else f"{name}.default" for name in _OPS}
+#: Arguments of another name here.
+_RENAMED = {("zeros", "size"): "args", ("ones", "size"): "args", ("linalg_vector_norm", "self"): "x"}
+#: An op that no script can name.
+_BACKWARD = (
+    "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor"
+)
 #: Arguments that say where a result is, or that hold by themselves.
 _PLACES = frozenset(
     "device layout pin_memory requires_grad memory_format non_blocking out inplace implicit sparse_grad".split()
@@ -120,15 +45,28 @@ _PLACES = frozenset(
 Call = tuple[str, list[tuple[str, Any, bool]]]
 
 
-def _rows() -> Iterator[tuple[str, tuple[str, list[str]]]]:
-    for line in _TABLE.strip().splitlines():
-        name, *args = line.split()
-        yield name.partition(".")[0], (name if "." in name else f"{name}.default", args)
-    for name in _ALONE:
-        yield name, (f"{name}.default", ["self"])
+class Argument(NamedTuple):
+    """An argument of an op of ATen's."""
+
+    name: str
+    keyword: bool  #: given by name alone
+    listed: bool  #: a list of ints
 
 
-TABLE = dict(_rows())
+@functools.cache
+def parameters_of(name: str) -> list[Argument]:
+    """The arguments of an op of ``_OPS``, but for those of ``_PLACES``."""
+    from taeda.jit.schemas import Schema, overloads
+    from taeda.jit.types import INT, choices, list_of
+
+    if name == "embedding_dense_backward":
+        found = Schema(_BACKWARD)
+    else:
+        overload = OVERLOADS[name].partition(".")[2].replace("default", "")
+        found = next(s for s in overloads(f"aten::{name}") if s.overload == overload)
+    return [
+        Argument(p.name, p.keyword, list_of(INT) in choices(p.type)) for p in found.parameters if p.name not in _PLACES
+    ]
 
 
 def refuse(node: Any, why: str) -> ValueError:
@@ -155,30 +93,28 @@ def call_of(node: Node) -> Call:
             target, values = found
             return _arranged(target, [(k.lstrip("*"), v, k.startswith("*")) for k, v in values.items()])
         raise refuse(node, "this form of it has no counterpart in ATen")
-    if name not in TABLE:
+    if name not in OVERLOADS:
         raise refuse(node, "ATen has no op for it that is known here")
-    target, args = TABLE[name]
-    values = []
-    for arg in args:
-        listed, keyword = arg.endswith("[]"), arg.startswith("*")
-        theirs, _, ours = arg.strip("*[]").partition(":")
-        ours = ours or ("input" if theirs == "self" else theirs)
+    target, parameters, values = OVERLOADS[name], parameters_of(name), []
+    for p in parameters:
+        ours = _RENAMED.get((name, p.name), "input" if p.name == "self" else p.name)
         if ours in given:
             value = given.pop(ours)
-            if listed and not isinstance(value, (tuple, list)):
-                value = [value] * (int(name[-2]) if name[-2:] in ("1d", "2d", "3d") else 1)
-            if listed and ours == "args" and len(value) == 1 and isinstance(value[0], (tuple, list)):
-                value = value[0]
-            values.append((theirs, value, keyword))
+            if p.listed:
+                if not isinstance(value, (tuple, list)):
+                    value = [value] * (int(name[-2]) if name[-2:] in ("1d", "2d", "3d") else 1)
+                if ours == "args" and len(value) == 1 and isinstance(value[0], (tuple, list)):
+                    value = value[0]
+            values.append((p.name, value, p.keyword))
     left = [k for k, v in given.items() if k not in _PLACES and v is not False]
     if left:
         raise refuse(node, f"ATen's {target} has no {', '.join(left)}")
-    return _arranged(target, values, args)
+    return _arranged(target, values, [p.name for p in parameters])
 
 
 def _arranged(target: str, values: list, args: list[str] | None = None) -> Call:
     """Arguments after one that is left out are given by name."""
-    order = [a.strip("*[]").partition(":")[0] for a in args] if args is not None else [v[0] for v in values]
+    order = args if args is not None else [v[0] for v in values]
     found, gap = [], False
     given = {v[0] for v in values}
     for name in order:

@@ -59,8 +59,8 @@ def export(
     """The program that ``mod(*args, **kwargs)`` runs, as a graph of ops, with its parameters and buffers.
 
     The model runs without values, so it costs no memory. Its Python code is followed once: loops are unrolled, and
-    conditions on
-    sizes are kept as constraints. What depends on values of tensors must be written with ``cond`` and its like.
+    conditions on sizes are kept as constraints. What depends on values of tensors must be written with ``cond`` and its
+    like.
 
     Args:
         mod: the model.

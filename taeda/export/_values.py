@@ -316,9 +316,8 @@ def as_size(values: Sequence[int], samples: list[dict[str, int]], owner: Any, so
 class Conflict(Exception):
     """A program does something else, or fails, at another sample of sizes.
 
-    ``sample`` is the number of the sample, ``progress`` how many steps were recorded before, and ``guard`` a
-    comparison whose
-    outcome in the example is ``outcome``. ``given`` are the function that fails and its arguments.
+    ``sample`` is the number of the sample, ``progress`` how many steps were recorded before, and ``guard`` a comparison
+    whose outcome in the example is ``outcome``. ``given`` are the function that fails and its arguments.
     """
 
     def __init__(

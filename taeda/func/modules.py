@@ -46,7 +46,17 @@ def functional_call(
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Parameters and buffers of several modules of the same class, stacked by name, for ``vmap`` over an ensemble."""
+    """Parameters and buffers of several modules of the same class, stacked by name, for ``vmap`` over an ensemble.
+
+    Args:
+        models: modules, all in training or all in evaluation mode.
+
+    Returns:
+        ``(parameters, buffers)``: dicts from a name to a tensor with the models as its first dimension. Parameters are
+        leaves of their own; ``functional_call`` takes an example's.
+    Raises:
+        RuntimeError: there is no model, or they differ in class, mode or ``requires_grad``.
+    """
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

@@ -255,7 +255,16 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
 
 
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """``func(*primals)``, and the linear function from tangents of the primals to the tangent of the output."""
+    """``func(*primals)`` and its derivative there, a linear function.
+
+    Args:
+        func: from tensors, nested in tuples, lists or dicts, to tensors.
+        primals: the arguments at which it is differentiated.
+
+    Returns:
+        ``(output, jvp_fn)``. ``jvp_fn(*tangents)`` takes one tangent per primal, of its structure and shapes, and gives
+        the tangent of the output. ``func`` itself is not called again.
+    """
     out, push, _ = _linear(func, primals, False, False, "linearize")
     return out, push
 
@@ -403,5 +412,14 @@ def jacfwd(
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """A function that gives the second derivatives of ``func``: the Jacobian of its Jacobian."""
+    """A function that gives the second derivatives of ``func``: the Jacobian (forward) of its Jacobian (backward).
+
+    Args:
+        func: from tensors to tensors; a scalar function gives the usual Hessian.
+        argnums: which arguments to differentiate with respect to.
+
+    Returns:
+        For an argument of sizes ``s`` and a scalar output a tensor of sizes ``s + s``; for a tuple ``argnums`` a
+        tuple of tuples of them.
+    """
     return jacfwd(jacrev(func, argnums), argnums)

@@ -1,8 +1,7 @@
 """Reads archives of TorchScript: code, constants and data of a program that PyTorch or taeda wrote.
 
 An archive is not trusted. Its code is parsed and compiled by :mod:`.frontend`, which knows the ops of a table and no
-other
-function; its pickles are read by taeda's own reader, which makes data, and objects of the archive's own classes.
+other function; its pickles are read by taeda's own reader, which makes data, and objects of the archive's own classes.
 """
 
 from __future__ import annotations

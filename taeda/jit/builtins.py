@@ -1,6 +1,5 @@
-"""What computes the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments are not
-in the
-order of taeda's own. All other ops are those of the op table, by name.
+"""What computes the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments are not in
+the order of taeda's own. All other ops are those of the op table, by name.
 
 Functions take arguments in the order of the signatures in ``schemas.txt``.
 """

@@ -1,8 +1,7 @@
 """The form that programs have between their source and their run: typed expressions and statements in blocks.
 
-Variables are numbered places of a frame. An expression knows its type; a function knows its parameters, its result
-and its
-body. :mod:`.interpreter` makes closures of it, :mod:`.printer` code, :mod:`.graph` a graph of nodes.
+Variables are numbered places of a frame. An expression knows its type; a function knows its parameters, its result and
+its body. :mod:`.interpreter` makes closures of it, :mod:`.printer` code, :mod:`.graph` a graph of nodes.
 """
 
 from __future__ import annotations

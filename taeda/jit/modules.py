@@ -98,9 +98,11 @@ class ScriptModule(nn.Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """A module of an archive or of :func:`taeda.jit.script`: ``_kind`` knows its methods; parameters, buffers and
-    modules are
-    where every module has them, other attributes in ``_attributes``."""
+    """A module of an archive or of :func:`taeda.jit.script`.
+
+    ``_kind`` knows its methods. Parameters, buffers and modules are where every module has them, other attributes in
+    ``_attributes``.
+    """
 
     def __init__(self, kind: ClassType) -> None:
         super().__init__()

@@ -301,9 +301,9 @@ def fill(t: Type, found: dict[str, Type]) -> Type:
 def bind(
     parameters: list[Parameter], args: list[Type], keywords: dict[str, Type], implicit: bool, variadic: bool = False
 ) -> tuple[list[tuple[int | str | None, str]], dict[str, Type]]:  # fmt: skip
-    """For each parameter where its value comes from (the number or name of an argument; None: its default) and how
-    it is
-    converted; and the open types.
+    """For each parameter where its value comes from and how it is converted; and the open types.
+
+    A value comes from an argument, by its number or name, or is the default (None).
 
     Raises:
         NoMatch: the arguments do not fit.

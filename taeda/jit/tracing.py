@@ -27,7 +27,9 @@ from .frontend import FunctionRef, OpName
 from .hooks import HOOKS
 from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
 from .printer import code
-from .script import SourceFrontend, qualified_name, script_module
+from .python import SourceFrontend
+from .script import script_module
+from .source import qualified_name
 from .types import (
     ANY,
     INT,

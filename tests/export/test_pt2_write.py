@@ -10,7 +10,7 @@ import pytest
 
 import taeda
 import taeda.export
-from taeda.export._pt2_ops import TABLE
+from taeda.export._pt2_ops import OVERLOADS, parameters_of
 
 torch = pytest.importorskip("torch")
 from .models import MODELS, OurPair, TheirPair, pair  # noqa: E402
@@ -127,22 +127,14 @@ def test_what_has_no_form_is_refused():
         taeda.export.save(program, io.BytesIO(), format="onnx")
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", OVERLOADS)
 def test_arguments_are_those_of_aten(name):
-    target, args = TABLE[name]
-    op, _, overload = target.partition(".")
-    schema = [a.name for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments]
-    given = [a.strip("*[]").partition(":")[0] for a in args]
-    assert [a for a in schema if a in given] == given
-    required = [
-        a.name for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments if not a.has_default_value()
-    ]
-    assert set(required) - {"cudnn_enable"} <= set(given)
-    assert all(
-        a.kwarg_only == (f"*{a.name}" in args)
-        for a in getattr(getattr(torch.ops.aten, op), overload)._schema.arguments
-        if a.name in given
-    )
+    op, _, overload = OVERLOADS[name].partition(".")
+    schema = getattr(getattr(torch.ops.aten, op), overload)._schema.arguments
+    given = {p.name: p.keyword for p in parameters_of(name)}
+    assert [a.name for a in schema if a.name in given] == list(given)
+    assert {a.name for a in schema if not a.has_default_value()} - {"cudnn_enable"} <= given.keys()
+    assert all(a.kwarg_only == given[a.name] for a in schema if a.name in given)
 
 
 def bags(t, x, n):

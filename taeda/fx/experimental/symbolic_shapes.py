@@ -1,8 +1,8 @@
 """Sizes that are not fixed: numbers that remember how they follow from the sizes of a program's inputs.
 
 A :class:`SymInt` is an int: the size in the example. It also knows its :class:`Expr` and its value for other sizes of
-the
-inputs (its *samples*). Arithmetic keeps all three. A comparison is asked for every sample, and must come out the same.
+the inputs (its *samples*). Arithmetic keeps all three. A comparison is asked for every sample, and must come out the
+same.
 """
 
 from __future__ import annotations

@@ -286,7 +286,13 @@ def _described(key, value, kind_of) -> str:
 
 
 class ParameterList(Module):
-    """A list whose Tensors are parameters of the module; other values are kept as they are."""
+    """A list of parameters. The module that has it sees them: they are trained, saved and moved with it.
+
+    Tensors that are no parameters become parameters. Other values are kept as they are.
+
+    Args:
+        values: what is in the list at first.
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -339,7 +345,13 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose Tensors are parameters of the module; other values are kept as they are."""
+    """A dict of parameters. The module that has it sees them: they are trained, saved and moved with it.
+
+    Tensors that are no parameters become parameters. Other values are kept as they are.
+
+    Args:
+        parameters: a dict, or pairs ``(str, value)``, of what is in it at first.
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

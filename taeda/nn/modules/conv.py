@@ -257,22 +257,28 @@ class _ConvTranspose(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """The gradient of Conv1d with respect to its input, as a layer; ``output_padding`` widens the output on one
-    side."""
+    """Transposed convolution of ``(N, C_in, L)``: the gradient of :class:`Conv1d` for its input, as a layer.
+
+    A stride above 1 enlarges. ``output_padding`` widens the output on one side.
+    """
 
     _tuple, _function = staticmethod(_single), staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The gradient of Conv2d with respect to its input, as a layer; ``output_padding`` widens the output on one
-    side."""
+    """Transposed convolution of ``(N, C_in, H, W)``: the gradient of :class:`Conv2d` for its input, as a layer.
+
+    A stride above 1 enlarges. ``output_padding`` widens the output on one side.
+    """
 
     _tuple, _function = staticmethod(_pair), staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """The gradient of Conv3d with respect to its input, as a layer; ``output_padding`` widens the output on one
-    side."""
+    """Transposed convolution of ``(N, C_in, D, H, W)``: the gradient of :class:`Conv3d` for its input, as a layer.
+
+    A stride above 1 enlarges. ``output_padding`` widens the output on one side.
+    """
 
     _tuple, _function = staticmethod(_triple), staticmethod(F.conv_transpose3d)
 

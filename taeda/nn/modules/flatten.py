@@ -25,7 +25,12 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension ``dim`` into ``unflattened_size``."""
+    """Splits dimension ``dim`` into several: ``Unflatten(1, (2, 5))`` makes ``(N, 2, 5)`` of ``(N, 10)``.
+
+    Args:
+        dim: which dimension; negative ones count from the end.
+        unflattened_size: the sizes in its place; one may be -1 and follows from the others.
+    """
 
     __constants__ = ("dim", "unflattened_size")
     _shown = ("dim", "unflattened_size")

@@ -55,14 +55,20 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """``|x - y|``."""
+    """Mean absolute error: ``|input - target|`` per element, then the reduction.
+
+    The input and the target have one shape, floating point; with ``reduction="none"`` the result has it too.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """``(x - y)^2``."""
+    """Mean squared error: ``(input - target)^2`` per element, then the reduction.
+
+    The input and the target have one shape, floating point; with ``reduction="none"`` the result has it too.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -239,7 +245,14 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Negative log-likelihood of counts; ``log_input``: the input is the log rate; ``full``: add Stirling's term."""
+    """Negative log-likelihood of counts ``target`` under a Poisson distribution with rate ``input``.
+
+    Args:
+        log_input: the input is the logarithm of the rate: ``exp(input) - target * input``. Else
+            ``input - target * log(input + eps)``.
+        full: add Stirling's approximation of ``log(target!)`` where the target is above 1.
+        eps: keeps ``log(0)`` away.
+    """
 
     __constants__ = ("log_input", "full", "eps", "reduction")
 

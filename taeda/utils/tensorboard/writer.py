@@ -218,8 +218,7 @@ class SummaryWriter:
             padded = np.concatenate([counts, np.zeros(-n % step, dtype=counts.dtype)])
             counts = padded.reshape(-1, step).sum(1)
             limits = np.concatenate([limits[:-1:step], limits[-1:]])
-        # what is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has
-        # one
+        # what is empty at both ends is left out; a lower limit with a count of 0 stays, for the first bucket
         filled = counts.nonzero()[0]
         first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
         kept = list(counts[first - 1 : last]) if first else [0, *counts[:last]]

@@ -1,4 +1,41 @@
-# The engine: runs nodes from the outputs back, in reverse order of recording.
+"""The engine: runs nodes from the outputs back, in reverse order of recording."""
+
+cimport cython
+from cpython.complex cimport PyComplex_Check
+from cpython.float cimport PyFloat_Check
+from cpython.list cimport PyList_Check
+from cpython.long cimport PyLong_Check
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+
+from .memory cimport Storage, is_planning, swap_planning, unsettled
+from .planners cimport META_NUMBER
+from .tensor cimport (
+    ADD, IADD, NOTHING, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor, binary, copy_into, edge_of,
+    empty_strided_like, empty_tensor, has_mode, is_dense, is_plain, looks_for_nan, make_size, resolved,
+    same_sizes, settle_late, swap_no_grad, unpack_value,
+)
+from .tensor import HELPERS, RUN_SELF, AccumulateGrad, current_mode
+
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)
+    PyObject** PySequence_Fast_ITEMS(object)
+    Py_ssize_t Py_REFCNT(PyObject*)
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #define TAEDA_THREAD_LOCAL __declspec(thread)
+    #else
+    #define TAEDA_THREAD_LOCAL __thread
+    #endif
+    /* per thread: the backward pass under way (NULL: none) */
+    static TAEDA_THREAD_LOCAL PyObject *taeda_task[1];
+    """
+    PyObject** TASK "taeda_task"
+
 
 @cython.final
 cdef class LeafEntry:
@@ -170,13 +207,6 @@ cdef inline int release_node(Node node) except -1:
     return 0
 
 
-cdef object add_gradients(object a, object b):
-    cdef PyObject* args[2]
-    args[0] = <PyObject*>a
-    args[1] = <PyObject*>b
-    return op_call(<object>OPERATORS[ADD], args, 2, NULL)
-
-
 cdef bint is_sole(PyObject* held) except -1:
     """Whether nobody else can see the memory of a gradient. ``held`` is borrowed from the only place that should hold
     it."""
@@ -189,13 +219,9 @@ cdef bint is_sole(PyObject* held) except -1:
 
 
 cdef int add_into(object a, object b) except -1:
-    cdef PyObject* args[2]
-    cdef int previous
-    args[0] = <PyObject*>a
-    args[1] = <PyObject*>b
-    previous = swap_no_grad(1)
+    cdef int previous = swap_no_grad(1)
     try:
-        op_call(<object>OPERATORS[IADD], args, 2, NULL)
+        binary(IADD, a, b)
     finally:
         swap_no_grad(previous)
     return 0
@@ -205,7 +231,7 @@ cdef object sum_outside(object a, object b):
     """Their sum, outside the graph."""
     cdef int previous = swap_no_grad(1)
     try:
-        return add_gradients(a, b)
+        return binary(ADD, a, b)
     finally:
         swap_no_grad(previous)
 
@@ -242,7 +268,7 @@ cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
         else:
             leaf.grad_ = HELPERS["clone"](g) if create_graph else copy_like(leaf, g)
     elif create_graph:
-        leaf.grad_ = add_gradients(leaf.grad_, g)
+        leaf.grad_ = binary(ADD, leaf.grad_, g)
     else:
         add_into(leaf.grad_, g)
     return 0
@@ -329,7 +355,7 @@ cdef class GraphTask:
             if buffer[nr] is None:
                 buffer[nr] = grad
             elif not self.add_in_place(PyList_GET_ITEM(buffer, nr), grad):
-                buffer[nr] = add_gradients(buffer[nr], grad)
+                buffer[nr] = binary(ADD, buffer[nr], grad)
             return 0
         entry = <LeafEntry>self.leaves[target]
         entry.pending -= 1
@@ -338,13 +364,13 @@ cdef class GraphTask:
         if entry.grad is None:
             entry.grad = grad
         elif not self.add_in_place(<PyObject*>entry.grad, grad):
-            entry.grad = add_gradients(entry.grad, grad)
+            entry.grad = binary(ADD, entry.grad, grad)
         return 0
 
     cdef bint add_in_place(self, PyObject* held, object grad) except -1:
         """Add ``grad`` into the memory of ``held``, borrowed from where it waits, if that may be written; whether it
         was."""
-        if self.create_graph or MODES[0] != NULL or not is_plain(<PyObject*>grad) or not is_sole(held) \
+        if self.create_graph or has_mode() or not is_plain(<PyObject*>grad) or not is_sole(held) \
                 or not same_sizes(<Tensor>held, <Tensor>grad) or (<Tensor>held).code != (<Tensor>grad).code:
             return False
         if unsettled and ((<Tensor>held).storage.recipe is not None or (<Tensor>grad).storage.recipe is not None):
@@ -388,7 +414,7 @@ cdef class GraphTask:
             g = (<Tensor>leaf).grad_
             if g is not None and (<Tensor>g).holds == VALUES and (<Tensor>g).storage.recipe is not None:
                 late.append((<Tensor>g).storage)
-        return SETTLE_ALL(late) if late else 0
+        return settle_late(late) if late else 0
 
     cdef int capture(self, object target, int nr, object grad) except -1:
         for position in self.captures[target].get(nr, ()):
@@ -433,7 +459,7 @@ cdef class GraphTask:
                 changed = hook(tuple(made), tuple(grads))
                 if changed is not None:
                     made = list(changed) if isinstance(changed, (tuple, list)) else [changed]
-        if ANOMALY and ANOMALY_NAN:
+        if looks_for_nan():
             HELPERS["check_nan"](node.name(), made, node.trace)
         if not self.keep_graph:
             release_node(node)
@@ -488,7 +514,7 @@ cdef object as_output(Node node, int nr, object grad):
 
 cdef int keep_gradient(Tensor t, object grad) except -1:
     """Put ``grad`` into ``.grad`` of a tensor that is not a leaf, in memory of its own."""
-    t.grad_ = HELPERS["clone"](grad) if t.grad_ is None else add_gradients(t.grad_, grad)
+    t.grad_ = HELPERS["clone"](grad) if t.grad_ is None else binary(ADD, t.grad_, grad)
     return 0
 
 
@@ -523,9 +549,43 @@ cdef int explain_failure(Node node, error) except -1:
     return 0
 
 
+cdef object find_edge(object x, int* nr):
+    """The edge of a tensor, or a pair (node, number of its output) as it is."""
+    cdef object target
+    if isinstance(x, Tensor):
+        target = edge_of(<Tensor>x, nr)
+        if target is None:
+            raise RuntimeError(f"a {type(x).__name__} of sizes {list(x.shape)} is not part of a graph and does not "
+                               f"require grad")
+        return target
+    node, number = x[0], x[1]
+    nr[0] = number
+    if isinstance(node, AccumulateGrad):
+        return node.variable
+    return <Node?>node
+
+
+cdef int mark_needed(list nodes, set needed) except -1:
+    """Add every node from which something needed can be reached (oldest first, so one pass does)."""
+    cdef Node node
+    cdef int i
+    for i in range(len(nodes) - 1, -1, -1):
+        node = <Node>nodes[i]
+        if _below(node, needed):
+            needed.add(node)
+    return 0
+
+
+cdef bint _below(Node node, set needed):
+    for target in node.targets:
+        if target is not None and target in needed:
+            return True
+    return False
+
+
 def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, inputs, bint accumulate_into):
     """:func:`differentiate`, by way of the innermost mode if it has a method ``run_backward``."""
-    if MODES[0] != NULL and hasattr(current_mode(), "run_backward"):
+    if has_mode() and hasattr(current_mode(), "run_backward"):
         return current_mode().run_backward(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
     return differentiate(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
 
@@ -591,3 +651,67 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
             if task.results[i] is not None and isinstance(inputs[i], Tensor):
                 keep_gradient(<Tensor>inputs[i], task.results[i])
     return task.results
+
+
+# ---- what Python asks of the pass under way --------------------------------------------------------------------------
+
+def current_task():
+    """A number for the backward pass under way on this thread, -1 where there is none."""
+    return -1 if TASK[0] == NULL else <size_t>TASK[0]
+
+
+def task_is_partial():
+    """Whether the backward pass under way is for some inputs only."""
+    return TASK[0] != NULL and (<GraphTask>TASK[0]).needed is not None
+
+
+def task_reaches(node, int nr):
+    """Whether the backward pass under way may still bring a gradient to an edge."""
+    cdef GraphTask task = <GraphTask>TASK[0]
+    if isinstance(node, AccumulateGrad):
+        return node.variable in task.leaves and (task.needed is None or node.variable in task.needed)
+    return node in task.buffers and (task.needed is None or node in task.needed)
+
+
+def at_end_of_task(function):
+    """Call ``function()`` when the backward pass under way is over."""
+    cdef GraphTask task = <GraphTask>TASK[0]
+    if task.at_end is None:
+        task.at_end = []
+    task.at_end.append(function)
+
+
+def apply_inner(Node node, list grads):
+    """Gradients of the inputs of a node inside CopySlices."""
+    return apply_node(node, grads, None)
+
+
+def depends_on_others(list tensors, leaves):
+    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``."""
+    cdef set known = {id(t) for t in leaves}
+    cdef set seen = set()
+    cdef list stack = []
+    cdef Node node
+    cdef object target
+    cdef int i, nr = 0
+    for t in tensors:
+        target = edge_of(<Tensor?>t, &nr)
+        if target is not None:
+            stack.append(target)
+    while stack:
+        target = stack.pop()
+        if isinstance(target, Tensor):
+            if id(target) not in known:
+                return True
+            continue
+        if target in seen:
+            continue
+        seen.add(target)
+        node = <Node>target
+        for i in range(len(node.targets)):
+            if node.targets[i] is not None:
+                stack.append(node.targets[i])
+    return False
+
+
+HELPERS["apply_inner"] = apply_inner

@@ -1,12 +1,19 @@
-# Launching a kernel from Python, zeros, and the settings of a thread.
+"""What Python asks of tensors below the ops: launches of kernels, copies, and marks on versions and nodes."""
 
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
-cdef inline char* operand(Tensor t) except? NULL:
-    """The address of an operand. A tensor with memory that is met while planning is kept for the plan."""
-    if planners and t.device_type == 0:
-        settle(t.storage)
-        note_held(t.storage, t.storage.data, t.storage.capacity)
-    return address_of(t)
+from .memory cimport foreign_storage, settle
+from .pool cimport kernel_t, launch as run_kernel
+from .recorder cimport note_held
+from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand
+
+cdef extern from "Python.h":
+    PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t PyTuple_GET_SIZE(object)
 
 
 def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t grain):
@@ -85,62 +92,6 @@ def require_device(where):
     check_device(where)
 
 
-cdef enum:
-    ZERO_PIECE = 1 << 18  # bytes
-
-
-cdef void zero_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    memset(ptr[0] + begin, 0, end - begin)
-
-
-def zero(Tensor t):
-    """Set every element to zero; neither recorded nor counted as a write."""
-    if t.holds == NOTHING and hasattr(t, "_zero"):
-        t._zero()
-        return
-    if is_dense(t):
-        zero_bytes(stored_at(t), t.count * ITEMSIZE[t.code])
-    else:
-        copy_into(t, zero_scalar(t.code))
-
-
-cdef int zero_bytes(char* to, int64_t nbytes) except -1:
-    run_kernel(zero_piece, &to, 1, NULL, 0, nbytes, ZERO_PIECE, nbytes < 4 * ZERO_PIECE)
-    return 0
-
-
-cdef Tensor zero_scalar(int code):
-    cdef int64_t none = 0
-    cdef Tensor t = empty_tensor(code, 0, &none)
-    zero_bytes(address_of(t), ITEMSIZE[code])
-    return t
-
-
 def is_dense_tensor(Tensor t):
     """Whether the elements fill a block of memory without holes or overlap."""
     return is_dense(t)
-
-
-def set_grad_enabled(bint enabled):
-    """Turn recording on this thread on or off; gives the previous setting."""
-    return swap_no_grad(0 if enabled else 1) == 0
-
-
-def is_grad_enabled():
-    """Whether ops on this thread are recorded."""
-    return NO_GRAD[0] == 0
-
-
-def set_inference(bint enabled):
-    """Turn inference mode on this thread on or off; gives the previous setting."""
-    cdef bint previous = INFERENCE[0]
-    INFERENCE[0] = enabled
-    return previous
-
-
-def is_inference_mode_enabled():
-    """Whether tensors made now are inference tensors."""
-    return INFERENCE[0] != 0
-
-
-METHODS_OWN = frozenset("function __class__ __get__ __reduce__ __reduce_ex__ __eq__ __hash__ __call__".split())

@@ -1,0 +1,105 @@
+"""Python's functions and classes: their names in archives, their source, and what stands for taeda's own."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+import types as python_types
+from typing import Any
+
+from . import library
+from .errors import Source, UnsupportedNodeError
+
+LIBRARY_CLASSES = {
+    name: cls for name, cls in vars(library).items() if isinstance(cls, type) and cls.__module__ == library.__name__
+}
+
+_used: dict[str, int] = {}
+
+
+def qualified_name(obj: Any) -> str:
+    """A name for archives that nothing else has: ``__torch__.module.Class``."""
+    module = getattr(obj, "__module__", "") or ""
+    name = (
+        getattr(obj, "__qualname__", getattr(obj, "__name__", "f"))
+        .replace("<lambda>", "_lambda")
+        .rpartition("<locals>.")[2]
+    )
+    parts = ["__torch__", *(p for p in module.split(".") if p.isidentifier() and p != "__main__"), *name.split(".")]
+    whole = ".".join(parts)
+    count = _used.get(whole, -1) + 1
+    _used[whole] = count
+    if count:
+        parts.insert(-1, f"___torch_mangle_{count}")
+    return ".".join(parts)
+
+
+def module_of(obj: Any) -> str:
+    """The module that defines something, by taeda's name of it: the stand-in gives taeda's modules PyTorch's names."""
+    name = getattr(obj, "__module__", "") or ""
+    return "taeda" + name[5:] if name.split(".")[0] == "torch" else name
+
+
+def own_method(cls: type, name: str) -> tuple[Any, type] | None:
+    """The function ``name`` of a class itself, or what the library has in its place."""
+    if module_of(cls).startswith("taeda.nn") and cls.__name__ in LIBRARY_CLASSES:
+        for base in LIBRARY_CLASSES[cls.__name__].__mro__[:-1]:
+            if name in vars(base):
+                return vars(base)[name], cls
+        if name == "forward" and hasattr(LIBRARY_CLASSES[cls.__name__], "forward__0"):
+            return None
+    found = vars(cls).get(name)
+    return (found, cls) if isinstance(found, python_types.FunctionType) else None
+
+
+def definer(cls: type, name: str) -> type:
+    return next(c for c in cls.__mro__ if name in vars(c))
+
+
+def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
+    """The definition of a function, and its text for messages.
+
+    Raises:
+        OSError: it has no source.
+    """
+    fn = inspect.unwrap(fn)
+    try:
+        lines, first = inspect.getsourcelines(fn)
+        file = inspect.getsourcefile(fn) or "<string>"
+    except (OSError, TypeError) as error:
+        raise OSError(
+            f"Can't get source for {fn}. TorchScript requires source access in order to carry out compilation, make "
+            f"sure "
+            "original .py files are available."
+        ) from error
+    text = textwrap.dedent("".join(lines))
+    source = Source(text, file, first)
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # a lambda within an expression, mostly
+        tree = ast.Module([], [])
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == fn.__name__:
+            if isinstance(node, ast.AsyncFunctionDef):
+                source.fail(node, "async functions aren't supported", UnsupportedNodeError)
+            return node, source  # type: ignore[return-value]
+    raise RuntimeError(f"expected a function that is defined with def, got {fn}: lambda expressions aren't supported")
+
+
+_COMMENT = re.compile(r"#\s*type:\s*(\(.*)$")
+
+
+def type_comment(source: Source, node: ast.FunctionDef) -> Any:
+    """``# type: (Tensor, int) -> Tensor``, or None."""
+    end = node.body[0].lineno if node.body else node.lineno
+    parts: list[str] = []
+    for line in source.lines[node.lineno - 1 : end]:
+        match = _COMMENT.search(line)
+        if match and not match[1].startswith("(ignore"):
+            return ast.parse(match[1].replace("->", ",", 1).join(["(", ")"]), mode="eval").body
+        single = re.search(r"#\s*type:\s*(?!ignore)([^(].*)$", line)
+        if single:
+            parts.append(single[1].strip())
+    return None
