@@ -94,6 +94,26 @@ def test_the_path_of_a_call_is_as_the_page_says():
         assert _body(path, function) or function == "add", (function, path)
 
 
+#: Where a function of the way to the plan has its result: what follows is recording.
+PLANNED = {"run": "if out is not None:", "run_host": "if op.kind == MUTATES:\n        result"}
+
+
+def test_the_way_to_the_plan_is_as_short_as_the_page_says():
+    page = (ROOT / "docs/path.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| (\d+) \|$", page, re.M)
+    assert [name for name, _, _ in rows][:2] == ["op_call", "unusual"] and rows[-1][0] == "compute"
+    for name, path, count in rows:
+        body = re.sub(r'""".*?"""', "", _body(path, name), count=1, flags=re.S)
+        if name in PLANNED:
+            assert PLANNED[name] in body
+            body = body.partition(PLANNED[name])[0]
+        lines = [line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        assert len(lines) + 1 == int(count), name
+    whole, pointwise = re.search(r"These are (\d+) lines, (\d+) of them", page).groups()
+    assert sum(int(count) for _, _, count in rows) == int(whole) <= 100
+    assert int(pointwise) == int(whole) - sum(int(count) for name, _, count in rows if name in ("run_host", "compute"))
+
+
 def test_tour(monkeypatch, capsys):
     _run("docs/tour.py", monkeypatch)
     text = capsys.readouterr().out

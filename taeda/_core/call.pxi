@@ -350,58 +350,39 @@ cdef bint any_to_differentiate(Op op, PyObject** bound) except -1:
     decomposition."""
     cdef int i
     for i in range(op.nparams):
-        x = <object>bound[i]
-        if isinstance(x, Tensor):
-            if wants_grad(<Tensor>x):
-                return True
-        elif type(x) is list or type(x) is tuple:
-            for item in x:
-                if isinstance(item, Tensor) and wants_grad(<Tensor>item):
-                    return True
+        if asks_for_grad(bound[i]):
+            return True
     return False
 
 
 cdef object run(Op op, PyObject** bound, object out):
     """Compute and, where an input requires grad, record."""
     cdef bint record = False
-    cdef object result, keep = None
+    cdef object result
     cdef Node node
-    cdef Tensor first
+    cdef Tensor keep = None
     if op.ntakes:
         check_arguments(op.name, op.params, op.takes, op.ntakes, bound, op.defaults)
     if op.ndiff and not NO_GRAD[0]:
         record = any_wants_grad(op, bound)
     if op.inplace or out is not None:
         keep = before_write(op, bound, out, record)
-        first = <Tensor>bound[0] if op.inplace else None
-    if op.kind == POINTWISE:
-        if out is not None:
-            return pointwise_out(op, bound, out)
-        if op.inplace:
-            result = pointwise_call(op, bound, first)
-            first.storage.version += 1
-        else:
-            result = pointwise_call(op, bound, None)
-    elif op.kind == VIEW:
-        if not isinstance(<object>bound[0], Tensor):
-            raise_not_tensor(op, bound, 0)
-        result = call_body(op, bound)
-        return finish_view(op, bound, result, record)
-    else:
-        result = run_host(op, bound, out, record)
-        if out is not None:
-            return result
+    if op.kind == VIEW:
+        return run_view(op, bound, record)
+    result = pointwise_call(op, bound, out) if op.kind == POINTWISE else run_host(op, bound, out, record)
+    if out is not None:
+        return result
     if record:
-        node = make_node(op, bound, op.inplace, <Tensor>keep if op.inplace else None)
+        node = make_node(op, bound, op.inplace, keep)
         if op.kind == POINTWISE:
             pointwise_metas(node, op, bound, result)
         if op.inplace:
-            save_outputs(node, first, False)
-            rebase(first, node)
+            save_outputs(node, <Tensor>bound[0], False)
+            rebase(<Tensor>bound[0], node)
         else:
             own_outputs(node, result)
-    elif op.inplace and not op.ndiff and wants_grad(first) and not NO_GRAD[0]:
-        rebase(first, forget_node(first))
+    elif op.inplace and not op.ndiff and wants_grad(<Tensor>bound[0]) and not NO_GRAD[0]:
+        rebase(<Tensor>bound[0], forget_node(<Tensor>bound[0]))
     if op.result_type is not None:
         return tuple.__new__(op.result_type, result)
     return result
@@ -425,6 +406,13 @@ cdef Tensor before_write(Op op, PyObject** bound, object out, bint record):
     if not first.contiguous:
         refuse_repeated(op, first)
     return contiguous_copy(first) if record and saves_first(op, bound) else None
+
+
+cdef object run_view(Op op, PyObject** bound, bint record):
+    """The result of an op that gives views."""
+    if not isinstance(<object>bound[0], Tensor):
+        raise_not_tensor(op, bound, 0)
+    return finish_view(op, bound, call_body(op, bound), record)
 
 
 cdef object run_host(Op op, PyObject** bound, object out, bint record):

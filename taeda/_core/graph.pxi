@@ -344,19 +344,23 @@ cdef object edge_of(Tensor t, int* nr):
     return t if t.leaf_grad else None
 
 
+cdef inline bint asks_for_grad(PyObject* x) except -1:
+    """Whether an argument is a tensor that requires grad, or a list or tuple with one."""
+    if isinstance(<object>x, Tensor):
+        return wants_grad(<Tensor>x)
+    if PyList_Check(<object>x) or PyTuple_Check(<object>x):
+        for item in <object>x:
+            if isinstance(item, Tensor) and wants_grad(<Tensor>item):
+                return True
+    return False
+
+
 cdef bint any_wants_grad(Op op, PyObject** bound) except -1:
     """Whether an input that has a derivative requires grad."""
     cdef int i
-    cdef object x
     for i in range(op.ndiff):
-        x = <object>bound[op.diff_pos[i]]
-        if isinstance(x, Tensor):
-            if wants_grad(<Tensor>x):
-                return True
-        elif PyList_Check(x) or PyTuple_Check(x):
-            for item in x:
-                if isinstance(item, Tensor) and wants_grad(<Tensor>item):
-                    return True
+        if asks_for_grad(bound[op.diff_pos[i]]):
+            return True
     return False
 
 

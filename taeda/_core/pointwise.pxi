@@ -309,13 +309,16 @@ cdef int out_code(Op op, int compute) noexcept:
     return REAL_OF[compute] if op.out_rule == OUT_REAL else compute
 
 
-cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
-    """Compute a pointwise op into a new tensor, or into ``target``."""
+cdef object pointwise_call(Op op, PyObject** bound, object out):
+    """Compute a pointwise op into a new tensor, into ``out``, or of an in-place form into the first argument."""
     cdef PyObject* inputs[MAXARGS]
-    cdef object keep = None, zero_dim = None
+    cdef Tensor target = <Tensor>bound[0] if op.inplace else None
+    cdef object keep = None, zero_dim = None, result = None
     cdef int i, n = op.noperands, nt = 0, compute, variant
     cdef PyObject* x
     cdef int nparams = n
+    if out is not None:
+        return pointwise_out(op, bound, out)
     for i in range(n):
         x = bound[i]
         inputs[i] = x
@@ -346,9 +349,11 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
     variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
     if recorders:
         result = RECORDER(op, inputs, nparams, compute, variant, target)
-        if result is not None:
-            return result
-    return launch_pointwise(op, inputs, nparams, compute, variant, target)
+    if result is None:
+        result = launch_pointwise(op, inputs, nparams, compute, variant, target)
+    if target is not None:
+        target.storage.version += 1
+    return result
 
 
 cdef int run_check(Op op, PyObject** bound) except -1:
