@@ -530,10 +530,6 @@ def _pad_modes(mode: str) -> Callable:
     return lambda x, padding: F.pad(x, list(padding), mode)
 
 
-def _chunked(x: Tensor, sizes: Any, dim: int = 0) -> list:
-    return list(OPS["split"](x, sizes, dim))
-
-
 #: Ops of tensors that are called otherwise than taeda's op of that name, by name or ``name.overload``.
 TENSORS: dict[str, Callable] = {
     "to": _to, "to.dtype": _to_dtype, "to.prim_dtype": _to_dtype, "to.device": _to_device,
@@ -577,7 +573,6 @@ TENSORS: dict[str, Callable] = {
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
     "__contains__": operator.contains, "dict": _copy_dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
     "col2im": lambda x, *a: F.fold(x, *a), "im2col": lambda x, *a: F.unfold(x, *a), "swapaxes": OPS["transpose"],
-    
     "eq.Tensor_list": operator.eq, "ne.Tensor_list": operator.ne, "index.list_Tensor": SCALARS["index"],
     "sort.Tensor": _sort, "sorted.Tensor": sorted, "scatter.value": lambda x, d, i, v: OPS["scatter"](x, d, i, value=v),
     "scatter_.value": lambda x, d, i, v: x.scatter_(d, i, value=v), "is_non_overlapping_and_dense": lambda x: True,

@@ -11,20 +11,15 @@ import typing
 from typing import Any
 
 from .. import _core, nn
-from .._core import Tensor, device, dtype
-from . import ir, marks, python
+from .._core import Tensor
+from . import ir, marks
 from .errors import Source
+from .hooks import HOOKS
+from .python import PLAIN_TYPES, Ignored, SourceFrontend, compile_method, names_of, result_of, signature
 from .source import parse_function, qualified_name
 from .types import (
-    ANY,
-    BOOL,
-    COMPLEX,
-    DEVICE,
-    FLOAT,
     GENERATOR,
-    INT,
     NONE,
-    STR,
     TENSOR,
     ClassType,
     EnumType,
@@ -40,12 +35,6 @@ from .types import (
     union,
 )  # fmt: skip
 
-PLAIN_TYPES: dict[Any, Type] = {
-    Tensor: TENSOR, int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX, type(None): NONE, None: NONE,
-    device: DEVICE, dtype: INT, Any: ANY, typing.Any: ANY, nn.Parameter: TENSOR, _core.Size: list_of(INT),
-    list: list_of(TENSOR),
-    _core.layout: INT, _core.memory_format: INT, object: ANY,
-}  # fmt: skip
 TYPES: dict[Any, NamedType] = {}
 
 
@@ -133,7 +122,7 @@ def annotation_type(annotation: Any, space: dict[str, Any]) -> Type:
         return space[name] if name in space else getattr(builtins, name)
 
     node = ast.parse(annotation, mode="eval").body
-    front = python.SourceFrontend(ir.Function("types", [], NONE), Source(annotation), names)
+    front = SourceFrontend(ir.Function("types", [], NONE), Source(annotation), names)
     return front.annotation(node)
 
 
@@ -159,8 +148,8 @@ def class_type(cls: type) -> ClassType:
         if not isinstance(fn, python_types.FunctionType):
             return None
         if marks.is_ignored(fn):
-            return python.Ignored(fn, python.result_of(fn))
-        made = kind.methods[name] = python.compile_method(fn, kind, cls, f"{kind.name}.{name}")
+            return Ignored(fn, result_of(fn))
+        made = kind.methods[name] = compile_method(fn, kind, cls, f"{kind.name}.{name}")
         if name != "__init__":
             init = kind.method("__init__")
             if isinstance(init, ir.Function) and not init.defining:
@@ -179,6 +168,9 @@ def interface_type(cls: type) -> InterfaceType:
         for name, fn in vars(cls).items():
             if isinstance(fn, python_types.FunctionType):
                 node, source = parse_function(fn)
-                parameters, result = python.signature(node, source, python.names_of(fn), ClassType("self"), fn)
+                parameters, result = signature(node, source, names_of(fn), ClassType("self"), fn)
                 found.methods[name] = (parameters[1:], result or TENSOR)
     return found  # type: ignore[return-value]
+
+
+HOOKS.update(python_type=python_type, enum_type=enum_type, class_type=class_type)

@@ -10,24 +10,29 @@ import inspect
 import math
 import re
 import types as python_types
+import typing
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import fft, linalg, nn, special
-from .._core import device
+from .. import _core, fft, linalg, nn, special
+from .._core import Tensor, device, dtype
 from ..nn import functional, lower
 from ..ops.aten import OpOverload, OpOverloadPacket
 from ..ops.table import METHODS, OPS
-from . import classes, ir, library, marks, schemas
+from . import ir, library, marks, schemas
 from .dtypes import number
 from .errors import NotSupportedError, Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
+from .hooks import HOOKS
 from .modules import ScriptFunction
 from .source import definer, module_of, own_method, parse_function, qualified_name, type_comment
 from .types import (
+    ANY,
     BOOL,
+    COMPLEX,
     DEVICE,
+    FLOAT,
     INT,
     NONE,
     REQUIRED,
@@ -71,6 +76,12 @@ class ContainerMethod(Sugar):
         self.parts = parts
 
 
+PLAIN_TYPES: dict[Any, Type] = {
+    Tensor: TENSOR, int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX, type(None): NONE, None: NONE,
+    device: DEVICE, dtype: INT, Any: ANY, typing.Any: ANY, nn.Parameter: TENSOR, _core.Size: list_of(INT),
+    list: list_of(TENSOR),
+    _core.layout: INT, _core.memory_format: INT, object: ANY,
+}  # fmt: skip
 _FORMS: dict[Any, str] = {getattr(builtins, name): name for name in FORM_NAMES if hasattr(builtins, name)}
 _MATH = {
     getattr(math, name): f"aten::{name}"
@@ -167,7 +178,7 @@ class SourceFrontend(Frontend):
             packet = value.overloadpacket if isinstance(value, OpOverload) else value
             return OpName(f"{packet.namespace}::{packet.__name__}")
         if isinstance(value, enum.Enum):
-            return ir.Const(value, classes.enum_type(type(value)))
+            return ir.Const(value, HOOKS["enum_type"](type(value)))
         if isinstance(value, tuple) and not isinstance(value, type):
             return Parts([self.python_value(v, node, name) for v in value])
         if isinstance(value, python_types.ModuleType):
@@ -180,14 +191,14 @@ class SourceFrontend(Frontend):
             return Form(_FORMS[value])
         if value in marks.FORMS:
             return Form(marks.FORMS[value])
-        if value in classes.PLAIN_TYPES:
-            return TypeRef(classes.PLAIN_TYPES[value])
+        if value in PLAIN_TYPES:
+            return TypeRef(PLAIN_TYPES[value])
         if value in _MATH:
             return OpName(_MATH[value])
         if value is warnings.warn:
             return OpName("aten::warn")
         if getattr(value, "__name__", "") in ("no_grad",) and isinstance(value, type):
-            return TypeRef(classes.class_type(library.no_grad))
+            return TypeRef(HOOKS["class_type"](library.no_grad))
         if isinstance(value, type):
             return self._python_class(value, node)
         if callable(value):
@@ -198,11 +209,11 @@ class SourceFrontend(Frontend):
         if issubclass(value, BaseException):
             return PythonValue(value)
         if issubclass(value, enum.Enum):
-            return TypeRef(classes.enum_type(value))
+            return TypeRef(HOOKS["enum_type"](value))
         if issubclass(value, nn.Module) and not hasattr(value, "__script_interface__"):
             return PythonValue(value)
         try:
-            return TypeRef(classes.python_type(value))
+            return TypeRef(HOOKS["python_type"](value))
         except TypeError:
             return PythonValue(value)
 
@@ -275,7 +286,7 @@ class SourceFrontend(Frontend):
             return value.type
         if isinstance(value, PythonValue):
             try:
-                return classes.python_type(value.value)
+                return HOOKS["python_type"](value.value)
             except TypeError:
                 return None
         return None

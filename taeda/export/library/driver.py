@@ -148,10 +148,6 @@ def _give_memory() -> Routine:
     return f
 
 
-def _as_pointer(f: Routine, x: Value) -> Value:
-    return f.emit(f"inttoptr {x.typed} to ptr", PTR)
-
-
 def _patch() -> Routine:
     """Write the slots p1 of variant p0 by patches from p2 to p3, with bases p4 and words p5, for the p6-th time."""
     f = Routine("patch", [PTR, PTR, I64, I64, PTR, PTR, I64])
