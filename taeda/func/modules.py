@@ -52,8 +52,8 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
         models: modules, all in training or all in evaluation mode.
 
     Returns:
-        ``(parameters, buffers)``: dicts from a name to a tensor with the models as its first dimension. Parameters are
-        leaves of their own; ``functional_call`` takes an example's.
+        ``(parameters, buffers)``: dicts from a name to a tensor with the models as its first dimension. They share no
+        memory with the models. ``vmap`` over both hands ``functional_call`` those of one model.
     Raises:
         RuntimeError: there is no model, or they differ in class, mode or ``requires_grad``.
     """

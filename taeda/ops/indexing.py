@@ -256,7 +256,12 @@ def where(condition, input=None, other=None, *, out=None):
     return where_select(condition, input, other, out=out)
 
 
-_core.install("where", lambda self, condition, other: where(condition, self, other))
+def _where(self, condition, other):
+    """The elements of this tensor where ``condition`` is true, else those of ``other``."""
+    return where(condition, self, other)
+
+
+_core.install("where", _where)
 
 
 def _as_mask(input: Tensor) -> Tensor:

@@ -259,7 +259,8 @@ class _ConvTranspose(_ConvTransposeNd):
 class ConvTranspose1d(_ConvTranspose):
     """Transposed convolution of ``(N, C_in, L)``: the gradient of :class:`Conv1d` for its input, as a layer.
 
-    A stride above 1 enlarges. ``output_padding`` widens the output on one side.
+    Arguments as :class:`Conv1d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
+    dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
     """
 
     _tuple, _function = staticmethod(_single), staticmethod(F.conv_transpose1d)
@@ -268,7 +269,8 @@ class ConvTranspose1d(_ConvTranspose):
 class ConvTranspose2d(_ConvTranspose):
     """Transposed convolution of ``(N, C_in, H, W)``: the gradient of :class:`Conv2d` for its input, as a layer.
 
-    A stride above 1 enlarges. ``output_padding`` widens the output on one side.
+    Arguments as :class:`Conv2d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
+    dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
     """
 
     _tuple, _function = staticmethod(_pair), staticmethod(F.conv_transpose2d)
@@ -277,7 +279,8 @@ class ConvTranspose2d(_ConvTranspose):
 class ConvTranspose3d(_ConvTranspose):
     """Transposed convolution of ``(N, C_in, D, H, W)``: the gradient of :class:`Conv3d` for its input, as a layer.
 
-    A stride above 1 enlarges. ``output_padding`` widens the output on one side.
+    Arguments as :class:`Conv3d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
+    dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
     """
 
     _tuple, _function = staticmethod(_triple), staticmethod(F.conv_transpose3d)
