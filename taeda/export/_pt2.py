@@ -1,8 +1,7 @@
 """Programs that ``torch.export.save`` of PyTorch 2.13 wrote (``.pt2``): JSON and raw weights. Its pickles are not read.
 
 A step names an op of PyTorch's native library, ``torch.ops.aten.add.Tensor``, with its arguments in the order of that
-library.
-Most are functions here of the same name and order; the rest are in the table ``_ADAPTED``.
+library. ``_pt2_calls.py`` knows what it is here.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import ast
 import json
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from taeda import _core
@@ -22,10 +20,10 @@ from taeda.io.archive import ArchiveReader
 from taeda.nn import Parameter
 from taeda.ops.meta import without_values
 
-from . import _control_flow, _functions, _steps
 from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import CLASSES, bad, decode_spec, identifier, items, path, whole
+from ._pt2_calls import step_of
 from ._values import fake
 from .graph_signature import (
     ConstantArgument,
@@ -311,7 +309,7 @@ class _Reader:
                 kwargs[identifier(given.get("name"))] = value
             else:
                 args.append(value)
-        made = _made(graph, target, args, kwargs, identifier(x.get("name") or "step"))
+        made = step_of(graph, target, args, kwargs, identifier(x.get("name") or "step"))
         if made is None:
             return
         if isinstance(x.get("metadata"), dict) and isinstance(x["metadata"].get("stack_trace"), str):
@@ -479,246 +477,3 @@ def _spec_form(x: Any, depth: int) -> Any:
     if kind not in CLASSES:
         raise bad(f"the class {kind!r:.80} is not registered; call export.register_dataclass before loading")
     return {"kind": "class", "context": [kind, *items(names)], "children": children}
-
-
-# ---- ops -------------------------------------------------------------------------------------------------------------
-
-#: Arguments that say where a result is, which is always the CPU.
-_PLACES = ("device", "pin_memory", "layout", "non_blocking")
-#: Steps that only check what is always so here.
-_CHECKS = ("_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size")
-
-
-def _function(name: str) -> Any:
-    known = _functions.table()
-    for candidate in (
-        name,
-        f"nn.functional.{name}",
-        f"Tensor.{name}",
-        f"linalg.{name}",
-        f"special.{name}",
-        f"op.{name}",
-    ):
-        if candidate in known:
-            return known[candidate]
-    for prefix in ("linalg", "special", "fft"):
-        if name.startswith(f"{prefix}_") and f"{prefix}.{name[len(prefix) + 1 :]}" in known:
-            return known[f"{prefix}.{name[len(prefix) + 1 :]}"]
-    raise bad(f"the op {name!r:.80} of PyTorch is not known here")
-
-
-def _made(graph: Graph, target: str, args: list, kwargs: dict, name: str) -> Node | None:
-    """The step for a target; None where nothing is to be done."""
-    if target.startswith("torch.ops.higher_order."):
-        return _higher_order(graph, target.rpartition(".")[2], args, name)
-    if target.startswith(("_operator.", "math.")):
-        known = _functions.table()
-        label = target.replace("_operator.", "operator.").rstrip("_")
-        function = known.get(label) or known.get(f"{label}_")
-        if function is None:
-            raise bad(f"{target!r:.80} is no function that programs may call")
-        return graph.call_function(function, tuple(args), name=name)
-    if target.startswith("torch._functorch.predispatch."):
-        raise bad("the program has steps of vmap, of an associative_scan. Call run_decompositions() before saving it")
-    if not target.startswith("torch.ops.aten."):
-        raise bad(f"{target!r:.80} is no op that is known here")
-    op, _, overload = target[len("torch.ops.aten.") :].partition(".")
-    if op in _CHECKS:
-        return None
-    kwargs = {k: v for k, v in kwargs.items() if k not in _PLACES}
-    if op in _ADAPTED:
-        made = _ADAPTED[op](args, kwargs, overload)
-    elif f"{op}.{overload}" in _ADAPTED:
-        made = _ADAPTED[f"{op}.{overload}"](args, kwargs, overload)
-    else:
-        made = _function(op), args, kwargs
-    function, args, kwargs = made
-    if _functions.name_of(function).startswith(("step.", "operator.")) is False:
-        _functions.check_call(target, function, tuple(args), kwargs)
-    return graph.call_function(function, tuple(args), kwargs, name=name)
-
-
-def _higher_order(graph: Graph, name: str, args: list, label: str) -> Node:
-    if name == "wrap_with_set_grad_enabled" and len(args) >= 2:
-        mode, inner, *rest = args
-        return graph.call_function(_steps.with_grad_enabled, (mode, inner, tuple(rest)), name=label)
-    if name == "cond" and len(args) == 4:
-        return graph.call_function(_control_flow.cond, (*args[:3], tuple(args[3])), name=label)
-    if name == "while_loop" and len(args) == 4:
-        return graph.call_function(_control_flow.while_loop, (*args[:2], tuple(args[2]), tuple(args[3])), name=label)
-    if name == "map_impl" and len(args) == 3:
-        return graph.call_function(_control_flow.map, (args[0], tuple(args[1]), tuple(args[2])), name=label)
-    if name == "scan" and len(args) == 4:
-        given = args[0], tuple(args[1]), tuple(args[2]), 0, False, tuple(args[3])
-        return graph.call_function(_control_flow.scan, given, name=label)
-    raise bad(f"the step {name!r:.80} is not known here")
-
-
-def _get(args: list, i: int, default: Any = None) -> Any:
-    return args[i] if i < len(args) else default
-
-
-def _to(name: str, *keep: int) -> Callable:
-    """Another function, of the arguments at these places."""
-    return lambda a, k, o: (_function(name), [a[i] for i in keep if i < len(a)] if keep else a, k)
-
-
-def _slice(a: list, k: dict, o: str) -> Any:
-    x, dim, start, end, step = a[0], _get(a, 1, 0), _get(a, 2), _get(a, 3), _get(a, 4, 1)
-    cut = slice(start, None if end == 2**63 - 1 else end, step)
-    index = (*[slice(None)] * dim, cut) if dim >= 0 else (Ellipsis, cut, *[slice(None)] * (-dim - 1))
-    return operator.getitem, [x, index], {}
-
-
-def _indices(given: list) -> tuple:
-    return tuple(slice(None) if i is None else i for i in given)
-
-
-def _upsample(mode: str, aligned: bool) -> Callable:
-    def adapt(a: list, k: dict, o: str) -> Any:
-        align = _get(a, 2) if aligned else None
-        scales = _get(a, 3 if aligned else 2)
-        size = _get(a, 1)
-        given = {"size": size} if size is not None else {"scale_factor": scales}
-        return (
-            _function("interpolate"),
-            [a[0]],
-            {**given, "mode": mode, **({"align_corners": align} if aligned else {})},
-        )
-
-    return adapt
-
-
-def _cast(a: list, k: dict, o: str) -> Any:
-    """``to`` and ``_to_copy``: only the dtype and the memory format matter."""
-    if o == "other":
-        return _function("to"), a[:2], {}
-    given = [x for x in a[1:] if isinstance(x, _core.dtype)]
-    dtype = k.get("dtype") or (given[0] if given else None)
-    copy = any(x is True for x in a[3:4]) or k.get("copy") is True
-    made = {"memory_format": k["memory_format"]} if k.get("memory_format") is not None else {}
-    return (
-        _function("to"),
-        [a[0], *([dtype] if dtype is not None else ["cpu"])],
-        {**made, **({"copy": True} if copy else {})},
-    )
-
-
-def _reshaped_reduction(name: str) -> Callable:
-    """``sum.dim_IntList(x, [], ...)`` and the like: no dimensions mean all."""
-
-    def adapt(a: list, k: dict, o: str) -> Any:
-        if o in ("dim", "dim_IntList", "correction", "correction_names") and len(a) > 1 and a[1] in ([], None):
-            a = [a[0], None, *a[2:]]
-        return _function(name), a, k
-
-    return adapt
-
-
-def _batch_norm_inference(a: list, k: dict, o: str) -> Any:
-    x, w, b, mean, var, momentum, eps = a[:7]
-    return _function("native_batch_norm"), [x, w, b, mean, var, False, momentum, eps], {}
-
-
-def _bags(a: list, k: dict, o: str) -> Any:
-    """Where no row is padding, PyTorch's library has -1."""
-    return _function("embedding_bag"), a[:8], {"padding_idx": None if _get(a, 8, -1) == -1 else a[8]}
-
-
-#: The arguments of ``stft`` after the window, in the library's order.
-_STFT = ("normalized", "onesided", "return_complex", "align_to_window")
-#: Of transforms, forward and back, the scales that the library has numbers for: 1, ``1 / sqrt(n)`` and ``1 / n``.
-_NORMS = {True: ("backward", "ortho", "forward"), False: ("forward", "ortho", "backward")}
-_REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
-
-_ADAPTED: dict[str, Callable] = {
-    "slice": _slice,
-    "index": lambda a, k, o: (operator.getitem, [a[0], _indices(a[1])], {}),
-    "index_put": lambda a, k, o: (_function("index_put"), [a[0], tuple(a[1]), *a[2:]], k),
-    "index_put_": lambda a, k, o: (_function("index_put_"), [a[0], tuple(a[1]), *a[2:]], k),
-    "lift_fresh_copy": _to("clone", 0),
-    "lift_fresh": _to("clone", 0),
-    "alias": _to("detach", 0),
-    "detach_": _to("detach_", 0),
-    "to": _cast,
-    "_to_copy": _cast,
-    "sym_size": lambda a, k, o: (_steps.sym_size, a, {}),
-    "sym_numel": _to("numel", 0),
-    "_assert_async": lambda a, k, o: (_steps.assert_scalar, [a[0], _get(a, 1, "an assertion of the program")], {}),
-    "_assert_scalar": lambda a, k, o: (_steps.assert_scalar, a, {}),
-    "contiguous": lambda a, k, o: (_function("contiguous"), a, k),
-    "numpy_T": _to("t", 0),
-    "upsample_nearest1d": _upsample("nearest", False),
-    "upsample_nearest2d": _upsample("nearest", False),
-    "upsample_nearest3d": _upsample("nearest", False),
-    "_upsample_nearest_exact2d": _upsample("nearest-exact", False),
-    "upsample_linear1d": _upsample("linear", True),
-    "upsample_bilinear2d": _upsample("bilinear", True),
-    "upsample_bicubic2d": _upsample("bicubic", True),
-    "upsample_trilinear3d": _upsample("trilinear", True),
-    "_native_batch_norm_legit_no_training": _batch_norm_inference,
-    "_native_batch_norm_legit_functional": lambda a, k, o: (_steps.batch_norm_functional, a, {}),
-    "view.default": _to("reshape"),  # strides may be others here
-    "_unsafe_view": _to("reshape"),
-    "einsum": lambda a, k, o: (_function("einsum"), [a[0], *a[1]], {}),
-    "sum": _reshaped_reduction("sum"),
-    "mean": _reshaped_reduction("mean"),
-    "var": _reshaped_reduction("var"),
-    "std": _reshaped_reduction("std"),
-    "pad": lambda a, k, o: (_function("pad"), a, k),
-    "cross_entropy_loss": lambda a, k, o: (
-        _function("cross_entropy"),
-        a[:2],
-        {
-            "weight": _get(a, 2),
-            "reduction": _REDUCTIONS[_get(a, 3, 1)],
-            "ignore_index": _get(a, 4, -100),
-            "label_smoothing": _get(a, 5, 0.0),
-        },
-    ),
-    **{
-        name: lambda a, k, o, name=name: (_function(name), a[:2], {"reduction": _REDUCTIONS[_get(a, 2, 1)]})
-        for name in ("mse_loss", "l1_loss")
-    },
-    "gelu": lambda a, k, o: (_function("gelu"), a, k),
-    "reflection_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "reflect"], {}),
-    "reflection_pad2d": lambda a, k, o: (_function("pad"), [*a[:2], "reflect"], {}),
-    "replication_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
-    "replication_pad2d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
-    "constant_pad_nd": lambda a, k, o: (_function("pad"), [*a[:2], "constant", _get(a, 2, 0)], {}),
-    "im2col": _to("nn.functional.unfold"),
-    "unfold": _to("Tensor.unfold"),
-    "item": lambda a, k, o: (_steps.item, a, {}),
-    "_local_scalar_dense": lambda a, k, o: (_steps.item, a, {}),
-    "stft.default": lambda a, k, o: (
-        _function("stft"),
-        a[:5],
-        {"center": False, **dict(zip(_STFT, a[5:], strict=False)), **k},
-    ),
-    "_embedding_bag": _bags,
-    "_embedding_bag_forward_only": _bags,
-    "_fft_c2c": lambda a, k, o: (
-        _function("fft.fftn" if a[3] else "fft.ifftn"),
-        [a[0]],
-        {"dim": a[1], "norm": _NORMS[a[3]][a[2]]},
-    ),
-    "_fft_r2c": lambda a, k, o: (
-        _function("fft.rfftn" if a[3] else "fft.fftn"),
-        [a[0]],
-        {"dim": a[1], "norm": _NORMS[True][a[2]]},
-    ),
-    "_fft_c2r": lambda a, k, o: (
-        _function("fft.irfftn"),
-        [a[0]],
-        {"s": [-1] * (len(a[1]) - 1) + [a[3]], "dim": a[1], "norm": _NORMS[False][a[2]]},
-    ),
-    "col2im": _to("fold"),
-    "grid_sampler": lambda a, k, o: (_function("grid_sampler"), a, k),
-    "_adaptive_avg_pool2d": _to("adaptive_avg_pool2d"),
-    "relu6": _to("nn.functional.relu6"),
-    "hardtanh": _to("nn.functional.hardtanh"),
-    "dropout_": _to("dropout_"),
-    "__and__": _to("bitwise_and"),
-    "__or__": _to("bitwise_or"),
-    "__xor__": _to("bitwise_xor"),
-}
