@@ -312,8 +312,7 @@ cdef int out_code(Op op, int compute) noexcept:
 cdef object pointwise_call(Op op, PyObject** bound, object out):
     """Compute a pointwise op into a new tensor, into ``out``, or of an in-place form into the first argument."""
     cdef PyObject* inputs[MAXARGS]
-    cdef Tensor target = <Tensor>bound[0] if op.inplace else None
-    cdef object keep = None, zero_dim = None, result = None
+    cdef object keep = None, zero_dim = None
     cdef int i, n = op.noperands, nt = 0, compute, variant
     cdef PyObject* x
     cdef int nparams = n
@@ -334,7 +333,7 @@ cdef object pointwise_call(Op op, PyObject** bound, object out):
                 nt += 1
         elif (op.tensor_mask >> i) & 1:
             raise_not_tensor(op, bound, i)
-    if nt == 0 and "numbers" in op.traits and target is None:
+    if nt == 0 and "numbers" in op.traits and not op.inplace:
         zero_dim = HELPERS["operand_tensor"](<object>inputs[0], None)
         inputs[0] = <PyObject*>zero_dim
     elif nt == 0 or nt > MAXOPERANDS - op.nouts:
@@ -348,11 +347,15 @@ cdef object pointwise_call(Op op, PyObject** bound, object out):
         run_check(op, bound)
     variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
     if recorders:
-        result = RECORDER(op, inputs, nparams, compute, variant, target)
-    if result is None:
-        result = launch_pointwise(op, inputs, nparams, compute, variant, target)
-    if target is not None:
-        target.storage.version += 1
+        result = RECORDER(op, inputs, nparams, compute, variant, <Tensor>bound[0] if op.inplace else None)
+        if result is not None:
+            if op.inplace:
+                (<Tensor>bound[0]).storage.version += 1
+            return result
+    if not op.inplace:
+        return launch_pointwise(op, inputs, nparams, compute, variant, None)
+    result = launch_pointwise(op, inputs, nparams, compute, variant, <Tensor>bound[0])
+    (<Tensor>bound[0]).storage.version += 1
     return result
 
 
