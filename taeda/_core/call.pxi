@@ -112,6 +112,8 @@ cdef class Op:
         self.kinds = sum([1 << k for k in self.traits.get("dtypes", (0, 1, 2, 3))])
         if "float8" in self.traits:
             self.kinds |= 1 << FLOAT8
+        self.repeats = nouts == 1 and not inplace and (self.kind == POINTWISE or "repeats" in self.traits)
+        self.sums_over = self.traits.get("sums_over", 0)
         if self.kind == POINTWISE:
             if noperands + nouts > MOST_KEYED:
                 raise ValueError(f"{name}: a pointwise op has at most {MOST_KEYED} operands, outputs included")
@@ -369,7 +371,7 @@ cdef object run(Op op, PyObject** bound, object out):
         keep = before_write(op, bound, out, record)
     if op.kind == VIEW:
         return run_view(op, bound, record)
-    result = pointwise_call(op, bound, out) if op.kind == POINTWISE else run_host(op, bound, out, record)
+    result = pointwise_call(op, bound, out, True) if op.kind == POINTWISE else run_host(op, bound, out, record)
     if out is not None:
         return result
     if record:
@@ -381,6 +383,8 @@ cdef object run(Op op, PyObject** bound, object out):
             rebase(<Tensor>bound[0], node)
         else:
             own_outputs(node, result)
+            if recorders and op.repeats:
+                (<Tensor>result).storage.maker = node.seq
     elif op.inplace and not op.ndiff and wants_grad(<Tensor>bound[0]) and not NO_GRAD[0]:
         rebase(<Tensor>bound[0], forget_node(<Tensor>bound[0]))
     if op.result_type is not None:

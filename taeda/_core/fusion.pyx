@@ -18,6 +18,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -731,7 +732,8 @@ cdef int run(Kernel* kernel) except -1:
         Py_INCREF(<object>k.storages[i])
     try:
         for i in range(k.nouts):
-            need_memory(<Storage>k.storages[i])
+            if not take_over(&k, i):
+                need_memory(<Storage>k.storages[i])
         launch(&k, None)
         for i in range(k.nouts):
             r = <Recipe>k.outs[i]
@@ -743,6 +745,39 @@ cdef int run(Kernel* kernel) except -1:
         for i in range(k.nnodes):
             Py_DECREF(<object>k.nodes[i])
     return 0
+
+
+cdef bint take_over(Kernel* k, int which) except -1:
+    """Let output ``which`` have the memory of an operand that nobody reads afterwards; False where there is none."""
+    cdef Recipe out = <Recipe>k.outs[which], r
+    cdef Storage storage = <Storage>k.storages[which]
+    cdef PyObject* old
+    cdef int i, j, d, places, readers
+    cdef bint same, ends = True
+    if storage.late is None:
+        return False
+    for i in range(k.nnodes):  # what reads it must not outlive this launch
+        r = <Recipe>k.nodes[i]
+        same = False
+        for j in range(k.nouts):
+            same = same or k.outs[j] == k.nodes[i] and (<Storage>k.storages[j]).recipe is r
+        ends = ends and (same or r.storage == NULL and r.readers == readings(k, r))
+    for i in range(k.nleaves if ends else 0):
+        old = k.leaves[i].storage
+        if old == NULL or (<Storage>old).recipe is not None or k.leaves[i].data != (<Storage>old).data:
+            continue
+        places = readers = 0
+        for j in range(k.nleaves):
+            places += k.leaves[j].storage == old
+        for j in range(k.nnodes):
+            for d in range((<Recipe>k.nodes[j]).nsources):
+                readers += (<Recipe>k.nodes[j]).sources[d].storage == old
+        same = places == 1 and ITEMSIZE[k.leaves[i].code] == ITEMSIZE[out.code]
+        for d in range(out.nd):
+            same = same and k.leaves[i].strides[d] == out.strides[d] * ITEMSIZE[out.code]
+        if same and readers == (<Storage>old).waits == Py_REFCNT(old) and move_block(<Storage>old, storage):
+            return True
+    return False
 
 
 cdef int launch(Kernel* k, Tensor target) except -1:
@@ -842,10 +877,27 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
 
 
 cdef int give_memory(Storage storage) except -1:
-    """Memory for a storage that was made without, and the address to its tensor, the only one on it."""
+    """Memory for a storage that was made without."""
     cdef char* before = storage.data
-    holder = <object>PyWeakref_GetObject(storage.late)
     give_block(storage, storage.block, False)
+    return tell_address(storage, before)
+
+
+cdef bint move_block(Storage old, Storage storage) except -1:
+    """Give ``storage``, which was made without memory, the block of ``old``, which nobody will use any more; False where
+    that does not fit."""
+    cdef char* before = storage.data
+    if (storage.late is None or old.late is not None or old.block != storage.block or old.owner is not None
+            or old.device or old.exports or old.shown or not old.may_resize):
+        return False
+    storage.data, old.owner = old.data, ()  # what lies there is not the old one's to give back
+    tell_address(storage, before)
+    return True
+
+
+cdef int tell_address(Storage storage, char* before) except -1:
+    """Tell its tensor, the only one on it, where its memory lies by now."""
+    holder = <object>PyWeakref_GetObject(storage.late)
     storage.late = None
     if isinstance(holder, Tensor) and (<Tensor>holder).storage is storage and (<Tensor>holder).raw == before:
         (<Tensor>holder).raw = storage.data
@@ -1244,6 +1296,8 @@ cdef int compute_row(Recipe r) except -1:
     if isinstance(r.rows, ChannelOp):
         run_channels(of_mean(r), None, NULL)
         return 0
+    if isinstance(r.rows, Again):
+        return compute_again(r)
     storage = <Storage>r.storage
     need_memory(storage)
     if r.rows is None:
@@ -1451,29 +1505,115 @@ cdef Tensor twin_of(Tensor t, bint is_output):
     cdef Recipe r
     if not puts_off or t.count * ITEMSIZE[t.code] <= CACHED or t.holds != VALUES or not is_free(t):
         return None
-    if heir is not None and heir.twin is not None:  # another derivative keeps it
-        twin = <Tensor>heir.twin
+    twin = known_twin(heir)
+    if twin is not None:  # another derivative keeps it
         if (heir.version != storage.version or twin.storage.recipe is None or twin.code != t.code
                 or not same_sizes(t, twin) or not same_order(t, twin) or t.raw != storage.data):
             return None
-        return copy_uncomputed(<Recipe>twin.storage.recipe, t)
+        return twin if heir.shared else copy_uncomputed(<Recipe>twin.storage.recipe, t)
     if not is_output or storage.recipe is None:
         return None
     r = <Recipe>storage.recipe
-    if r.is_row or r.reads_own or not same_form(r, t, t) or not is_kept_anyway(r):
+    if r.is_row or r.reads_own or not same_form(r, t, t) or not is_kept_anyway(r, 1):
         return None
     twin = copy_uncomputed(r, t)
-    if heir is None:
-        heir = storage.heir = <Heir>Heir.__new__(Heir)
-        heir.storage = <PyObject*>storage
-    heir.version, heir.twin = storage.version, twin
+    note_twin(storage, twin, False)
     return twin
 
 
-cdef bint is_kept_anyway(Recipe r) noexcept:
-    """Whether ``r`` takes few ops, and one operand of its size, which another derivative keeps.
+cdef Tensor known_twin(Heir heir):
+    """The twin that a derivative keeps; None where there is none."""
+    return <Tensor>PyWeakref_GetObject(heir.twin) if (
+        heir is not None and PyWeakref_GetObject(heir.twin) != <PyObject*>None) else None
 
-    Of two operands (a residual's sum) it takes longer: ResNet-18 then takes 2.3 % more than without, and 0.6 % so.
+
+cdef int note_twin(Storage storage, Tensor twin, bint shared) except -1:
+    cdef Heir heir = storage.heir
+    if heir is None:
+        heir = storage.heir = <Heir>Heir.__new__(Heir)
+        heir.storage = <PyObject*>storage
+    heir.version, heir.twin, heir.shared = storage.version, PyWeakref_NewRef(twin, None), shared
+    return 0
+
+
+cdef bint keep_twin(Tensor t, Tensor twin) except -1:
+    """Whether derivatives are to keep ``twin``, which is computed again by the op that made ``t``, in its place.
+
+    They keep one: a product, say, that reads it to find a gradient of weights. It goes when the last has read it.
+    """
+    cdef Recipe r = <Recipe>twin.storage.recipe
+    if (r is None or twin.code != t.code or not same_sizes(t, twin) or not same_order(t, twin)
+            or t.raw != t.storage.data or not isinstance(r.rows, Again) and not is_kept_anyway(r, 2)):
+        return False
+    note_twin(t.storage, twin, True)
+    return True
+
+
+cdef class Again(RowOp):
+    """An op that is no pointwise one, run again with arguments that outlive it."""
+
+    cdef Op op
+    cdef list args
+
+    cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
+        return False
+
+
+cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
+    """What ``op`` gives for these arguments, not computed, of the form of ``t``; None where it had better be kept."""
+    cdef Again again
+    cdef Recipe r
+    cdef Tensor x, out
+    cdef Source* s
+    cdef int i
+    if not is_dense(t) or t.nd > INLINE or memory.planners and is_planning():
+        return None
+    again = <Again>Again.__new__(Again)
+    again.op, again.args = op, []
+    r = <Recipe>Recipe.__new__(Recipe)
+    for i in range(op.nparams):
+        again.args.append(<object>bound[i])
+        if not isinstance(<object>bound[i], Tensor):
+            continue
+        x = <Tensor>bound[i]
+        if r.nsources == MOST_SOURCES or not is_free(x) or x.storage.recipe is not None or not x.storage.saved:
+            r.nsources = 0
+            return None
+        s = &r.sources[r.nsources]
+        s.code, s.data, s.storage = x.code, x.raw, <PyObject*>x.storage
+        r.nsources += 1
+        again.args[i] = alias_tensor(x, x.nd, x.sizes, x.strides, 0)
+    out = empty_strided_like(t.code, t, True)
+    r.is_row, r.rows, r.reads = True, again, 1
+    r.code = r.compute = t.code
+    r.nd, r.count, r.contiguous = t.nd, t.count, t.contiguous
+    memcpy(r.sizes, out.sizes, t.nd * sizeof(int64_t))
+    memcpy(r.strides, out.strides, t.nd * sizeof(int64_t))
+    for i in range(r.nsources):
+        hold(&r.sources[i])
+    r.storage, r.data = <PyObject*>out.storage, out.raw
+    out.storage.waits += 1
+    out.storage.recipe = r
+    enlist(r)
+    return out
+
+
+cdef int compute_again(Recipe r) except -1:
+    cdef Storage storage = <Storage>r.storage
+    cdef Tensor made = <Tensor?>(<Again>r.rows).op.run_bound(*(<Again>r.rows).args)
+    if made.nd != r.nd or memcmp(made.strides, r.strides, r.nd * sizeof(int64_t)):
+        raise RuntimeError(f"{(<Again>r.rows).op.name}: computed again, it gives another form")
+    if not move_block(made.storage, storage):
+        need_memory(storage)
+        memcpy(r.data, made.raw, r.count * ITEMSIZE[r.code])
+    return finish(r, storage)
+
+
+cdef bint is_kept_anyway(Recipe r, int most) noexcept:
+    """Whether ``r`` takes few ops, and at most so many operands of its size, which other derivatives keep.
+
+    What one op keeps as its result, and others read, is computed again with one of these. Of two operands (a residual's
+    sum) it takes longer: ResNet-18 then takes 2.3 % more than without, and 0.6 % so.
     """
     cdef Kernel k
     cdef Source* s
@@ -1492,7 +1632,7 @@ cdef bint is_kept_anyway(Recipe r) noexcept:
         whole += all_of_it
         if all_of_it and not (<Storage>s.storage).saved:
             return False
-    return whole == 1
+    return 1 <= whole <= most
 
 
 cdef Tensor copy_uncomputed(Recipe r, Tensor t):
@@ -2005,4 +2145,4 @@ def _after_fork():
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 set_settler(settle_storage)
-set_recorder(put_off, settle_all, compute_into, give_memory, twin_of)
+set_recorder(put_off, settle_all, compute_into, give_memory, twin_of, run_again, keep_twin)

@@ -15,7 +15,8 @@ cdef inline Tensor twin_of(Tensor t):
     return <Tensor?>t._detached() if t.overrides == ALWAYS else alias_tensor(t, t.nd, t.sizes, t.strides, 0)
 
 
-cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
+cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=False):
+    """Keep ``t``; with ``again``, what computes it again where that can be."""
     cdef Saved s = <Saved>Saved.__new__(Saved)
     if t.inference:
         raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get "
@@ -25,8 +26,10 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     s.nr = t.nr
     if not is_output:
         s.made_by = get_grad_fn(t)
-    if recorders and SAVED_HOOKS[0] == NULL:
+    if recorders and SAVED_HOOKS[0] == NULL and not t.overrides:
         s.tensor = TWIN_OF(t, is_output)
+        if s.tensor is None and again and t.storage.maker:
+            s.tensor = made_again(t)
         if s.tensor is not None:
             s.heir = t.storage.heir
             return s
@@ -39,6 +42,54 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     if SAVED_HOOKS[0] != NULL:
         pack_tensor(s, (<list>SAVED_HOOKS[0])[len(<list>SAVED_HOOKS[0]) - 1])
     return s
+
+
+cdef Tensor made_again(Tensor t):
+    """A twin of ``t``, which the op that made it computes from what its own derivative keeps; None where that keeps too
+    little, or ``t`` is no longer what the op made."""
+    cdef Node node = t.grad_fn_
+    cdef PyObject* bound[MAXARGS]
+    cdef Tensor made
+    cdef Saved s
+    cdef Op op
+    cdef int i
+    cdef uint64_t kept = 0
+    if (node is None or node.seq != t.storage.maker or node.args is None or t.storage.version
+            or t.storage.saved or t.storage.recipe is not None):
+        return None
+    op = node.op
+    for i in range(op.ndiff):
+        if node.targets[i] is not None:
+            kept |= op.save_args[i]
+    for i in range(op.nparams):
+        x = node.args[i]
+        bound[i] = <PyObject*>x
+        if not (kept >> i) & 1:
+            if op.kind == POINTWISE:
+                return None
+            bound[i] = <PyObject*>PyTuple_GET_ITEM(op.defaults, i)
+        elif type(x) is Saved:
+            s = <Saved>x
+            if s.tensor is None or version_of(s) != s.version:
+                return None
+            bound[i] = <PyObject*>s.tensor
+        elif PyList_Check(x):
+            return None
+    made = pointwise_call(op, bound, None, False) if op.kind == POINTWISE else RUN_AGAIN(op, bound, t)
+    return made if made is not None and KEEP_TWIN(t, made) else None
+
+
+cdef Tensor still_there(Saved s):
+    """What a twin stands for, where its memory is there: somebody holds it. None where it is gone."""
+    cdef Tensor t = s.tensor, like
+    cdef Storage storage = <Storage>s.heir.storage if s.heir.storage != NULL else None
+    if storage is None or storage.recipe is not None or storage.late is not None:
+        return None
+    like = <Tensor>Tensor.__new__(Tensor)
+    like.code, like.holds = t.code, VALUES
+    like = alias_tensor(like, t.nd, t.sizes, t.strides, 0)
+    like.storage, like.raw = storage, storage.data
+    return like
 
 
 cdef int pack_tensor(Saved s, tuple hooks) except -1:
@@ -117,8 +168,12 @@ cdef Tensor unpack_tensor(Saved s, Node node):
             f"instead. Hint: it was saved for the derivative of {node.name()}; use the out-of-place form of the "
             f"operation that changed it, or enable anomaly detection (autograd.set_detect_anomaly(True)) to see the "
             f"forward line")
-    if s.heir is not None and NO_GRAD[0]:  # without an alias it needs no memory
-        return t
+    if s.heir is not None:
+        alias = still_there(s)
+        if alias is not None:
+            t = alias
+        if NO_GRAD[0]:  # without an alias it needs no memory
+            return t
     if s.is_output:
         alias = twin_of(t)
         alias.grad_fn_ = output_maker(s, node)
@@ -152,6 +207,26 @@ cdef object unpack_value(object x, Node node):
     if PyList_Check(x):
         return [unpack_value(item, node) for item in x]
     return x
+
+
+cdef enum:
+    WORTH = 100  # products that an element enters: then computing it again takes 2 % of what they take, or less
+
+
+cdef bint has_many_products(Op op, PyObject** bound, int i):
+    """Whether each element of operand ``i`` enters so many products that it may be computed again for the backward pass.
+    """
+    cdef Tensor a, b
+    if not op.sums_over or i > 1 or not isinstance(<object>bound[0], Tensor) or not isinstance(<object>bound[1], Tensor):
+        return False
+    a, b = <Tensor>bound[0], <Tensor>bound[1]
+    if a.nd < 2 or b.nd < 2:
+        return False
+    if op.sums_over == 1:
+        return i == 0 and a.nd == b.nd and b.count >= WORTH * a.sizes[1]
+    if i == 0:
+        a = b
+    return a.sizes[a.nd - 1] * a.sizes[a.nd - 2] >= WORTH * (<Tensor>bound[0]).sizes[(<Tensor>bound[0]).nd - 1]
 
 
 cdef object shape_of(object x):
@@ -489,8 +564,12 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
         node.args = [None] * op.nparams
         for i in range(op.nparams):
             if (args >> i) & 1:
-                node.args[i] = save_as_it_was(<Tensor>bound[0], before) if i == 0 and before is not None else \
-                    save_value(<object>bound[i], written)
+                if i == 0 and before is not None:
+                    node.args[i] = save_as_it_was(<Tensor>bound[0], before)
+                elif recorders and has_many_products(op, bound, i):
+                    node.args[i] = save_tensor(<Tensor>bound[i], False, (<Tensor>bound[i]).storage.version, True)
+                else:
+                    node.args[i] = save_value(<object>bound[i], written)
     if shapes:
         node.shapes = {}
         for i in range(op.nparams):

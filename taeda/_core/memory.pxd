@@ -26,13 +26,17 @@ cdef int64_t bytes_in_use() noexcept nogil
 cdef class Pending:
     cdef PyObject* storage      # the one whose contents it describes, not a reference; NULL once that is gone
 
+cdef class Storage
+
 cdef class Heir:
     """What the graph keeps of a storage whose contents can be computed again: see `twin_of` in fusion.pyx."""
 
     cdef PyObject* storage      # not a reference; NULL once it is gone
     cdef int64_t last           # its version then
     cdef int64_t version        # its version when the twin was made
-    cdef object twin            # a tensor that computes the same; None once the storage is gone
+    cdef object twin            # a weak reference to a tensor that computes the same
+    cdef bint shared            # whether all derivatives that keep one keep this one
+    cdef Storage kept           # the storage, once somebody else may have its address
 
 cdef class Storage:
     cdef char* data
@@ -48,6 +52,7 @@ cdef class Storage:
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
     cdef dict prepared         # what plans have computed from the contents, see plan.pyx; or None
     cdef bint shown            # whether somebody else may have its address: then nothing is put off that reads it
+    cdef int64_t maker         # `seq` of the node whose op made it, where that op can run again; else 0
     cdef bint saved            # whether a derivative keeps it as it is
     cdef Heir heir             # or None
     cdef object __weakref__

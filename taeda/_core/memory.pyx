@@ -185,6 +185,8 @@ cdef class Heir:
 cdef int show(Storage storage) except -1:
     settle(storage)
     storage.shown = True
+    if storage.heir is not None:  # others may write there, and derivatives shall meet what they wrote
+        storage.heir.kept, storage.heir = storage, None
     return 0
 
 

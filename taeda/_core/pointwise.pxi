@@ -309,8 +309,11 @@ cdef int out_code(Op op, int compute) noexcept:
     return REAL_OF[compute] if op.out_rule == OUT_REAL else compute
 
 
-cdef object pointwise_call(Op op, PyObject** bound, object out):
-    """Compute a pointwise op into a new tensor, into ``out``, or of an in-place form into the first argument."""
+cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
+    """Compute a pointwise op into a new tensor, into ``out``, or of an in-place form into the first argument.
+
+    None where that is not put off, unless ``at_once``.
+    """
     cdef PyObject* inputs[MAXARGS]
     cdef object keep = None, zero_dim = None
     cdef int i, n = op.noperands, nt = 0, compute, variant
@@ -352,6 +355,8 @@ cdef object pointwise_call(Op op, PyObject** bound, object out):
             if op.inplace:
                 (<Tensor>bound[0]).storage.version += 1
             return result
+        if not at_once:
+            return None
     if not op.inplace:
         return launch_pointwise(op, inputs, nparams, compute, variant, None)
     result = launch_pointwise(op, inputs, nparams, compute, variant, <Tensor>bound[0])
@@ -397,6 +402,8 @@ cdef settle_all_t SETTLE_ALL = NULL
 cdef compute_into_t COMPUTE_INTO = NULL
 cdef give_memory_t GIVE_MEMORY = NULL
 cdef twin_of_t TWIN_OF = NULL
+cdef run_again_t RUN_AGAIN = NULL
+cdef keep_twin_t KEEP_TWIN = NULL
 cdef int recorders = 0
 
 
@@ -406,9 +413,11 @@ cdef int settle_late(list storages) except -1:
 
 
 cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
-                       give_memory_t give_memory, twin_of_t twin_of) noexcept:
-    global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF
+                       give_memory_t give_memory, twin_of_t twin_of, run_again_t run_again,
+                       keep_twin_t keep_twin) noexcept:
+    global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF, RUN_AGAIN, KEEP_TWIN
     RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF = recorder, settle_all, compute_into, give_memory, twin_of
+    RUN_AGAIN, KEEP_TWIN = run_again, keep_twin
 
 
 cdef int need_memory(Storage storage) except -1:
@@ -591,7 +600,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
             result = launch_pointwise(op, inputs, nparams, compute, variant, t)
             t.storage.version += 1
             return result
-    result = pointwise_call(op, bound, None)
+    result = pointwise_call(op, bound, None, True)
     return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
 
 

@@ -29,7 +29,7 @@ cdef class Storage:
         if self.recipe is not None:
             self.recipe.storage = NULL
         if self.heir is not None:
-            self.heir.storage, self.heir.last, self.heir.twin = NULL, self.version, None
+            self.heir.storage, self.heir.last = NULL, self.version
         if self.owner is None and self.data != NULL and self.late is None:
             release_block(self, self.data, self.block)
 

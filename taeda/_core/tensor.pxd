@@ -198,6 +198,8 @@ cdef class Op:
     cdef dict variants
     cdef uint64_t owner          # of its kernels in the table, see planners.pxd
     cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
+    cdef bint repeats            # whether its result can be computed again from what its derivative keeps
+    cdef int sums_over           # of a product: the dimension of its first operand that it sums over, 1 or -1; else 0
     cdef int8_t fuses            # whether it may be put off (see fusion.pyx): 1, -1; 0: not known
     cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
 
@@ -244,8 +246,11 @@ ctypedef int (*settle_all_t)(list) except -1
 ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
 ctypedef int (*give_memory_t)(Storage) except -1
 ctypedef Tensor (*twin_of_t)(Tensor, bint)
+ctypedef Tensor (*run_again_t)(Op, PyObject**, Tensor)
+ctypedef bint (*keep_twin_t)(Tensor, Tensor) except -1
 cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
-                       give_memory_t give_memory, twin_of_t twin_of) noexcept
+                       give_memory_t give_memory, twin_of_t twin_of, run_again_t run_again,
+                       keep_twin_t keep_twin) noexcept
 # Memory for a storage that has none yet, before another tensor shares it.
 cdef int need_memory(Storage storage) except -1
 cdef int recorders           # threads that put ops off

@@ -49,7 +49,7 @@ def _linear_name(saved):
     return "View" if "bias_shape" in saved else "UnsafeView"
 
 
-@primitive(gemm.matmul, node=_product_name, flops=flops.product, out="same", autocast="lower")
+@primitive(gemm.matmul, node=_product_name, flops=flops.product, sums_over=-1, out="same", autocast="lower")
 def matmul(input, other):
     """Matrix product by the rank of the operands.
 
@@ -136,7 +136,9 @@ def _int_mm(input, mat2):
     return gemm.multiply_bytes(input, mat2)
 
 
-@primitive(gemm.linear, method=False, node=_linear_name, flops=flops.product, out="same", autocast="lower")
+@primitive(
+    gemm.linear, method=False, node=_linear_name, flops=flops.product, sums_over=-1, out="same", autocast="lower"
+)
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
@@ -219,7 +221,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
+@primitive(flops=flops.product, sums_over=-1, out="same", autocast="lower", canonical=True)
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``."""
     if input.dim() != 2 or mat2.dim() != 2:

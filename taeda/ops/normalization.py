@@ -77,7 +77,7 @@ def _check_normalized(name, input, normalized_shape, *affine):
     )
 
 
-@primitive(_layer_norm, method=False, out=False, node="NativeLayerNorm", canonical=True)
+@primitive(_layer_norm, method=False, out=False, node="NativeLayerNorm", canonical=True, repeats=True)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016).
 
@@ -179,7 +179,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, mean.to(input.dtype).detach(), rstd.to(input.dtype).detach()
 
 
-@primitive(method=False, out=False, name="_rms_norm")
+@primitive(method=False, out=False, name="_rms_norm", repeats=True)
 def _fused_rms_norm(input, dims, weight, eps):
     return _rms_norm(input, dims, (weight,), None, eps)
 

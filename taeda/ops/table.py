@@ -230,6 +230,9 @@ def primitive(
             (the others may lie anywhere: results are made before they are written).
         dtype_of_out: where the argument ``dtype`` is None, the op computes in the dtype of ``out``.
         inplace: make ``name_``, which copies the result back (for ops that keep shape and dtype).
+        repeats: whether the result, one tensor of its own, is cheap to compute again from what the derivative keeps,
+            with defaults for the rest. So compiled programs need not keep it.
+        sums_over: of a product, the dimension of the first operand that it sums over: 1 or -1.
         decomposition: the same in public ops, a function that asks for arguments by name. It runs in place of the body
             where an op that has no derivative of its own is differentiated, and for a batch that has no rule.
     """
