@@ -27,7 +27,7 @@ class Build(build_ext):
 #: compiler 0.6 of the time; with -O1 here, `a + b` would take 1.3 times as long.
 HOT = (
     "engine fusion gemm indexing launching memory module plan planners pool random recorder reduce replay rowwise "
-    "short_gemm tensor"
+    "short_gemm tensor twins"
 ).split()
 
 

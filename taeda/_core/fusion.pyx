@@ -18,7 +18,6 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -63,32 +62,6 @@ cdef extern from *:
 cdef class Recipe(Pending):
     """What the memory of a storage should hold: an op and its operands."""
 
-    cdef Op op
-    cdef PyObject* before      # the recipes of all threads in the order in which they were made; no references
-    cdef PyObject* after
-    cdef char* data
-    cdef int variant, compute, code, nsources, nd
-    cdef int readers           # operands of others that refer to this one
-    cdef int nodes, reads, numbers   # of the kernel that would compute it alone; at most
-    cdef int own, own_numbers        # of these what its op reads itself
-    cdef int mark, place
-    cdef bint contiguous
-    cdef bint listed
-    cdef bint inplace          # whether it writes over what was there
-    cdef bint reads_own        # whether it is computed from what its own memory holds
-    cdef bint superseded       # whether another recipe of that storage computes it along: it is not written itself
-    cdef bint done             # whether the memory holds it
-    cdef bint is_row           # whether it is a row-wise op: others read its result, or go on with it as it is stored
-    cdef bint below            # whether such a one is among what it is computed from; maybe not any more
-    cdef RowOp rows            # None where it is no op, but its operands joined: a recipe like a row's
-    cdef int first             # the dimension that rows begin with, or along which operands are joined
-    cdef int64_t ends[MOST_SOURCES]  # where each of what is joined ends
-    cdef double p, q
-    cdef int64_t count
-    cdef int64_t sizes[INLINE]
-    cdef int64_t strides[INLINE]     # elements
-    cdef Source sources[MOST_SOURCES]
-
     def __dealloc__(self):
         forget(self)
 
@@ -132,16 +105,6 @@ cdef void forget(Recipe r) noexcept:
             Py_DECREF(<object>part)
 
 
-cdef inline PyObject* pending(const Source* s) noexcept:
-    """The recipe that computes an operand along; NULL where it lies in memory, or will before it is read."""
-    return s.recipe if s.recipe != NULL and not (<Recipe>s.recipe).done and not (<Recipe>s.recipe).is_row else NULL
-
-
-cdef inline bint is_undone_row(const Source* s) noexcept:
-    """Whether an operand is the result of a row-wise op that is still to run, or joined of what is still to be."""
-    return s.recipe != NULL and (<Recipe>s.recipe).is_row and not (<Recipe>s.recipe).done
-
-
 # ---- recording -------------------------------------------------------------------------------------------------------
 
 cdef int64_t least = 4096         # elements of a result that is put off: smaller ones take no longer eagerly
@@ -152,11 +115,6 @@ cdef inline bint is_plain(int code) noexcept:
     return code == F32 or code == F64 or code == I64 or code == BOOL or code == I32 or code == U8
 
 
-cdef inline bint same_order(Tensor a, Tensor b) noexcept:
-    """Whether two tensors of the same sizes are laid out alike."""
-    return a.contiguous and b.contiguous or memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0
-
-
 cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
     """Whether ``t`` is all that ``r`` computes, in the form of ``out``."""
     cdef size_t n = t.nd * sizeof(int64_t)
@@ -165,7 +123,7 @@ cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
             and (r.contiguous and t.contiguous or memcmp(r.strides, t.strides, n) == 0) and same_order(t, out))
 
 
-cdef inline bint is_free(Tensor t) noexcept:
+cdef bint is_free(Tensor t) noexcept:
     """Whether taeda alone can read and write the memory of ``t``, and recipes know its dtype."""
     return t.holds == VALUES and is_plain(t.code) and not (t.storage.shown or t.storage.exports
                                                             or t.storage.owner is not None)
@@ -407,16 +365,6 @@ cdef Tensor computed_from(Tensor x, list leaves, Tensor like):
     return out
 
 
-cdef inline void hold(Source* s) noexcept:
-    """Count a copy of an operand among what reads it."""
-    if s.storage != NULL:
-        Py_INCREF(<object>s.storage)
-        (<Storage>s.storage).waits += 1
-    if s.recipe != NULL:
-        Py_INCREF(<object>s.recipe)
-        (<Recipe>s.recipe).readers += 1
-
-
 cdef inline bint too_large(Recipe r) noexcept:
     return r.nodes > MOST_NODES or r.reads > MOST_READ or r.numbers > MOST_NUMBERS
 
@@ -456,6 +404,22 @@ cdef void enlist(Recipe r) noexcept:
     else:
         oldest = <PyObject*>r
     newest = <PyObject*>r
+
+
+cdef void take_form(Recipe r, Tensor t) noexcept:
+    """Let ``r`` compute elements of the dtype of ``t``, which lie as those do."""
+    r.code = r.compute = t.code
+    r.nd, r.count, r.contiguous = t.nd, t.count, t.contiguous
+    memcpy(r.sizes, t.sizes, t.nd * sizeof(int64_t))
+    memcpy(r.strides, t.strides, t.nd * sizeof(int64_t))
+
+
+cdef void fill_later(Recipe r, Tensor out) noexcept:
+    """Make ``r``, whose operands are held, what the memory of ``out`` should hold."""
+    r.storage, r.data = <PyObject*>out.storage, out.raw
+    out.storage.waits += 1
+    out.storage.recipe = r
+    enlist(r)
 
 
 cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint flat) noexcept:
@@ -884,8 +848,8 @@ cdef int give_memory(Storage storage) except -1:
 
 
 cdef bint move_block(Storage old, Storage storage) except -1:
-    """Give ``storage``, which was made without memory, the block of ``old``, which nobody will use any more; False where
-    that does not fit."""
+    """Give ``storage``, which was made without memory, the block of ``old``, which nobody will use any more; False
+    where that does not fit."""
     cdef char* before = storage.data
     if (storage.late is None or old.late is not None or old.block != storage.block or old.owner is not None
             or old.device or old.exports or old.shown or not old.may_resize):
@@ -1250,6 +1214,13 @@ cdef class RowOp:
     cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
         raise NotImplementedError
 
+    cdef int run_alone(self, Recipe r) except -1:
+        cdef Storage storage = <Storage>r.storage
+        need_memory(storage)
+        if not run_row(r, NULL):
+            raise RuntimeError("a row-wise op that was put off cannot run")
+        return finish(r, storage)
+
 
 cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q):
     cdef Recipe r, part
@@ -1269,10 +1240,8 @@ cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, 
     out = empty_strided_like(x.code, x, True)
     r = <Recipe>Recipe.__new__(Recipe)
     r.is_row, r.rows, r.first, r.p, r.q = True, op, first, p, q
-    r.code = r.compute = x.code
-    r.nd, r.count, r.contiguous, r.reads = x.nd, x.count, True, 1
-    memcpy(r.sizes, x.sizes, x.nd * sizeof(int64_t))
-    memcpy(r.strides, x.strides, x.nd * sizeof(int64_t))
+    r.reads = 1
+    take_form(r, x)
     for i in range(1 + (other is not None)):
         s, t = &r.sources[i], other if i else x
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
@@ -1283,29 +1252,18 @@ cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, 
             Py_INCREF(<object>s.recipe)
             (<Recipe>s.recipe).readers += 1
         r.nsources = i + 1
-    r.storage, r.data = <PyObject*>out.storage, out.raw
-    out.storage.waits += 1
-    out.storage.recipe = r
-    enlist(r)
+    fill_later(r, out)
     return out
 
 
 cdef int compute_row(Recipe r) except -1:
     """Run a row-wise op alone, or join its operands."""
     cdef Storage storage
-    if isinstance(r.rows, ChannelOp):
-        run_channels(of_mean(r), None, NULL)
-        return 0
-    if isinstance(r.rows, Again):
-        return compute_again(r)
+    if r.rows is not None:
+        return r.rows.run_alone(r)
     storage = <Storage>r.storage
     need_memory(storage)
-    if r.rows is None:
-        return join_parts(r, storage)
-    if not run_row(r, NULL):
-        raise RuntimeError("a row-wise op that was put off cannot run")
-    finish(r, storage)
-    return 0
+    return join_parts(r, storage)
 
 
 cdef bint run_row(Recipe r, Epilogue* e) except -1:
@@ -1456,14 +1414,7 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
     if not root.contiguous or root.code != row.code or root.nd != row.nd:
         return False
     gather_all(k, root)
-    k.outs[0] = <PyObject*>root
-    k.nouts = 1
-    write_along(k)
-    for i in range(k.nouts):
-        r = <Recipe>k.outs[i]
-        if i >= MOST_RESULTS or not r.contiguous or r.code != row.code:
-            k.nouts = i
-            break
+    choose_results(k, root)
     # The row itself is stored, if anything else will read it; `own` is one more name.
     e.writes_own = Py_REFCNT(<PyObject*>own) > own.waits or row.readers > readings(k, row)
     for i in range(k.nnodes):
@@ -1473,187 +1424,57 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
             chosen = chosen or k.outs[j] == k.nodes[i]
         if not chosen and (r.storage != NULL and is_held(r) or r.readers > readings(k, r)):
             e.writes_own = True
-    cdef list nodes = [<Recipe>k.nodes[i] for i in range(k.nnodes)]  # what follows may let go of them
-    cdef list storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
-    for storage in storages:
-        need_memory(<Storage>storage)
+    cdef list nodes = nodes_to_hold(k)
+    cdef list storages = storages_to_fill(k)
     if e.writes_own:
         need_memory(own)
     if not run_row(row, &e):
         return False
-    for i in range(len(storages)):
-        r = <Recipe>e.kernel.outs[i]
-        if (<Storage>storages[i]).recipe is r:
-            finish(r, <Storage>storages[i])
+    finish_results(k, storages)
     if e.writes_own:
         finish(row, own)
     return True
 
 
-# ---- what derivatives keep -------------------------------------------------------------------------------------------
-
-cdef Tensor twin_of(Tensor t, bint is_output):
-    """A tensor with the same recipe, which a derivative keeps in place of ``t``; None where that keeps ``t`` itself.
-
-    Mostly ``t`` is written for a product, and then goes. Its twin is computed when the derivative asks for it, from
-    what other derivatives keep anyway, or along with what reads it. The first derivative to keep ``t`` is that of the
-    op that made it.
-    """
-    cdef Storage storage = t.storage
-    cdef Heir heir = storage.heir
-    cdef Tensor twin
+cdef int choose_results(Kernel* k, Recipe root) except -1:
+    """Let an epilogue write ``root``, and along with it what is worth it and of the same form."""
     cdef Recipe r
-    if not puts_off or t.count * ITEMSIZE[t.code] <= CACHED or t.holds != VALUES or not is_free(t):
-        return None
-    twin = known_twin(heir)
-    if twin is not None:  # another derivative keeps it
-        if (heir.version != storage.version or twin.storage.recipe is None or twin.code != t.code
-                or not same_sizes(t, twin) or not same_order(t, twin) or t.raw != storage.data):
-            return None
-        return twin if heir.shared else copy_uncomputed(<Recipe>twin.storage.recipe, t)
-    if not is_output or storage.recipe is None:
-        return None
-    r = <Recipe>storage.recipe
-    if r.is_row or r.reads_own or not same_form(r, t, t) or not is_kept_anyway(r, 1):
-        return None
-    twin = copy_uncomputed(r, t)
-    note_twin(storage, twin, False)
-    return twin
-
-
-cdef Tensor known_twin(Heir heir):
-    """The twin that a derivative keeps; None where there is none."""
-    return <Tensor>PyWeakref_GetObject(heir.twin) if (
-        heir is not None and PyWeakref_GetObject(heir.twin) != <PyObject*>None) else None
-
-
-cdef int note_twin(Storage storage, Tensor twin, bint shared) except -1:
-    cdef Heir heir = storage.heir
-    if heir is None:
-        heir = storage.heir = <Heir>Heir.__new__(Heir)
-        heir.storage = <PyObject*>storage
-    heir.version, heir.twin, heir.shared = storage.version, PyWeakref_NewRef(twin, None), shared
+    cdef int i
+    k.outs[0] = <PyObject*>root
+    k.nouts = 1
+    write_along(k)
+    for i in range(k.nouts):
+        r = <Recipe>k.outs[i]
+        if i >= MOST_RESULTS or not r.contiguous or r.code != root.code:
+            k.nouts = i
+            break
     return 0
 
 
-cdef bint keep_twin(Tensor t, Tensor twin) except -1:
-    """Whether derivatives are to keep ``twin``, which is computed again by the op that made ``t``, in its place.
-
-    They keep one: a product, say, that reads it to find a gradient of weights. It goes when the last has read it.
-    """
-    cdef Recipe r = <Recipe>twin.storage.recipe
-    if (r is None or twin.code != t.code or not same_sizes(t, twin) or not same_order(t, twin)
-            or t.raw != t.storage.data or not isinstance(r.rows, Again) and not is_kept_anyway(r, 2)):
-        return False
-    note_twin(t.storage, twin, True)
-    return True
+cdef list nodes_to_hold(Kernel* k):
+    """The recipes of a kernel: what runs before it does may let go of them."""
+    cdef int i
+    return [<Recipe>k.nodes[i] for i in range(k.nnodes)]
 
 
-cdef class Again(RowOp):
-    """An op that is no pointwise one, run again with arguments that outlive it."""
+cdef list storages_to_fill(Kernel* k):
+    """What an epilogue writes to, with memory."""
+    cdef int i
+    cdef list storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
+    for storage in storages:
+        need_memory(<Storage>storage)
+    return storages
 
-    cdef Op op
-    cdef list args
 
-    cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
-        return False
-
-
-cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
-    """What ``op`` gives for these arguments, not computed, of the form of ``t``; None where it had better be kept."""
-    cdef Again again
+cdef int finish_results(Kernel* k, list storages) except -1:
+    """An epilogue has been run."""
     cdef Recipe r
-    cdef Tensor x, out
-    cdef Source* s
     cdef int i
-    if not is_dense(t) or t.nd > INLINE or memory.planners and is_planning():
-        return None
-    again = <Again>Again.__new__(Again)
-    again.op, again.args = op, []
-    r = <Recipe>Recipe.__new__(Recipe)
-    for i in range(op.nparams):
-        again.args.append(<object>bound[i])
-        if not isinstance(<object>bound[i], Tensor):
-            continue
-        x = <Tensor>bound[i]
-        if r.nsources == MOST_SOURCES or not is_free(x) or x.storage.recipe is not None or not x.storage.saved:
-            r.nsources = 0
-            return None
-        s = &r.sources[r.nsources]
-        s.code, s.data, s.storage = x.code, x.raw, <PyObject*>x.storage
-        r.nsources += 1
-        again.args[i] = alias_tensor(x, x.nd, x.sizes, x.strides, 0)
-    out = empty_strided_like(t.code, t, True)
-    r.is_row, r.rows, r.reads = True, again, 1
-    r.code = r.compute = t.code
-    r.nd, r.count, r.contiguous = t.nd, t.count, t.contiguous
-    memcpy(r.sizes, out.sizes, t.nd * sizeof(int64_t))
-    memcpy(r.strides, out.strides, t.nd * sizeof(int64_t))
-    for i in range(r.nsources):
-        hold(&r.sources[i])
-    r.storage, r.data = <PyObject*>out.storage, out.raw
-    out.storage.waits += 1
-    out.storage.recipe = r
-    enlist(r)
-    return out
-
-
-cdef int compute_again(Recipe r) except -1:
-    cdef Storage storage = <Storage>r.storage
-    cdef Tensor made = <Tensor?>(<Again>r.rows).op.run_bound(*(<Again>r.rows).args)
-    if made.nd != r.nd or memcmp(made.strides, r.strides, r.nd * sizeof(int64_t)):
-        raise RuntimeError(f"{(<Again>r.rows).op.name}: computed again, it gives another form")
-    if not move_block(made.storage, storage):
-        need_memory(storage)
-        memcpy(r.data, made.raw, r.count * ITEMSIZE[r.code])
-    return finish(r, storage)
-
-
-cdef bint is_kept_anyway(Recipe r, int most) noexcept:
-    """Whether ``r`` takes few ops, and at most so many operands of its size, which other derivatives keep.
-
-    What one op keeps as its result, and others read, is computed again with one of these. Of two operands (a residual's
-    sum) it takes longer: ResNet-18 then takes 2.3 % more than without, and 0.6 % so.
-    """
-    cdef Kernel k
-    cdef Source* s
-    cdef int i, d, whole = 0
-    cdef bint all_of_it
-    start(&k)
-    if r.nodes > AGAIN or not gather(&k, r):
-        return False
-    for i in range(k.nleaves):
-        s = k.leaves[i]
-        if s.storage == NULL or is_undone_row(s) and not isinstance((<Recipe>s.recipe).rows, ChannelOp):
-            return False
-        all_of_it = True
-        for d in range(r.nd):
-            all_of_it = all_of_it and (r.sizes[d] == 1 or s.strides[d] != 0)
-        whole += all_of_it
-        if all_of_it and not (<Storage>s.storage).saved:
-            return False
-    return 1 <= whole <= most
-
-
-cdef Tensor copy_uncomputed(Recipe r, Tensor t):
-    """A tensor of the form of ``t`` with a recipe like ``r``."""
-    cdef Tensor out = empty_strided_like(t.code, t, True)
-    cdef Recipe made = <Recipe>Recipe.__new__(Recipe)
-    cdef int i
-    made.op, made.variant, made.compute, made.code = r.op, r.variant, r.compute, r.code
-    made.nd, made.count, made.contiguous, made.below = r.nd, r.count, r.contiguous, r.below
-    made.nodes, made.reads, made.numbers, made.nsources = r.nodes, r.reads, r.numbers, r.nsources
-    made.own, made.own_numbers = r.own, r.own_numbers
-    memcpy(made.sizes, r.sizes, r.nd * sizeof(int64_t))
-    memcpy(made.strides, r.strides, r.nd * sizeof(int64_t))
-    for i in range(r.nsources):
-        made.sources[i] = r.sources[i]
-        hold(&made.sources[i])
-    made.storage, made.data = <PyObject*>out.storage, out.raw
-    out.storage.waits += 1
-    out.storage.recipe = made
-    enlist(made)
-    return out
+    for i in range(len(storages)):
+        r = <Recipe>k.outs[i]
+        if (<Storage>storages[i]).recipe is r:
+            finish(r, <Storage>storages[i])
+    return 0
 
 
 # ---- batch norm in training -----------------------------------------------------------------------------------------
@@ -1672,20 +1493,15 @@ cdef Recipe statistic(ChannelOp rows, Tensor t, Tensor x, Recipe mean, int which
     cdef Tensor form = x if mean is None else t
     cdef Source* s = &r.sources[0]
     r.is_row, r.rows, r.first, r.reads, r.inplace = True, rows, which, 1, which > 1
-    r.code = r.compute = t.code
-    r.nd, r.count, r.contiguous, r.nsources = form.nd, form.count, True, 1
-    memcpy(r.sizes, form.sizes, form.nd * sizeof(int64_t))
-    memcpy(r.strides, form.strides, form.nd * sizeof(int64_t))
+    r.nsources = 1
+    take_form(r, form)
     s.code, s.data = t.code, x.raw
     if mean is None:
         s.storage = <PyObject*>x.storage
     else:
         s.recipe = <PyObject*>mean
     hold(s)
-    r.storage, r.data = <PyObject*>t.storage, t.raw
-    t.storage.waits += 1
-    t.storage.recipe = r
-    enlist(r)
+    fill_later(r, t)
     return r
 
 
@@ -1725,11 +1541,9 @@ cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tens
     statistic(rows, running_mean, x, first, 2)
     statistic(rows, running_var, x, first, 3)
     r = <Recipe>Recipe.__new__(Recipe)
-    r.op, r.compute, r.code, r.nd, r.count = op, x.code, x.code, x.nd, x.count
-    r.contiguous, r.below, r.nsources, r.nodes = True, True, 5, 1
+    r.op, r.below, r.nsources, r.nodes = op, True, 5, 1
+    take_form(r, y)
     r.own = r.reads = 3  # what has one value per channel counts half, so that two of these go into one kernel
-    memcpy(r.sizes, x.sizes, x.nd * sizeof(int64_t))
-    memcpy(r.strides, y.strides, x.nd * sizeof(int64_t))
     for i in range(5):
         s, t = &r.sources[i], <Tensor>given[i]
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
@@ -1741,10 +1555,7 @@ cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tens
         else:
             for d in range(x.nd):
                 s.strides[d] = x.strides[d] * ITEMSIZE[x.code]
-    r.storage, r.data = <PyObject*>y.storage, y.raw
-    y.storage.waits += 1
-    y.storage.recipe = r
-    enlist(r)
+    fill_later(r, y)
     if not late:  # somebody may look at the running statistics, and would not be seen
         settle_to_read(mean.storage)
     return y, mean, rstd
@@ -1860,19 +1671,10 @@ cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
         for i in range(k.nleaves):
             if is_undone_row(k.leaves[i]) and k.leaves[i].recipe != <PyObject*>y:
                 return False
-        k.outs[0] = <PyObject*>root
-        k.nouts = 1
-        write_along(k)
-        for i in range(k.nouts):
-            r = <Recipe>k.outs[i]
-            if i >= MOST_RESULTS or not r.contiguous or r.code != y.code:
-                k.nouts = i
-                break
+        choose_results(k, root)
         e.writes_own = y.storage != NULL and y.count * ITEMSIZE[y.code] <= CACHED and is_held(y)
-        nodes = [<Recipe>k.nodes[i] for i in range(k.nnodes)]  # what follows may let go of them
-        storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
-        for storage in storages:
-            need_memory(<Storage>storage)
+        nodes = nodes_to_hold(k)
+        storages = storages_to_fill(k)
         if e.writes_own:
             own = <Storage>y.storage
             need_memory(own)
@@ -1880,10 +1682,7 @@ cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
     finally:
         y.is_row = False
     if done:
-        for i in range(len(storages)):
-            r = <Recipe>e.kernel.outs[i]
-            if (<Storage>storages[i]).recipe is r:
-                finish(r, <Storage>storages[i])
+        finish_results(k, storages)
         if own is not None:
             finish(y, own)
     return done
@@ -1892,6 +1691,10 @@ cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
 cdef class ChannelOp(RowOp):
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1:
         raise NotImplementedError
+
+    cdef int run_alone(self, Recipe r) except -1:
+        run_channels(of_mean(r), None, NULL)
+        return 0
 
 
 # ---- what is joined, and not yet ------------------------------------------------------------------------------------
@@ -1934,10 +1737,8 @@ cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* siz
     end = 0
     r = <Recipe>Recipe.__new__(Recipe)
     r.is_row, r.first, r.nsources = True, along, n
-    r.code = r.compute = like.code
-    r.nd, r.count, r.contiguous, r.reads, r.nodes = like.nd, like.count, True, 1, 0
-    memcpy(r.sizes, like.sizes, like.nd * sizeof(int64_t))
-    memcpy(r.strides, like.strides, like.nd * sizeof(int64_t))
+    r.reads = 1
+    take_form(r, like)
     for i in range(n):
         t = <Tensor>tensors[i]
         part = <Recipe>parts[i]
@@ -1955,10 +1756,7 @@ cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* siz
         hold(s)
         end += t.sizes[along]
         r.ends[i] = end
-    r.storage, r.data = <PyObject*>out.storage, out.raw
-    out.storage.waits += 1
-    out.storage.recipe = r
-    enlist(r)
+    fill_later(r, out)
     return out
 
 
@@ -2001,10 +1799,7 @@ cdef Recipe copy_of(Source* s, Tensor like):
     """A recipe for a copy of an operand that lies in memory."""
     cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
     r.op, r.nsources, r.nodes, r.reads = <Op>COPY, 1, 1, 1
-    r.code = r.compute = like.code
-    r.nd, r.count = like.nd, like.count
-    memcpy(r.sizes, like.sizes, like.nd * sizeof(int64_t))
-    memcpy(r.strides, like.strides, like.nd * sizeof(int64_t))
+    take_form(r, like)
     r.sources[0] = s[0]
     hold(&r.sources[0])
     enlist(r)
@@ -2062,6 +1857,10 @@ def put_off_ops(bint on):
     puts_off = on
     tensor.recorders += on - before
     return before
+
+
+cdef bint is_recording() noexcept:
+    return puts_off
 
 
 def puts_off_ops():
@@ -2145,4 +1944,4 @@ def _after_fork():
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 set_settler(settle_storage)
-set_recorder(put_off, settle_all, compute_into, give_memory, twin_of, run_again, keep_twin)
+from . import twins  # it sets the recorder

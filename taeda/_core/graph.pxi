@@ -210,14 +210,15 @@ cdef object unpack_value(object x, Node node):
 
 
 cdef enum:
-    WORTH = 100  # products that an element enters: then computing it again takes 2 % of what they take, or less
+    WORTH = 100  # products that an element enters: of 128, computing GELU or a norm again takes 6 % of their time; of 512, 1.4
 
 
 cdef bint has_many_products(Op op, PyObject** bound, int i):
-    """Whether each element of operand ``i`` enters so many products that it may be computed again for the backward pass.
-    """
+    """Whether each element of operand ``i`` enters so many products that it may be computed again."""
     cdef Tensor a, b
-    if not op.sums_over or i > 1 or not isinstance(<object>bound[0], Tensor) or not isinstance(<object>bound[1], Tensor):
+    if not op.sums_over or i > 1:
+        return False
+    if not isinstance(<object>bound[0], Tensor) or not isinstance(<object>bound[1], Tensor):
         return False
     a, b = <Tensor>bound[0], <Tensor>bound[1]
     if a.nd < 2 or b.nd < 2:

@@ -29,7 +29,7 @@ cdef class Pending:
 cdef class Storage
 
 cdef class Heir:
-    """What the graph keeps of a storage whose contents can be computed again: see `twin_of` in fusion.pyx."""
+    """What the graph keeps of a storage whose contents can be computed again: see twins.pyx."""
 
     cdef PyObject* storage      # not a reference; NULL once it is gone
     cdef int64_t last           # its version then
