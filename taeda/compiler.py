@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
-from .graph import backends, fusion
+from ._core import fusion
+from .graph import backends
 from .graph import options as _options
 from .graph.backends import list_backends, register_backend
 from .kernels import build
@@ -161,27 +162,30 @@ def _as_it_is(module: Any, inputs: list) -> Callable:
 
 def _compiled(model: Callable, chosen: _Choices) -> Callable:
     """The function that ``compile`` gives."""
-    runners: dict[Any, Callable] = {}
+    runners: dict[Any, Any] = {}
+    asks: dict[Any, bool] = {}  # whether a runner asks what to do with a new graph
     calls = 0
 
     def compiled(*args: Any, **kwargs: Any) -> Any:
         nonlocal calls
-        if _thread.compiling or _thread.disabled:  # the one around it sees to all of it
+        thread, stance = vars(_thread), _stance
+        if thread.get("compiling") or thread.get("disabled"):  # the one around it sees to all of it
             return model(*args, **kwargs)
-        stance, backend = _stance.name, _stance.backend or chosen.backend
         calls += 1
-        if stance == "force_eager" or (stance.endswith("eager_then_compile") and calls == 1):
+        if stance.name == "force_eager" or (calls == 1 and stance.name.endswith("eager_then_compile")):
             return model(*args, **kwargs)
-        runner = runners.get(backend)
+        backend = stance.backend or chosen.backend
+        runner: Any = runners.get(backend)
         if runner is None:
             runner = runners[backend] = compiled.runner = chosen.runner(model, backend)  # type: ignore[attr-defined]
-        if hasattr(runner, "recompile"):
-            runner.recompile = {"fail_on_recompile": "fail", "eager_on_recompile": "eager"}.get(stance, "compile")
-        _thread.compiling = True
+            asks[backend] = hasattr(runner, "recompile")
+        if asks[backend]:
+            runner.recompile = {"fail_on_recompile": "fail", "eager_on_recompile": "eager"}.get(stance.name, "compile")
+        thread["compiling"] = True
         try:
             return runner(*args, **kwargs)
         finally:
-            _thread.compiling = False
+            thread["compiling"] = False
 
     with contextlib.suppress(AttributeError, TypeError):
         functools.update_wrapper(compiled, model, updated=())

@@ -653,8 +653,8 @@ cdef inline bint is_held(Recipe r) noexcept:
 
 
 cdef void write_along(Kernel* k) noexcept:
-    """Have results written that others hold: what stays in the cache, and of the rest so much that nothing which is
-    computed again takes many ops."""
+    """Have results written that others hold: what stays in the cache, what in-place ops write in any case, and of the
+    rest so much that nothing which is computed again takes many ops."""
     cdef int i, j
     cdef int[MOST_NODES] cost
     cdef Recipe r
@@ -673,7 +673,7 @@ cdef void write_along(Kernel* k) noexcept:
         for j in range(k.nouts):
             chosen = chosen or k.outs[j] == k.nodes[i]
         if (not chosen and k.nouts + k.nleaves < MOST_FUSED
-                and (cost[i] > AGAIN or r.count * ITEMSIZE[r.code] <= CACHED)
+                and (r.inplace or cost[i] > AGAIN or r.count * ITEMSIZE[r.code] <= CACHED)
                 and is_held(r)):
             k.outs[k.nouts] = k.nodes[i]
             k.nouts += 1
@@ -1861,6 +1861,17 @@ def put_off_ops(bint on):
 
 cdef bint is_recording() noexcept:
     return puts_off
+
+
+def call(function, *args, **kwargs):
+    """``function(*args, **kwargs)``; tensors in what it gives, and what it wrote to, are computed when it returns."""
+    cdef bint before = put_off_ops(True)
+    try:
+        return compute_now(function(*args, **kwargs))
+    finally:
+        put_off_ops(before)
+        if not before and written:
+            compute_written()
 
 
 def puts_off_ops():

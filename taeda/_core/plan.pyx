@@ -9,7 +9,8 @@ What a call does beside launching cannot be repeated: reading elements, calling 
 `make_plan` then says why there is no plan.
 
 An op whose stanza says ``planned=True`` keeps its plans by the forms of its arguments (`call_planned`): its body runs
-when a form is met for the first and the second time, and then no more. See docs/notes/0014.
+when a form is met for the first time, on device meta when it is met for the second, and then no more. See
+docs/notes/0014.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -798,15 +799,16 @@ cdef object call_planned(Op op, PyObject** bound):
             return call_body(op, bound)
     name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
     known = op.plans.get(name)
-    if type(known) is Plan:
-        result = (<Plan>known).repeat([<object>found[i] for i in range(key.ntensors)])
-        return call_body(op, bound) if result is BAD else result
     if known is None:
         if len(op.plans) >= MOST_KEPT:
             op.plans.clear()
         op.plans[name] = 1   # seen once
     elif known is 1:
-        op.plans[name] = plan_of_body(op, bound)
+        known = op.plans[name] = plan_of_body(op, bound)
+    if type(known) is Plan:
+        result = (<Plan>known).repeat([<object>found[i] for i in range(key.ntensors)])
+        if result is not BAD:
+            return result
     return call_body(op, bound)
 
 

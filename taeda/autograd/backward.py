@@ -18,8 +18,9 @@ _NO_OVERRIDES = 8  # overrides are off altogether
 
 def _as_tuple(x: Any) -> tuple:
     """One tensor (or what behaves like one), a GradientEdge, or any iterable of them, as a tuple."""
-    several = isinstance(x, Iterable) and not isinstance(x, (Tensor, GradientEdge))
-    return tuple(x) if several and not hasattr(type(x), "__torch_function__") else (x,)
+    if isinstance(x, (Tensor, GradientEdge)):  # first: to ask whether it is iterable takes 0.5 us
+        return (x,)
+    return tuple(x) if isinstance(x, Iterable) and not hasattr(type(x), "__torch_function__") else (x,)
 
 
 def _inputs(x: Any, name: str) -> tuple:
@@ -108,12 +109,13 @@ def _by_parts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
     tensors, gradients = [], []
     for out, g in zip(outputs, grads, strict=True):
         if isinstance(out, OfParts):
-            pairs = zip(out._output_parts(), out._part_gradients(g), strict=True)
-            of_part = [(x, d) for x, d in pairs if x.requires_grad]
+            for x, d in zip(out._output_parts(), out._part_gradients(g), strict=True):
+                if x.requires_grad:
+                    tensors.append(x)
+                    gradients.append(d)
         else:
-            of_part = [(out, g)]
-        tensors += [x for x, _ in of_part]
-        gradients += [d for _, d in of_part]
+            tensors.append(out)
+            gradients.append(g)
     return tensors, gradients
 
 

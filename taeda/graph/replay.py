@@ -29,11 +29,10 @@ from typing import Any
 from taeda import Tensor
 from taeda._core.replay import MISS, Guard, Trace, key_of, observe, on_refusal
 
-from .._core import settings
+from .._core import fusion, settings
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer
-from . import fusion
 
 __all__ = ["Static", "guard"]
 

@@ -77,6 +77,7 @@ class _Channels:
         return kernel(*key), *rest
 
 
+@functools.lru_cache(256)
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
     if len(shape) < 2 and math.prod(shape):

@@ -6,6 +6,7 @@ the number of rows of each step; states of sequences that have ended, or not beg
 
 from __future__ import annotations
 
+import functools
 from array import array
 from itertools import accumulate
 from typing import Any
@@ -131,6 +132,7 @@ def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...
             )
 
 
+@functools.lru_cache(8)  # of a new form, the call that runs and the one that is planned
 class _Steps:
     """The steps of a layer in the order in which they are done, and how they are shared among threads.
 

@@ -385,6 +385,8 @@ def test_writing_in_place():
         return p + m
 
     check(update, draw(40), draw(40, seed=1), draw(40, seed=2), draw(40, seed=3).abs())
+    large = [draw(300, 300, seed=seed) for seed in range(3)]
+    check(update, *large, draw(300, 300, seed=3).abs())  # more than what is written because it stays in the cache
 
     def leaf_is_written_after_it_was_read(x, y):
         a = x * 2
@@ -447,6 +449,20 @@ def test_writing_in_place():
         return x
 
     check(many_times, draw(33))
+
+
+def test_what_in_place_ops_write_is_written_by_the_kernel_that_reads_it(kernels):
+    x, y = draw(300, 300), draw(300, 300, seed=1)  # large: computing it again would cost less than writing it
+
+    @taeda.compile
+    def update():
+        x.mul_(0.5)
+        y.add_(x)
+        return y
+
+    want = [x * 0.5, y + x * 0.5]
+    update()
+    assert kernels == [["mul_", "add_"]] and taeda.equal(x, want[0]) and taeda.equal(y, want[1])
 
 
 def test_a_number_that_is_refused_leaves_everything_as_it_was():

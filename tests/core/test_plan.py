@@ -175,6 +175,20 @@ def test_an_op_keeps_a_plan_from_the_second_call_on(kept):
     assert taeda.equal(F.avg_pool2d(-x, 2), -results[0])
 
 
+def test_the_call_that_makes_a_plan_is_run_by_it(kept, monkeypatch):
+    """The body runs in the first call, once more to be planned in the second, and not in the third."""
+    from taeda.ops import pooling
+
+    launch, ran = pooling._launch, []
+    monkeypatch.setattr(pooling, "_launch", lambda *args: ran.append(args) or launch(*args))
+    x = taeda.randn(2, 3, 8, 8)
+    results = []
+    for bodies in (1, 2, 2, 2):
+        results.append(F.avg_pool2d(x, 2))
+        assert len(ran) == bodies
+    assert all(taeda.equal(results[0], result) for result in results)
+
+
 def test_gradients_of_an_op_that_keeps_plans(kept):
     x = taeda.randn(2, 3, 8, 8, requires_grad=True)
     found = []

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taeda._core import Tensor, attention, contiguous_format, conv, gemm, indexing, moves, reduce, replay, tensor
+from taeda._core.fusion import call
 from taeda.autograd.modes import no_grad
-from taeda.graph import fusion
 from taeda.kernels.build import is_kernel
 from taeda.kernels.hosted import HOSTED, KERNEL_AT
 from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -97,7 +97,7 @@ class Call:
     def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         rest = iter(tensors)
         args, kwargs = tree_unflatten([next(rest) if isinstance(x, Tensor) else x for x in self.leaves], self.spec)
-        results = [x for x in tree_leaves(fusion.call(self.function, *args, **kwargs)) if x is not None]
+        results = [x for x in tree_leaves(call(self.function, *args, **kwargs)) if x is not None]
         for x in results:
             if not isinstance(x, Tensor):
                 raise NotImplementedError(f"build: expected a model that gives tensors, got {type(x).__name__}")
