@@ -16,6 +16,10 @@ from .scalar import basic
 #: Elements of one chunk.
 CHUNK = 16384
 
+#: Bytes from what an update reads to what it asks for meanwhile: division and root fill the window in which loads run
+#: ahead.
+AHEAD = 2048
+
 
 class VectorMath:
     """The functions that an update rule uses, on kernel values; rules call the same names on tensors elsewhere."""
@@ -47,6 +51,9 @@ def _update(f: Function, rule: Callable, flags: tuple, t: Type, bases: list[Valu
     work = F64 if t is F64 else F32
     offset = at * t.bytes
     places = [f.offset(base, offset) for base in bases]
+    if mask is None:
+        for i, place in enumerate(places):
+            f.prefetch(f.offset(place, AHEAD), write=i != 1)
     p, g, *state = (f.load(place, t, lanes, mask).to(work) for place in places)
     results = rule(VectorMath, flags, scalars, p, g, *state)
     for place, result in zip([places[0], *places[2:]], results, strict=True):
