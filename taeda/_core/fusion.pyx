@@ -107,7 +107,7 @@ cdef void forget(Recipe r) noexcept:
 
 # ---- recording -------------------------------------------------------------------------------------------------------
 
-cdef int64_t least = 4096         # elements of a result that is put off: smaller ones take no longer eagerly
+cdef int64_t least = 6144         # elements of a result that is put off: smaller ones take no longer eagerly
 
 
 cdef inline bint is_plain(int code) noexcept:
@@ -1927,7 +1927,7 @@ def is_computed(Tensor t):
 
 
 def set_least(int64_t elements):
-    """Put off results of so many elements and more, whose default is 4096; what it was before."""
+    """Put off results of so many elements and more, whose default is 6144; what it was before."""
     global least
     cdef int64_t before = least
     least = elements
