@@ -18,7 +18,7 @@ _NO_OVERRIDES = 8  # overrides are off altogether
 
 def _as_tuple(x: Any) -> tuple:
     """One tensor (or what behaves like one), a GradientEdge, or any iterable of them, as a tuple."""
-    if isinstance(x, (Tensor, GradientEdge)):  # first: to ask whether it is iterable takes 0.5 us
+    if isinstance(x, (Tensor, GradientEdge)):  # first: the common case, and an abstract class is slow to ask
         return (x,)
     return tuple(x) if isinstance(x, Iterable) and not hasattr(type(x), "__torch_function__") else (x,)
 

@@ -16,8 +16,8 @@ from .scalar import basic
 #: Elements of one chunk.
 CHUNK = 16384
 
-#: Bytes from what an update reads to what it asks for meanwhile: division and root fill the window in which loads run
-#: ahead.
+#: Bytes from what an update reads to what it asks for meanwhile. Over 150 tensors of 128 KiB (Emerald Rapids, 1 thread)
+#: RMSprop then takes 0.88 of the time, Adagrad 0.9, SGD with momentum 0.95; AdamW gains nothing.
 AHEAD = 2048
 
 
