@@ -1,8 +1,9 @@
 """Messages between the processes of a world: one TCP connection for each two of them.
 
-A thread for each connection reads whatever comes and lays it out by its key, so that sending never waits for the other
-side to ask. A message carries what its sender is doing; one that waits for something else, for a process that is gone,
-or longer than the timeout, fails and says so, and lets the others know.
+Whatever comes is read and laid out by its key, so that sending never waits for the other side to ask: by the thread
+that waits for it, straight into its memory, or by one of the connection while nobody waits. A message carries what its
+sender is doing; one that waits for something else, for a process that is gone, or longer than the timeout, fails and
+says so, and lets the others know.
 
 Only who has the token that a process left in the store may connect to it. What says anything else is dropped.
 """
@@ -14,6 +15,7 @@ import hashlib
 import json
 import os
 import secrets
+import select
 import socket
 import struct
 import threading
@@ -38,17 +40,72 @@ _GREETING = 30.0  # seconds for who connects to say so
 _LARGE = 1 << 16
 _MEMORY = 64  # collectives whose calls are remembered
 _TEXT = 1 << 12  # characters of what a process says that it does
+_EAGER = 0.05  # seconds for which who waits reads by itself
+_NAP = 0.005  # seconds that a connection's thread leaves reading to others, after one of them has read
 
 
 _all_links: weakref.WeakSet[Links] = weakref.WeakSet()
 
 
-class Peer(NamedTuple):
-    """The other end of a connection."""
+class Header(NamedTuple):
+    """What a message says beside its bytes."""
 
-    connection: socket.socket
-    machine: bytes  # what tells one machine (or container) from another
-    host: str  # its name
+    kind: str  # "data", "waiting" or "failed"
+    group: str
+    message: str  # which of the group's
+    doing: str  # what its sender does
+    site: str  # file and line of the call
+
+    def encoded(self) -> bytes:
+        """As it travels."""
+        return "\0".join(part.replace("\0", " ") if "\0" in part else part for part in self).encode()
+
+    @classmethod
+    def decoded(cls, data: memoryview) -> Header:
+        """From what came.
+
+        Raises:
+            ValueError: that is none.
+        """
+        header = cls(*str(data, "utf-8").split("\0", 4))
+        if header.kind not in ("data", "waiting", "failed"):
+            raise ValueError("what came is not a message")
+        return header
+
+
+class Peer:
+    """The other end of a connection.
+
+    Args:
+        connection: to it.
+        machine: what tells one machine (or container) from another.
+        host: its name.
+    """
+
+    def __init__(self, connection: socket.socket, machine: bytes, host: str) -> None:
+        self.connection, self.machine, self.host = connection, machine, host
+        self.reading = threading.Lock()  # held by who reads a message, or waits for one
+        self.claims = 0  # how often somebody other than the connection's thread did
+        self.needed = threading.Event()  # the connection's thread has to read
+        self._polls = select.poll(), select.poll()  # for who reads, and for the connection's thread
+        for poll in self._polls:
+            poll.register(connection, select.POLLIN)
+
+    def wait(self) -> None:
+        """Wait until something comes; for the connection's thread."""
+        self._polls[1].poll()
+
+    def has_come(self, seconds: float) -> bool:
+        """Whether something comes within ``seconds``; for who reads."""
+        return bool(self._polls[0].poll(seconds * 1000))
+
+    def send(self, head: bytes, payload: memoryview) -> None:
+        """Send both, in one call to the system where it takes that."""
+        size = len(head) + payload.nbytes
+        sent = self.connection.sendmsg([head, payload])
+        while sent < size:
+            left: list[Any] = [head[sent:], payload] if sent < len(head) else [payload[sent - len(head) :]]
+            sent += self.connection.sendmsg(left)
 
 
 class Links:
@@ -64,11 +121,11 @@ class Links:
         """Nothing has come yet, and nobody is known."""
         self.machine = this_machine()
         self._changed = threading.Condition()
-        self._arrived: dict[tuple[int, Key], deque[tuple[dict, memoryview]]] = defaultdict(deque)
+        self._arrived: dict[tuple[int, Key], deque[tuple[Header, memoryview]]] = defaultdict(deque)
         self._awaited: dict[Key, dict[int, tuple[str, str]]] = defaultdict(dict)  # what others wait for, do, where
         self._failed: dict[str, str] = {}  # groups of which a process has failed, and how
         self._begun: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)  # by group: the last collectives
-        self._gone: set[int] = set()
+        self._gone: dict[int, str] = {}  # who sends nothing more, and why if not because it has ended
         self._peers: dict[int, Peer] = {}
         self._sending = {r: threading.Lock() for r in range(self.size)}
 
@@ -127,46 +184,89 @@ class Links:
         peer.connection.settimeout(None)
         _watch(peer.connection, self.timeout)
         self._peers[rank] = peer
-        threading.Thread(
-            target=self._read, args=(rank, peer.connection), name=f"taeda-rank-{rank}", daemon=True
-        ).start()
+        threading.Thread(target=self._read, args=(rank, peer), name=f"taeda-rank-{rank}", daemon=True).start()
 
     def on_one_machine(self, ranks: Iterable[int]) -> bool:
         """Whether all ``ranks`` can share memory."""
         return len({self.machine if rank == self.rank else self._peers[rank].machine for rank in ranks}) == 1
 
-    def _read(self, rank: int, peer: socket.socket) -> None:
+    def _read(self, rank: int, peer: Peer) -> None:
+        """Read what comes from ``rank`` while no other thread does. Two that wake for each message would cost time."""
+        while rank not in self._gone:
+            seen = -1
+            while peer.claims != seen or peer.reading.locked():
+                seen = peer.claims
+                if peer.needed.wait(_NAP):
+                    peer.needed.clear()
+                    break
+            peer.wait()
+            if peer.reading.acquire(blocking=False):
+                try:
+                    if peer.has_come(0):
+                        self._read_message(rank, peer)
+                finally:
+                    peer.reading.release()
+
+    def _read_here(self, rank: int, key: Key, doing: str, into: memoryview | None, seconds: float) -> None:
+        """Read from ``rank`` until its message ``key`` is there or cannot come; for ``seconds`` at most."""
+        peer, end = self._peers[rank], time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            mine = peer.reading.acquire(blocking=False)
+            try:
+                with self._changed:
+                    over = (rank, key) in self._arrived or rank in self._gone
+                    if over or key[0] in self._failed or key in self._awaited:
+                        return
+                    if not mine:
+                        self._changed.wait(min(left, _NAP))
+                if mine:
+                    peer.claims += 1
+                    if peer.has_come(left):
+                        self._read_message(rank, peer, key, doing, into)
+            finally:
+                if mine:
+                    peer.claims += 1
+                    peer.reading.release()
+
+    def _read_message(
+        self, rank: int, peer: Peer, key: Key | None = None, doing: str = "", into: memoryview | None = None
+    ) -> None:
+        """Read a message of ``rank`` and lay it out; the one for ``key``, ``into`` the memory that it is for."""
         try:
-            while True:
-                header_size, size = _HEAD.unpack(receive_exactly(peer, _HEAD.size))
-                if header_size > _LARGE:
-                    raise ValueError("what came is not a message")
-                header = json.loads(bytes(receive_exactly(peer, header_size)))
+            header_size, size = _HEAD.unpack(receive_exactly(peer.connection, _HEAD.size))
+            if header_size > _LARGE:
+                raise ValueError("what came is not a message")
+            first = receive_exactly(peer.connection, header_size + (size if size <= _LARGE else 0))
+            header, payload = Header.decoded(first[:header_size]), first[header_size:]
+            asked = header[:4] == ("data", *key, doing) if key else False
+            if asked and into is not None and into.nbytes == size > 0:
+                place = into
+                place[: payload.nbytes] = payload
+            elif size > _LARGE:
                 # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
-                place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy()) if size > _LARGE else None
-                self._lay_out(rank, header, receive_exactly(peer, size, place))
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            MemoryError,
-            RuntimeError,
-        ):  # ended, or sends what is no message
+                place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy())
+            else:
+                place = payload
+            if size > _LARGE:
+                receive_exactly(peer.connection, size, place)
+            self._lay_out(rank, header, place)
+        except BlockingIOError:
+            self._leave(rank, f"rank {rank} timed out after {self.timeout} in the middle of a message")
+        except (OSError, ValueError, KeyError, TypeError, MemoryError, RuntimeError):  # ended, or sends no message
             with self._changed:
-                self._gone.add(rank)
+                self._gone.setdefault(rank, "")
                 self._changed.notify_all()
 
-    def _lay_out(self, rank: int, header: dict, payload: memoryview) -> None:
+    def _lay_out(self, rank: int, header: Header, payload: memoryview) -> None:
         with self._changed:
-            key = (header["group"], header["message"])
-            if header["kind"] == "data":
+            key = (header.group, header.message)
+            if header.kind == "data":
                 self._arrived[rank, key].append((header, payload))
-                self._look_back(header["group"])
-            elif header["kind"] == "waiting":
-                self._awaited[key][rank] = header["doing"], header["site"]
+                self._look_back(header.group)
+            elif header.kind == "waiting":
+                self._awaited[key][rank] = header.doing, header.site
             else:
-                self._failed.setdefault(header["group"], header["doing"])
+                self._failed.setdefault(header.group, header.doing)
             self._changed.notify_all()
 
     def begin(self, group: str, number: int, doing: str, site: str) -> None:
@@ -175,9 +275,9 @@ class Links:
         Raises:
             DistBackendError: something came for one of those, which this process did not take.
         """
-        with self._changed:
-            begun = self._begun[group]
-            if number not in begun:
+        begun = self._begun[group]
+        if number not in begun:  # only this thread adds it
+            with self._changed:
                 begun[number] = doing, site
                 begun.pop(number - _MEMORY, None)
                 self._look_back(group)
@@ -193,43 +293,43 @@ class Links:
                 doing, site = begun.get(int(message), ("something else", "a line before"))
                 header = waiting[0][0]
                 self._failed[group] = (
-                    f"mismatched collectives: rank {rank} does {header['doing']} at {header['site']}, rank {self.rank} "
+                    f"mismatched collectives: rank {rank} does {header.doing} at {header.site}, rank {self.rank} "
                     f"{doing} at {site}"
                 )
                 threading.Thread(target=self.tell, args=(group, self._failed[group]), daemon=True).start()
                 return
 
     def _post(self, rank: int, kind: str, key: Key, doing: str, payload: Any = b"", site: str = "") -> None:
-        said = {"kind": kind, "group": key[0], "message": key[1], "doing": doing[:_TEXT], "site": site[-_TEXT:]}
-        header = json.dumps(said).encode()
-        size = memoryview(payload).nbytes
+        header = Header(kind, *key, doing[:_TEXT], site[-_TEXT:]).encoded()
+        payload = memoryview(payload)
+        peer = self._peers[rank]
+        if payload.nbytes > _LARGE:
+            peer.needed.set()  # if the other side sends as well, both wait until what they sent is read
         try:
             with self._sending[rank]:
-                self._peers[rank].connection.sendall(_HEAD.pack(len(header), size) + header)
-                if size:
-                    self._peers[rank].connection.sendall(payload)
+                peer.send(_HEAD.pack(len(header), payload.nbytes) + header, payload)
         except BlockingIOError:  # a message is on its way in part: nothing that comes later could be read
-            self._leave(rank)
+            self._leave(rank, f"rank {rank} took nothing for {self.timeout}")
             raise DistBackendError(
                 f"{doing} at {site}: rank {self.rank} timed out after {self.timeout} sending to rank {rank} on host "
-                f"{self._peers[rank].host}, which takes nothing: it may be stopped, or its link broken"
+                f"{peer.host}, which takes nothing: it may be stopped, or its link broken"
             ) from None
         except OSError:
             raise self._lost(rank, doing) from None
 
-    def _leave(self, rank: int) -> None:
+    def _leave(self, rank: int, why: str) -> None:
         """Have nothing more to do with a process."""
         with self._changed:
-            self._gone.add(rank)
+            self._gone.setdefault(rank, why)
             self._changed.notify_all()
         with contextlib.suppress(OSError):
             self._peers[rank].connection.shutdown(socket.SHUT_RDWR)
 
     def _lost(self, rank: int, doing: str) -> DistBackendError:
         leave_word(rank)
+        closed = f"Connection closed by peer: rank {rank} has ended, or has left the group"
         return DistBackendError(
-            f"{doing}: Connection closed by peer: rank {rank} has ended, or has left the group. It ran on host "
-            f"{self._peers[rank].host if rank in self._peers else 'unknown'}: look at its output"
+            f"{doing}: {self._gone.get(rank) or closed}. It ran on host {self._peers[rank].host}: look at its output"
         )
 
     def send(self, rank: int, key: Key, doing: str, payload: Any = b"", site: str = "") -> None:
@@ -248,9 +348,13 @@ class Links:
         self._post(rank, "data", key, doing, payload, site)
 
     def receive(
-        self, ranks: Iterable[int], key: Key, doing: str, timeout: timedelta | None = None, site: str = ""
-    ) -> tuple[int, dict, memoryview]:
+        self, ranks: Iterable[int], key: Key, doing: str, timeout: timedelta | None = None, site: str = "",
+        into: memoryview | None = None,
+    ) -> tuple[int, Header, memoryview]:  # fmt: skip
         """What one of ``ranks`` sent: its rank, the header and the bytes.
+
+        The bytes are written ``into`` memory, if it is given, of their size, and this thread reads them: then that is
+        what is returned.
 
         Raises:
             DistBackendError: none came in time, a process is gone, or the processes do not do the same.
@@ -260,6 +364,8 @@ class Links:
         end = time.monotonic() + timeout.total_seconds()
         told = False
         doing = doing[:_TEXT]
+        if len(ranks) == 1:
+            self._read_here(ranks[0], key, doing, into, min(_EAGER, timeout.total_seconds()))
         while True:
             with self._changed:
                 found = self._look(ranks, key, doing)
@@ -281,18 +387,18 @@ class Links:
                     self._post(rank, "waiting", key, doing, site=site)
         if found is None:
             rank, (what, where) = others[0]
-            payload, header = memoryview(b""), {"doing": what, "site": where}
+            payload, header = memoryview(b""), Header("waiting", *key, what, where)
         else:
             rank, header, payload = found
-        if header["doing"] != doing:
+        if header.doing != doing:
             self.fail(
                 key[0],
-                f"mismatched collectives: rank {rank} does {header['doing']} at {header['site']}, rank {self.rank} "
+                f"mismatched collectives: rank {rank} does {header.doing} at {header.site}, rank {self.rank} "
                 f"{doing} at {site}",
             )
         return rank, header, payload
 
-    def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, dict, memoryview] | None:
+    def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, Header, memoryview] | None:
         """What has come under ``key``, or None; called with the lock."""
         if key[1].isdigit():  # what came for this collective may have been sent before the mismatch was seen
             self.check(key[0])
@@ -305,7 +411,7 @@ class Links:
                 self._awaited.pop(key, None)
                 return rank, header, payload
         self.check(key[0])
-        gone = self._gone.intersection(ranks)
+        gone = self._gone.keys() & ranks
         if gone and len(gone) == len(ranks):
             raise self._lost(min(gone), doing)
         return None
@@ -323,7 +429,7 @@ class Links:
     def trouble(self, ranks: Iterable[int], group: str, doing: str) -> None:
         """Raise, if a process of ``group`` has failed, or one of ``ranks`` is gone."""
         self.check(group)
-        gone = self._gone.intersection(ranks)
+        gone = self._gone.keys() & ranks
         if gone:
             raise self._lost(min(gone), doing)
 

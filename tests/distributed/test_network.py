@@ -100,7 +100,7 @@ def test_collectives_by_a_bad_wire(wired, count, seed):
     """Packets come late, out of order, twice, or not at all."""
     machines, wire = wired(delay=0.002, jitter=0.002, loss=0.02, twice=0.01)
     agree(start(machines, HERE / "random_collectives.py", "gloo", count, seed), count)
-    assert wire.carried > 1000 and wire.dropped > 10
+    assert wire.carried > 400 and wire.dropped > 5
 
 
 def start_mpi(machines, folder, *command):

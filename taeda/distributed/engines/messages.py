@@ -27,7 +27,7 @@ _SMALL = 1 << 16  # bytes up to which one round of messages with everything is f
 
 def bytes_of(x: Tensor) -> Any:
     """The memory of a flat tensor."""
-    return memoryview(x.view(taeda.uint8).numpy()) if x.numel() else b""
+    return memoryview(x.view(taeda.uint8).numpy()) if x.numel() else memoryview(b"")
 
 
 class MessageEngine(BlockingEngine):
@@ -63,14 +63,19 @@ class MessageEngine(BlockingEngine):
         key = (call.group, str(call.number))
         self.links.send(self.ranks[rank], key, call.doing, payload, call.site)
 
-    def _take(self, call: Call, rank: int, timeout: timedelta | None = None) -> memoryview:
+    def _take(
+        self, call: Call, rank: int, timeout: timedelta | None = None, into: memoryview | None = None
+    ) -> memoryview:
         assert self.links is not None
         self.links.begin(*call)
         key = (call.group, str(call.number))
-        return self.links.receive([self.ranks[rank]], key, call.doing, timeout or self.timeout, call.site)[2]
+        return self.links.receive([self.ranks[rank]], key, call.doing, timeout or self.timeout, call.site, into)[2]
 
     def _take_into(self, call: Call, rank: int, x: Tensor) -> None:
-        x.copy_(self._like(call, rank, x))
+        own = bytes_of(x)
+        payload = self._take(call, rank, into=own)
+        if payload is not own:
+            x.copy_(_values(payload, x, call.doing))
 
     def _like(self, call: Call, rank: int, x: Tensor) -> Tensor:
         """The tensor that process ``rank`` sent, of the size and dtype of ``x``."""
