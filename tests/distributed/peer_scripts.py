@@ -1,10 +1,7 @@
 """Fourteen scripts as people start them with ``torchrun``: run by PyTorch and by taeda on two processes."""
 
 import contextlib
-import json
 import os
-import sys
-import time
 from datetime import timedelta
 
 import torch
@@ -12,6 +9,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
 import torch.nn.functional as F
+from peer_common import X, Y, fit, net, raised, report
 from torch import nn, optim
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
 from torch.distributed.algorithms.join import Join
@@ -25,35 +23,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-G = torch.Generator().manual_seed(1)
-X, Y = torch.randn(16, 8, generator=G), torch.randn(16, 4, generator=G)
 SOON = timedelta(milliseconds=100)
-
-
-def net():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-
-
-def raised(call):
-    """The names of the builtin classes that the error of ``call()`` is one of."""
-    try:
-        call()
-    except Exception as error:
-        return [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
-    return "no error"
-
-
-def fit(model, rank, size, opt=None, steps=3):
-    opt = opt or optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(steps):
-        opt.zero_grad()
-        loss = F.mse_loss(model(X.chunk(size)[rank]), Y.chunk(size)[rank])
-        loss.backward()
-        opt.step()
-        losses.append(loss.item())
-    return losses
 
 
 def rough_ensemble(rank, size, folder):
@@ -393,25 +363,9 @@ PROGRAMS = [
 
 @record
 def main():
-    torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method="env://")
-    rank, size = dist.get_rank(), dist.get_world_size()
-    assert int(os.environ["LOCAL_RANK"]) == rank == int(os.environ["RANK"])
-    found = {}
-    for program in PROGRAMS:
-        if len(sys.argv) > 2 and program.__name__ not in sys.argv[2:]:
-            continue
-        start = time.perf_counter()
-        found[program.__name__.replace("rough_", "~")] = program(rank, size, sys.argv[1])
-        dist.barrier()
-        if os.environ.get("SHOW"):
-            print(f"{program.__name__}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
-    everyone = [None] * size
-    dist.all_gather_object(everyone, found)
-    if rank == 0:
-        print(json.dumps({f"{name} {r}": value for r, part in enumerate(everyone) for name, value in part.items()}))
-    dist.barrier()
-    sys.stdout.flush()
+    assert int(os.environ["LOCAL_RANK"]) == dist.get_rank() == int(os.environ["RANK"])
+    report(PROGRAMS)
     os._exit(0)
 
 

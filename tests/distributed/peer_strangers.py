@@ -1,14 +1,13 @@
 """Programs as strangers write them for torch.distributed, and what they get wrong: run by PyTorch and by taeda."""
 
 import copy
-import json
 import os
 import sys
 
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-import torch.nn.functional as F
+from peer_common import fit, net, raised, report
 from torch import nn, optim
 from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, debugging_hooks, register_ddp_comm_hook
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
@@ -18,35 +17,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.distributed.tensor import distribute_tensor
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-G = torch.Generator().manual_seed(1)
-X, Y = torch.randn(16, 8, generator=G), torch.randn(16, 4, generator=G)
 CPU = torch.device("cpu")
-
-
-def net():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-
-
-def train(model, rank, size, opt=None, steps=3):
-    opt = opt or optim.Adam(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(steps):
-        opt.zero_grad()
-        loss = F.mse_loss(model(X.chunk(size)[rank]), Y.chunk(size)[rank])
-        loss.backward()
-        opt.step()
-        losses.append(loss.item())
-    return losses
-
-
-def raised(call):
-    """The names of the builtin classes that the error of ``call()`` is one of."""
-    try:
-        call()
-    except BaseException as error:
-        return [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
-    return "no error"
 
 
 def mistakes(rank, size, folder):
@@ -93,10 +64,10 @@ def hooks(rank, size, folder):
     for kind in (DDPCommHookType.ALLREDUCE, DDPCommHookType.NOOP):
         model = DDP(net())
         register_ddp_comm_hook(comm_hook_type=kind, model=model, state=None)
-        found += train(model, rank, size)
+        found += fit(model, rank, size)
     model = DDP(net())
     model.register_comm_hook(None, debugging_hooks.noop_hook)
-    return found + train(model, rank, size)
+    return found + fit(model, rank, size)
 
 
 def sparse(rank, size, folder):
@@ -126,9 +97,9 @@ def on_meta(rank, size, folder):
     whole = net().state_dict()
     parts = {k: nn.Parameter(distribute_tensor(v, cut[k].device_mesh, cut[k].placements)) for k, v in whole.items()}
     model.load_state_dict(parts, assign=True)
-    losses = train(model, rank, size)
+    losses = fit(model, rank, size)
     model[2].weight.requires_grad_(False)
-    return losses + train(model, rank, size, optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1))
+    return losses + fit(model, rank, size, optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1))
 
 
 def init(module):
@@ -143,14 +114,14 @@ def older(rank, size, folder):
     with torch.device("meta"):
         empty = net()
     options = {"device_id": CPU, "use_orig_params": True}
-    losses = train(FSDP(empty, param_init_fn=init, **options), rank, size)
-    losses += train(FSDP(net(), process_group=dist.group.WORLD, **options), rank, size)
+    losses = fit(FSDP(empty, param_init_fn=init, **options), rank, size)
+    losses += fit(FSDP(net(), process_group=dist.group.WORLD, **options), rank, size)
     mesh = init_device_mesh("cpu", (1, size), mesh_dim_names=("copies", "parts"))
     groups = mesh.get_group("parts"), mesh.get_group("copies")
     hybrid = {"process_group": groups, "sharding_strategy": ShardingStrategy.HYBRID_SHARD}
     model = FSDP(net(), **hybrid, **options)
     opt = optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
-    losses += train(model, rank, size, opt)
+    losses += fit(model, rank, size, opt)
     other = FSDP(net(), **options)
     again = optim.SGD(other.parameters(), lr=1e-2, momentum=0.9)
     with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, FullStateDictConfig()):
@@ -159,7 +130,7 @@ def older(rank, size, folder):
     with FSDP.state_dict_type(other, StateDictType.FULL_STATE_DICT, FullStateDictConfig()):
         other.load_state_dict(state)
         again.load_state_dict(FSDP.optim_state_dict_to_load(other, again, named))
-    return [*losses, *train(model, rank, size, opt), *train(other, rank, size, again), len(named["state"]), kind]
+    return [*losses, *fit(model, rank, size, opt), *fit(other, rank, size, again), len(named["state"]), kind]
 
 
 def one_file(rank, size, folder):
@@ -188,15 +159,8 @@ def begin(folder, name):
 
 
 def main():
-    torch.set_num_threads(1)
     begin(sys.argv[1], "first")
-    rank, size = dist.get_rank(), dist.get_world_size()
-    found = {}
-    for program in PROGRAMS:
-        found[program.__name__] = program(rank, size, sys.argv[1])
-        dist.barrier()
-    if rank == 0:
-        print(json.dumps(found))
+    report(PROGRAMS)
     dist.destroy_process_group()
 
 

@@ -17,10 +17,11 @@ FOLDER = Path(__file__).parent
 def _start(program, prefix, folder):
     folder.mkdir(exist_ok=True)
     where = meeting_place(2)
+    path = os.pathsep.join(filter(None, [str(FOLDER), os.environ.get("PYTHONPATH")]))  # they share a module
     return [
         subprocess.Popen(
             [sys.executable, *prefix, str(FOLDER / program), str(folder)],
-            env={**os.environ, **where, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**os.environ, **where, "PYTHONPATH": path, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -42,7 +43,9 @@ def _about(ours, theirs, most):
     return ours == theirs or (isinstance(theirs, float) and abs(ours - theirs) <= max(most, 1e-6 * abs(theirs)))
 
 
-@pytest.mark.parametrize("program", ["peer_program.py", "peer_tutorials.py", "peer_strangers.py", "peer_scripts.py"])
+@pytest.mark.parametrize(
+    "program", [f"peer_{name}.py" for name in ("program", "tutorials", "strangers", "scripts", "jobs")]
+)
 def test_the_same_program(program, tmp_path):
     peers = _start(program, [], tmp_path / "torch")
     ours = _printed(_start(program, ["-m", "taeda.standin"], tmp_path / "taeda"))

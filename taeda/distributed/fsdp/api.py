@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "LocalStateDictConfig",
+    "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig",
+    "LocalOptimStateDictConfig", "LocalStateDictConfig",
     "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig",
     "ShardingStrategy",
     "StateDictConfig", "StateDictSettings", "StateDictType",
@@ -94,6 +95,13 @@ class FullOptimStateDictConfig(OptimStateDictConfig):
     """``rank0_only``: the other processes get empty dicts."""
 
     rank0_only: bool = False
+
+
+@dataclass
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """Not taken: there are no flat parameters here."""
+
+    offload_to_cpu: bool = False
 
 
 @dataclass

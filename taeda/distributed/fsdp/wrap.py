@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from taeda.nn import Module, ModuleDict, ModuleList
 
 __all__ = [
-    "CustomPolicy", "ModuleWrapPolicy", "always_wrap_policy", "lambda_auto_wrap_policy", "size_based_auto_wrap_policy",
-    "transformer_auto_wrap_policy",
+    "CustomPolicy", "ModuleWrapPolicy", "always_wrap_policy", "enable_wrap", "lambda_auto_wrap_policy",
+    "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap",
 ]  # fmt: skip
+
+_wrapping: list[tuple[Callable, dict[str, Any]]] = []  # what the contexts of enable_wrap ask for, the innermost last
 
 
 def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
@@ -66,6 +69,24 @@ class CustomPolicy:
         if isinstance(found, dict) and found:
             raise NotImplementedError("CustomPolicy: options for single modules are not there; give True or False")
         return bool(found)
+
+
+@contextlib.contextmanager
+def enable_wrap(*, wrapper_cls: Callable, **wrapper_kwargs: Any) -> Iterator[None]:
+    """Let :func:`wrap` call ``wrapper_cls(module, **wrapper_kwargs)`` meanwhile."""
+    _wrapping.append((wrapper_cls, wrapper_kwargs))
+    try:
+        yield
+    finally:
+        _wrapping.pop()
+
+
+def wrap(module: Module, **wrap_overrides: Any) -> Module:
+    """``module`` in the wrapper of :func:`enable_wrap`, with further arguments; itself outside that."""
+    if not _wrapping:
+        return module
+    wrapper, options = _wrapping[-1]
+    return wrapper(module, **{**options, **wrap_overrides})
 
 
 def modules_to_wrap(module: Module, policy: Callable, ignored: set[int], taken: set[int]) -> list[tuple[Module, str]]:

@@ -1,0 +1,35 @@
+"""``ShardedGradScaler``: scaled losses where each process sees the gradients of its parts alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Tensor
+from taeda.amp import GradScaler
+
+from ..collectives import all_reduce
+from ..reduction import ReduceOp
+
+__all__ = ["ShardedGradScaler"]
+
+
+class ShardedGradScaler(GradScaler):
+    """A :class:`taeda.amp.GradScaler` by which all leave a step out where one has gradients that are not finite.
+
+    Args:
+        process_group: the processes, all by default.
+    """
+
+    def __init__(
+        self, device: str = "cuda", init_scale: float = 2.0**16, backoff_factor: float = 0.5,
+        growth_factor: float = 2.0, growth_interval: int = 2000, enabled: bool = True, process_group: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+        self.process_group = process_group
+
+    def unscale_(self, optimizer: Any) -> None:
+        """See :meth:`GradScaler.unscale_`. Every process of the group calls it."""
+        super().unscale_(optimizer)
+        if self._enabled:
+            found: Tensor = self._state(optimizer)["found_inf"]
+            all_reduce(found, ReduceOp.MAX, self.process_group)
