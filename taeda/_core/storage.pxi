@@ -43,6 +43,20 @@ cdef class Storage:
     def __releasebuffer__(self, Py_buffer* buffer):
         self.exports -= 1
 
+    def _readable(self):
+        """The bytes, for who only reads them, as a file does: nobody can write there through this view.
+
+        So it does not count as shown, after which nothing more is put off that reads it.
+        """
+        self.need_bytes()
+        settle(self)
+        return memoryview(ReadOnly(self))
+
+    def _address(self):
+        """The address of the first byte, for comparing it with others; 0 on device meta."""
+        settle(self)
+        return 0 if self.device == 1 else <uintptr_t>self.data
+
     def data_ptr(self):
         """The address of the first byte; 0 on device meta."""
         refuse_recording(b"an address is read")
@@ -405,6 +419,22 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
         MOVED(storage, <uintptr_t>old)
     release_block(storage, old, old_block)
     return 0
+
+
+cdef class ReadOnly:
+    """The bytes of a storage, which is not resized while somebody has them."""
+
+    cdef Storage storage
+
+    def __init__(self, Storage storage not None):
+        self.storage = storage
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.storage.data, self.storage.capacity, 1, flags)
+        self.storage.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* buffer):
+        self.storage.exports -= 1
 
 
 cdef object MOVED = None

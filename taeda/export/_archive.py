@@ -175,16 +175,16 @@ def _stored(x: Any, tensors: dict[str, Tensor]) -> dict[str, Any]:
     )
     plain = x.detach()
     for key, other in tensors.items():
-        if other.data_ptr() == plain.data_ptr() and _form(other) == _form(plain) and plain.numel():
+        if _form(other) == _form(plain) and plain.numel():
             return {"tensor": key, **kind}
     key = f"t{len(tensors)}"
-    shares = any(other.untyped_storage().data_ptr() == plain.untyped_storage().data_ptr() for other in tensors.values())
+    shares = any(other.untyped_storage()._address() == plain.untyped_storage()._address() for other in tensors.values())
     tensors[key] = plain.clone() if shares else plain
     return {"tensor": key, **kind}
 
 
 def _form(x: Tensor) -> Any:
-    return x.dtype, tuple(x.shape), tuple(x.stride())
+    return x.untyped_storage()._address(), x.storage_offset(), x.dtype, tuple(x.shape), tuple(x.stride())
 
 
 def _encode_graph(module: GraphModule) -> dict[str, Any]:

@@ -222,7 +222,7 @@ def _write_archive(file: Any, folder: str, pickled: bytes, saver: Saver) -> None
     archive.add("data.pkl", pickled)
     archive.add("byteorder", sys.byteorder.encode())
     for name, _, storage in saver.storages.values():
-        archive.add(f"data/{name}", bytes(len(storage)) if options.skip_data else storage)
+        archive.add(f"data/{name}", bytes(len(storage)) if options.skip_data else storage._readable())
     archive.add("version", b"3\n")
     archive.close()
 

@@ -98,7 +98,7 @@ def save_legacy(obj: Any, file: Any) -> None:
     for _, dtype, storage in saver.storages.values():
         itemsize = 1 if dtype is None else dtype.itemsize
         file.write(struct.pack("<q", storage.nbytes() // itemsize))
-        file.write(bytes(storage))
+        file.write(bytes(storage._readable()))
 
 
 def _nothing_special(writer: Writer, x: Any) -> bool:

@@ -61,7 +61,7 @@ def _check_shared(tensors: dict[str, Tensor]) -> None:
     for name, t in tensors.items():
         if not t.numel():
             continue
-        other = seen.setdefault(t.untyped_storage().data_ptr(), name)
+        other = seen.setdefault(t.untyped_storage()._address(), name)
         if other != name and _overlap(t, tensors[other]):
             raise RuntimeError(
                 f"safetensors: tensors {other!r} and {name!r} share memory; save only one of them, or clone() one"
@@ -79,7 +79,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
 
 def _bytes(t: Tensor) -> memoryview:
     start = t.storage_offset() * t.itemsize
-    return memoryview(t.untyped_storage())[start : start + t.nbytes]
+    return t.untyped_storage()._readable()[start : start + t.nbytes]
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:

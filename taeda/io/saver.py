@@ -129,7 +129,7 @@ class Saver:
 
     def _memory(self, writer: Writer, storage: Any, dtype: Any) -> None:
         """A storage by number; without a dtype, as bytes."""
-        key = (storage.data_ptr(), storage.nbytes())
+        key = (storage._address(), storage.nbytes())
         name, known, _ = self.storages.setdefault(key, (str(len(self.storages)), dtype, storage))
         if known is not dtype:
             raise RuntimeError(

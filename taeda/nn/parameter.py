@@ -48,7 +48,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        result = type(self)(self.data.clone(memory_format=taeda.preserve_format), self.requires_grad)
+        result = type(self)(self.detach().clone(memory_format=taeda.preserve_format), self.requires_grad)
         memo[id(self)] = result
         return result
 

@@ -1,5 +1,7 @@
 """Weights that a kernel wants in another order are put into it once, until somebody writes to them."""
 
+import copy
+
 import pytest
 
 import taeda as T
@@ -97,3 +99,19 @@ def test_batch_norm_in_one_pass(shape, affine):
     assert abs(torch.from_numpy(got.numpy()) - want).max() <= 2e-5
     with pytest.raises(RuntimeError, match="running_mean to be a vector of size"):
         nn.functional.batch_norm(ours[0], ours[1][:-1], *ours[2:])
+
+
+def test_saving_and_copying_show_nothing(model, tmp_path):
+    x, fast = T.randn(4, 3, 96, 96), T.compile(model)
+    T.save(model.state_dict(), tmp_path / "model.pt")
+    T.save(model.state_dict(), tmp_path / "legacy.pt", _use_new_zipfile_serialization=False)
+    copy.deepcopy(model).load_state_dict(T.load(tmp_path / "model.pt"))
+    with T.no_grad():
+        for _ in range(3):
+            fast(x)
+    assert count_prepared(model[3].weight) == 1
+    view = model[3].weight.untyped_storage()._readable()
+    with pytest.raises(BufferError):
+        model[3].weight.untyped_storage().resize_(view.nbytes * 2)
+    with pytest.raises(TypeError):
+        view[0] = 1
