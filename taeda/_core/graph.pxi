@@ -10,7 +10,7 @@ cdef class Saved:
     """A tensor kept for the backward pass, with the version and the graph position it had."""
 
 
-cdef inline Tensor twin_of(Tensor t):
+cdef inline Tensor outside_graph(Tensor t):
     """``t`` outside the graph; of a class that is asked about ops, of that class."""
     return <Tensor?>t._detached() if t.overrides == ALWAYS else alias_tensor(t, t.nd, t.sizes, t.strides, 0)
 
@@ -35,7 +35,7 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=Fal
             return s
     t.storage.saved = True
     if is_output:  # the node must not own its own output, which owns the node
-        s.tensor = twin_of(t)
+        s.tensor = outside_graph(t)
         s.tensor.leaf_grad = False
     else:
         s.tensor = t
@@ -175,12 +175,12 @@ cdef Tensor unpack_tensor(Saved s, Node node):
         if NO_GRAD[0]:  # without an alias it needs no memory
             return t
     if s.is_output:
-        alias = twin_of(t)
+        alias = outside_graph(t)
         alias.grad_fn_ = output_maker(s, node)
         alias.nr = s.nr if alias.grad_fn_ is node else 0
         return alias
     if t.grad_fn_ is not s.made_by:
-        alias = twin_of(t)
+        alias = outside_graph(t)
         alias.grad_fn_ = s.made_by
         alias.nr = s.nr
         return alias

@@ -45,12 +45,10 @@ def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     plain = name.removesuffix("_") or name
     second = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("exponent"))
     known, _, overload = _NAMES.get(plain, plain).partition(".")
-    if plain in SCALAR_OVERLOADS or plain == "fill":
-        overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
+    if plain in SCALAR_OVERLOADS or plain in ("fill", "rsub"):
+        overload = _kind(second)
     elif plain in _TENSOR:
         overload = "Tensor"
-    elif plain == "rsub":
-        overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
     elif plain == "power":
         known, overload = "pow", "Scalar"
     elif plain == "split":
