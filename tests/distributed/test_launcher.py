@@ -1,6 +1,7 @@
 """``taeda.distributed.run``: restarts, rendezvous of several machines, outputs by rank, signals."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -135,7 +136,7 @@ def test_machines_come_and_go(start, tmp_path):
     assert first.stdout is not None and first.stdout.readline() == "rank 0 of 1, attempt 0\n"
     starting = time.monotonic() - begin
     second = start(STAY, *options, "--max-restarts=3", STOP=str(stop))
-    assert first.stdout.readline()[6:] == " of 2, attempt 0\n"  # ranks are in the order of coming
+    assert first.stdout.readline()[6:] == " of 2, attempt 0\n"  # either machine may come first to this round
     children = subprocess.run(
         ["pgrep", "-P", str(second.pid)], capture_output=True, text=True, check=True
     ).stdout.split()
@@ -146,7 +147,7 @@ def test_machines_come_and_go(start, tmp_path):
     assert time.monotonic() - begin < 20 + 3 * starting  # 8 to notice; on a busy machine starting takes long
     stop.touch()
     _, err = first.communicate(timeout=200)
-    assert first.returncode == 0 and "machine 1 was not heard of" in err
+    assert first.returncode == 0 and re.search("machine [01] was not heard of", err), err  # numbered as they came
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ports are not kept")
