@@ -7,7 +7,6 @@ from typing import Any
 
 from ..writer import Value, Writer
 from .elementwise import floating, wide
-from .shape import channels_first
 from .table import translates
 
 
@@ -48,16 +47,6 @@ def selu(g: Writer, input: Value, inplace: bool = False) -> Value:
     return g.Selu(input)
 
 
-@translates("silu nn.functional.silu")
-def silu(g: Writer, input: Value, inplace: bool = False) -> Value:
-    return g.Mul(input, g.Sigmoid(input))
-
-
-@translates("gated")
-def gated(g: Writer, input: Value, gate: Value) -> Value:
-    return g.Mul(input, g.Sigmoid(gate))
-
-
 @translates("gelu")
 def gelu(g: Writer, input: Value, *, approximate: str = "none") -> Value:
     if g.opset >= 20:
@@ -95,13 +84,6 @@ def hardshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
 @translates("nn.functional.softshrink")
 def softshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
     return g.Shrink(input, lambd=float(lambd), bias=float(lambd))
-
-
-@translates("prelu prelu_kernel")
-def prelu(g: Writer, input: Value, weight: Value) -> Value:
-    if weight.rank == 1:
-        weight = channels_first(g, weight, input.rank) if input.rank else g.Squeeze(weight, [0])
-    return g.Where(g.Less(input, 0.0), g.Mul(input, weight), input, dtype=input.dtype)
 
 
 @translates("nn.functional.logsigmoid")

@@ -21,11 +21,11 @@ from .table import TRANSLATORS
 PARTS = {taeda.complex64: taeda.float32, taeda.complex128: taeda.float64, taeda.complex32: taeda.float16}
 #: Ops of which each part's result follows from the same part alone.
 _APART = (
-    "reshape Tensor.view view_alias clone identity Tensor.contiguous detach permute transpose squeeze unsqueeze expand "
-    "Tensor.expand_as repeat cat stack split_with_sizes unbind select slice_view narrow diagonal flip roll "
-    "Tensor.unfold as_strided tril triu constant_pad_nd operator.getitem basic_index Tensor.index index_select gather "
-    "add sub neg sum mean cumsum take where where_select masked_fill diag_embed zeros ones zeros_like ones_like full "
-    "full_like Tensor.new_zeros Tensor.new_ones select_scatter slice_scatter index_put scatter scatter_add index_add"
+    "reshape Tensor.view view_alias clone identity Tensor.contiguous detach permute squeeze unsqueeze expand "
+    "Tensor.expand_as repeat cat split_with_sizes select diagonal flip Tensor.unfold as_strided tril triu "
+    "constant_pad_nd operator.getitem basic_index Tensor.index index_select gather add sub neg sum mean cumsum where "
+    "where_select diag_embed zeros ones full full_like select_scatter slice_scatter index_put scatter scatter_add "
+    "index_add"
 ).split()
 #: The arguments of those that are never complex, whatever dtype they have.
 _REAL_FIRST = frozenset("where where_select".split())
@@ -125,15 +125,15 @@ def _apart(name: str, g: Writer, *args: Any, **kwargs: Any) -> Any:
         given = args
         if name in _REAL_FIRST:
             given = (args[0], *(_part(g, x, place, True) for x in args[1:]))
-        elif name in ("full", "full_like", "masked_fill"):
+        elif name in ("full", "full_like"):
             given = (*(_only(x, place) for x in args[:-1]), _part(g, args[-1], place, True))
-        elif name in ("ones", "ones_like", "Tensor.new_ones") and place:
+        elif name == "ones" and place:
             made = TRANSLATORS[name](g, *map_aggregate(args, lambda x: _only(x, 0)), **kwargs)
             results.append(g.Mul(made, 0.0, shape=made.shape))
             continue
         elif name in ("add", "sub"):
             given = tuple(_part(g, x, place, True) for x in args)
-        elif name in ("cat", "stack", "select_scatter", "slice_scatter"):
+        elif name in ("cat", "select_scatter", "slice_scatter"):
             given = map_aggregate(args, lambda x, place=place: _part(g, x, place))
         else:
             given = map_aggregate(args, lambda x, place=place: _only(x, place))

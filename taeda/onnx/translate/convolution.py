@@ -66,19 +66,6 @@ for _count in (1, 2, 3):
     _register(f"conv{_count}d")
 
 
-def _register_transposed(name: str) -> None:
-    @translates(name)
-    def transposed(
-        g: Writer, input: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0,
-        output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-    ) -> Value:  # fmt: skip
-        return convolution(g, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
-
-
-for _count in (1, 2, 3):
-    _register_transposed(f"conv_transpose{_count}d")
-
-
 def _windows(g: Writer, x: Value, kernel: list, dilation: list, padding: list, stride: list) -> tuple[list, np.ndarray]:
     """The number of windows along each dimension, and the places of their elements in a padded image."""
     sizes = [static_size(x, d, "unfold") + 2 * p for d, p in zip((-2, -1), padding, strict=True)]

@@ -48,16 +48,6 @@ def ones(g: Writer, *size: Any, **options: Any) -> Value:
     return filled(g, _form(g, flat(size) if size else options["size"]), 1, g.result.dtype)
 
 
-@translates("zeros_like empty_like")
-def zeros_like(g: Writer, input: Value, **options: Any) -> Value:
-    return filled(g, g.sizes_of(input), 0, g.result.dtype)
-
-
-@translates("ones_like")
-def ones_like(g: Writer, input: Value, **options: Any) -> Value:
-    return filled(g, g.sizes_of(input), 1, g.result.dtype)
-
-
 @translates("full_like")
 def full_like(g: Writer, input: Value, fill_value: Any, **options: Any) -> Value:
     return filled(g, g.sizes_of(input), fill_value, g.result.dtype)
@@ -68,29 +58,9 @@ def fill(g: Writer, input: Value, value: Any) -> Value:
     return filled(g, g.sizes_of(input), value, input.dtype)
 
 
-@translates("Tensor.new_zeros Tensor.new_empty")
-def new_zeros(g: Writer, input: Value, *size: Any, **options: Any) -> Value:
-    return filled(g, _form(g, flat(size) if size else options["size"]), 0, g.result.dtype)
-
-
-@translates("Tensor.new_ones")
-def new_ones(g: Writer, input: Value, *size: Any, **options: Any) -> Value:
-    return filled(g, _form(g, flat(size) if size else options["size"]), 1, g.result.dtype)
-
-
-@translates("Tensor.new_full")
-def new_full(g: Writer, input: Value, size: Any, fill_value: Any, **options: Any) -> Value:
-    return filled(g, _form(g, size), fill_value, g.result.dtype)
-
-
 @translates("empty_strided Tensor.new_empty_strided")
 def empty_strided(g: Writer, *args: Any, **options: Any) -> Value:
     return filled(g, g.result.shape, 0, g.result.dtype)
-
-
-@translates("Tensor.new_tensor")
-def new_tensor(g: Writer, input: Value, data: Any, **options: Any) -> Value:
-    return g.constant(taeda.tensor(data, dtype=g.result.dtype))
 
 
 @translates("scalar_tensor")
@@ -142,18 +112,6 @@ def logspace(g: Writer, start: Any, end: Any, steps: int, base: float = 10.0, **
 def eye(g: Writer, n: Any, m: Any = None, **options: Any) -> Value:
     m = n if m is None else m
     return g.EyeLike(filled(g, [n, m], 0, g.result.dtype), dtype=g.result.dtype)
-
-
-@translates("tril_indices")
-def tril_indices(g: Writer, row: int, col: int, offset: int = 0, **options: Any) -> Value:
-    _fixed("tril_indices", row, col)
-    return g.constant(np.stack(np.tril_indices(row, offset, col)), g.result.dtype)
-
-
-@translates("triu_indices")
-def triu_indices(g: Writer, row: int, col: int, offset: int = 0, **options: Any) -> Value:
-    _fixed("triu_indices", row, col)
-    return g.constant(np.stack(np.triu_indices(row, offset, col)), g.result.dtype)
 
 
 def _fixed(name: str, *sizes: Any) -> None:

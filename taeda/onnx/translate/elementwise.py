@@ -77,11 +77,6 @@ def true_divide(g: Writer, input: Any, other: Any) -> Value:
     return g.Div(*g.promoted(input, other, floating=True))
 
 
-@translates("rdiv")
-def rdiv(g: Writer, input: Any, other: Any) -> Value:
-    return true_divide(g, other, input)
-
-
 @translates("floor_divide")
 def floor_divide(g: Writer, input: Any, other: Any) -> Value:
     a, b = wide(g, input, other)
@@ -130,16 +125,6 @@ def sign(g: Writer, input: Value) -> Value:
     return g.Sign(*wide(g, input))
 
 
-@translates("addcmul")
-def addcmul(g: Writer, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
-    return add(g, input, mul(g, tensor1, tensor2), alpha=value)
-
-
-@translates("addcdiv")
-def addcdiv(g: Writer, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
-    return add(g, input, true_divide(g, tensor1, tensor2), alpha=value)
-
-
 @translates("lerp")
 def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
     weight = g.cast(weight, input.dtype)
@@ -156,11 +141,6 @@ def power(g: Writer, input: Any, exponent: Any) -> Value:
     return g.Pow(*wide(g, input, exponent))
 
 
-@translates("square")
-def square(g: Writer, input: Value) -> Value:
-    return power(g, input, 2)
-
-
 @translates("rsqrt")
 def rsqrt(g: Writer, input: Value) -> Value:
     return g.Reciprocal(g.Sqrt(floating(g, input)))
@@ -174,34 +154,6 @@ def maximum(g: Writer, input: Any, other: Any) -> Value:
 @translates("minimum")
 def minimum(g: Writer, input: Any, other: Any) -> Value:
     return g.Min(*wide(g, input, other))
-
-
-@translates("at_least")
-def at_least(g: Writer, input: Any, bound: Any) -> Value:
-    return maximum(g, input, bound)
-
-
-@translates("at_most")
-def at_most(g: Writer, input: Any, bound: Any) -> Value:
-    return minimum(g, input, bound)
-
-
-def _without_nan(g: Writer, kind: str, input: Value, other: Value) -> Value:
-    a, b = wide(g, input, other)
-    made = g.op(kind, a, b)
-    if not a.dtype.is_floating_point:
-        return made
-    return g.Where(g.IsNaN(a), b, g.Where(g.IsNaN(b), a, made, dtype=a.dtype), dtype=a.dtype)
-
-
-@translates("fmax")
-def fmax(g: Writer, input: Value, other: Value) -> Value:
-    return _without_nan(g, "Max", input, other)
-
-
-@translates("fmin")
-def fmin(g: Writer, input: Value, other: Value) -> Value:
-    return _without_nan(g, "Min", input, other)
 
 
 @translates("clamp_between clamp_within clamp")
@@ -240,11 +192,6 @@ def round_(g: Writer, input: Value, *, decimals: int = 0) -> Value:
 @translates("trunc")
 def trunc(g: Writer, input: Value) -> Value:
     return g.Mul(g.Sign(input), g.Floor(g.Abs(input))) if input.dtype.is_floating_point else input
-
-
-@translates("frac")
-def frac(g: Writer, input: Value) -> Value:
-    return g.Sub(input, trunc(g, input))
 
 
 # ---- exponentials ----------------------------------------------------------------------------------------------------
@@ -291,33 +238,10 @@ def logaddexp(g: Writer, input: Value, other: Value) -> Value:
     return g.Where(g.And(g.Equal(a, b), g.IsInf(high)), high, near, dtype=a.dtype)
 
 
-@translates("logaddexp2")
-def logaddexp2(g: Writer, input: Value, other: Value) -> Value:
-    a, b = (g.Mul(x, math.log(2)) for x in g.promoted(input, other, floating=True))
-    return g.Mul(logaddexp(g, a, b), 1 / math.log(2))
-
-
 @translates("hypot")
 def hypot(g: Writer, input: Value, other: Value) -> Value:
     a, b = g.promoted(input, other, floating=True)
     return g.Sqrt(g.Add(g.Mul(a, a), g.Mul(b, b)))
-
-
-def _times_log(g: Writer, input: Any, other: Any, log: Any) -> Value:
-    """0 where the factor is 0, unless the other is NaN."""
-    a, b = g.promoted(input, other, floating=True)
-    zero = g.And(g.Equal(a, 0.0), g.Not(g.IsNaN(b)))
-    return g.Where(zero, g.constant(0.0, a.dtype), g.Mul(a, log(b)), dtype=a.dtype)
-
-
-@translates("xlogy")
-def xlogy(g: Writer, input: Any, other: Any) -> Value:
-    return _times_log(g, input, other, g.Log)
-
-
-@translates("special.xlog1py")
-def xlog1py(g: Writer, input: Any, other: Any) -> Value:
-    return _times_log(g, input, other, lambda x: log1p(g, x))
 
 
 @translates("sinc")

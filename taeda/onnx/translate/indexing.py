@@ -190,14 +190,6 @@ def embedding(g: Writer, weight: Value, indices: Value, *options: Any, **more: A
     return g.Gather(weight, indices, axis=0)
 
 
-@translates("nn.functional.embedding")
-def embedding_of(g: Writer, input: Value, weight: Value, padding_idx: Any = None, max_norm: Any = None,
-                 *options: Any, **more: Any) -> Value:  # fmt: skip
-    if max_norm is not None:
-        raise Unsupported("embedding with max_norm writes to its weights; normalise them before export")
-    return g.Gather(weight, input, axis=0)
-
-
 @translates("gather")
 def gather(g: Writer, input: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
     if not input.rank or not index.rank:
@@ -341,11 +333,6 @@ def index_reduce(
 ) -> Value:
     places, dim = _spread(g, input, dim, index)
     return scatter_reduce(g, input, dim, places, source, reduce, include_self=include_self)
-
-
-@translates("take")
-def take(g: Writer, input: Value, index: Value) -> Value:
-    return g.Gather(g.Reshape(input, [-1]), g.cast(index, taeda.int64), axis=0)
 
 
 @translates("put")

@@ -39,17 +39,6 @@ def dot(g: Writer, input: Value, tensor: Value) -> Value:
     return matmul(g, input, tensor)
 
 
-@translates("inner")
-def inner(g: Writer, input: Value, other: Value) -> Value:
-    if not input.rank or not other.rank:
-        return g.Mul(input, other)
-    if other.rank > 2:
-        line = g.Reshape(other, [-1, int(other.shape[-1])])
-        made = g.MatMul(input, g.Transpose(line, perm=[1, 0]))
-        return g.reshape(made, g.result.shape)
-    return g.MatMul(input, g.transpose(other, [1, 0]) if other.rank == 2 else other)
-
-
 @translates("addmm")
 def addmm(g: Writer, input: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     if input.dtype.is_floating_point:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import taeda
@@ -83,23 +82,6 @@ def isinf(g: Writer, input: Value) -> Value:
     return g.IsInf(_infinite(g, input)) if input.dtype.is_floating_point else _filled(g, input, False)
 
 
-@translates("isfinite")
-def isfinite(g: Writer, input: Value) -> Value:
-    if not input.dtype.is_floating_point:
-        return _filled(g, input, True)
-    return g.Not(g.Or(g.IsInf(_infinite(g, input)), g.IsNaN(input)))
-
-
-@translates("isposinf")
-def isposinf(g: Writer, input: Value) -> Value:
-    return g.Equal(input, math.inf) if input.dtype.is_floating_point else _filled(g, input, False)
-
-
-@translates("isneginf")
-def isneginf(g: Writer, input: Value) -> Value:
-    return g.Equal(input, -math.inf) if input.dtype.is_floating_point else _filled(g, input, False)
-
-
 def _infinite(g: Writer, x: Value) -> Value:
     return x if g.opset >= 20 or x.dtype in (taeda.float32, taeda.float64) else g.cast(x, taeda.float32)
 
@@ -121,18 +103,3 @@ def where(g: Writer, condition: Value, input: Any = None, other: Any = None) -> 
         return nonzero(g, condition, as_tuple=True)
     a, b = g.promoted(input, other)
     return g.Where(g.cast(condition, taeda.bool), a, b, dtype=a.dtype)
-
-
-@translates("masked_fill")
-def masked_fill(g: Writer, input: Value, mask: Value, value: Any) -> Value:
-    return g.Where(mask, g.cast(value, input.dtype), input, dtype=input.dtype)
-
-
-@translates("replace_nonfinite")
-def replace_nonfinite(g: Writer, input: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
-    x, dtype = input, input.dtype
-    if not dtype.is_floating_point:
-        return x
-    x = g.Where(g.IsNaN(x), g.constant(nan, dtype), x, dtype=dtype)
-    x = g.Where(g.Equal(x, math.inf), g.constant(posinf, dtype), x, dtype=dtype)
-    return g.Where(g.Equal(x, -math.inf), g.constant(neginf, dtype), x, dtype=dtype)

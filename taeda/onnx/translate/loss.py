@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..writer import Value, Writer
-from .elementwise import power
 from .shape import static_size
 from .table import translates
 
@@ -94,20 +92,6 @@ def _reduced(g: Writer, x: Value, reduction: str) -> Value:
     return x if reduction == "none" else g.reduce("ReduceSum" if reduction == "sum" else "ReduceMean", x)
 
 
-@translates("nn.functional.binary_cross_entropy")
-def binary_cross_entropy(
-    g: Writer, input: Value, target: Value, weight: Value | None = None, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean",
-) -> Value:  # fmt: skip
-    """Logarithms are no less than -100."""
-    target = g.cast(target, input.dtype)
-    other, rest = (g.Sub(g.constant(1.0, input.dtype), x) for x in (input, target))
-    logs = [g.Max(g.Log(x), -100.0) for x in (input, other)]
-    made = g.Neg(g.Add(g.Mul(target, logs[0]), g.Mul(rest, logs[1])))
-    made = made if weight is None else g.Mul(made, weight)
-    return _reduced(g, made, _reduction(size_average, reduce, reduction))
-
-
 @translates("nn.functional.binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(
     g: Writer, input: Value, target: Value, weight: Value | None = None, size_average: Any = None, reduce: Any = None,
@@ -133,17 +117,3 @@ def multilabel_soft_margin_loss(
     made = binary_cross_entropy_with_logits(g, input, target, weight, reduction="none")
     made = g.reduce("ReduceMean", made, [-1])
     return _reduced(g, made, _reduction(size_average, reduce, reduction))
-
-
-@translates("nn.functional.gaussian_nll_loss")
-def gaussian_nll_loss(
-    g: Writer, input: Value, target: Value, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Value:  # fmt: skip
-    if isinstance(var, Value):
-        if input.rank == var.rank + 1:
-            var = g.unsqueeze(var, [-1])
-        variance = g.Max(var, float(eps))
-    else:
-        variance = g.constant(max(float(var), float(eps)), input.dtype)
-    made = g.Mul(g.Add(g.Log(variance), g.Div(power(g, g.Sub(input, target), 2), variance)), 0.5)
-    return _reduced(g, g.Add(made, 0.5 * math.log(2 * math.pi)) if full else made, reduction)

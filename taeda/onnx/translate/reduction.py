@@ -45,13 +45,6 @@ def prod(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dty
     return g.reduce("ReduceProd", *wide(g, g.cast(input, g.result.dtype)), axes_of(input, dim), keepdim)
 
 
-@translates("nansum")
-def nansum(g: Writer, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
-    if input.dtype.is_floating_point:
-        input = g.Where(g.IsNaN(input), g.constant(0.0, input.dtype), input, dtype=input.dtype, shape=input.shape)
-    return sum_(g, input, dim, keepdim)
-
-
 @translates("amax")
 def amax(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
     return g.reduce("ReduceMax", *wide(g, input), axes_of(input, dim), keepdim)
@@ -60,11 +53,6 @@ def amax(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Val
 @translates("amin")
 def amin(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
     return g.reduce("ReduceMin", *wide(g, input), axes_of(input, dim), keepdim)
-
-
-@translates("aminmax")
-def aminmax(g: Writer, input: Value, *, dim: Any = None, keepdim: bool = False) -> tuple:
-    return amin(g, input, dim, keepdim), amax(g, input, dim, keepdim)
 
 
 def _all_or_dim(name: str, reduce: Callable, index: str) -> None:
@@ -107,18 +95,6 @@ def any_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Val
     return g.Greater(g.reduce("ReduceSum", flags, axes_of(input, dim), keepdim), 0)
 
 
-@translates("all")
-def all_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    holes = g.Not(g.cast(input, taeda.bool))
-    return g.Equal(g.reduce("ReduceSum", g.cast(holes, taeda.int32), axes_of(input, dim), keepdim), 0)
-
-
-@translates("count_nonzero")
-def count_nonzero(g: Writer, input: Value, dim: Any = None) -> Value:
-    flags = g.cast(g.cast(input, taeda.bool), taeda.int64)
-    return g.reduce("ReduceSum", flags, axes_of(input, dim))
-
-
 # ---- moments and norms -----------------------------------------------------------------------------------------------
 
 
@@ -140,44 +116,15 @@ def moments(g: Writer, x: Value, dim: Any, correction: float, keepdim: bool) -> 
     return variance, center if keepdim else _mean(g, x, axes)
 
 
-def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+@translates("var")
+def var(
+    g: Writer, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Value:
     if isinstance(dim, bool):  # var(x, unbiased)
         dim, unbiased = None, dim
-    return dim, (1 if unbiased in (None, True) else 0) if correction is None else correction
-
-
-def _spread(name: str, root: bool, with_mean: bool) -> None:
-    @translates(name)
-    def translator(
-        g: Writer, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-    ) -> Any:
-        dim, correction = _correction(dim, unbiased, correction)
-        variance, center = moments(g, input, dim, correction, keepdim)
-        made = g.Sqrt(variance) if root else variance
-        return (made, center) if with_mean else made
-
-
-for _name in ("var", "std", "var_mean", "std_mean"):
-    _spread(_name, _name.startswith("std"), _name.endswith("mean"))
-
-
-@translates("logsumexp")
-def logsumexp(g: Writer, input: Value, dim: Any, keepdim: bool = False) -> Value:
-    x, axes = floating(g, input), axes_of(input, dim)
-    high = g.reduce("ReduceMax", x, axes, True)
-    high = g.Where(g.IsInf(high), g.constant(0.0, x.dtype), high, dtype=x.dtype)
-    total = g.Log(g.reduce("ReduceSum", g.Exp(g.Sub(x, high)), axes, True))
-    made = g.Add(total, high)
-    if keepdim:
-        return made
-    return g.Squeeze(made, axes if axes is not None else list(range(x.rank))) if x.rank else made
-
-
-@translates("linalg.vector_norm")
-def vector_norm(
-    g: Writer, x: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Value:  # fmt: skip
-    return norm_of(g, g.cast(x, g.result.dtype), ord, axes_of(x, dim), keepdim)
+    if correction is None:
+        correction = 1 if unbiased in (None, True) else 0
+    return moments(g, input, dim, correction, keepdim)[0]
 
 
 @translates("_vector_norm")
@@ -353,11 +300,6 @@ def searchsorted(
     return g.reduce("ReduceSum", g.Cast(less, to=CODES[taeda.int64], dtype=taeda.int64), [-1])
 
 
-@translates("bucketize")
-def bucketize(g: Writer, input: Any, boundaries: Value, *, out_int32: bool = False, right: bool = False) -> Value:
-    return searchsorted(g, boundaries, input, right=right)
-
-
 @translates("nanmedian_dim")
 def nanmedian_dim(g: Writer, input: Value, dim: int, keepdim: bool = False) -> tuple:
     """In ascending order NaNs are last; the middle of the others is taken."""
@@ -394,38 +336,6 @@ def mode(g: Writer, input: Value, dim: int = -1, keepdim: bool = False) -> tuple
     place = g.ArgMax(hit, axis=-1, keepdims=0, select_last_index=1)
     value = g.Squeeze(value, [-1])
     return (g.Unsqueeze(value, [dim]), g.Unsqueeze(place, [dim])) if keepdim else (value, place)
-
-
-@translates("quantile")
-def quantile(
-    g: Writer, input: Value, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Value:
-    x = g.Reshape(input, [-1], shape=(math.prod(input.shape),)) if dim is None else input
-    if dim is not None and x.rank:
-        order = [d for d in range(x.rank) if d != dim % x.rank]
-        x = g.transpose(x, [*order, dim])
-    n = static_size(x, -1, "quantile") if x.rank else 1
-    x = x if x.rank else g.unsqueeze(x, [0])
-    ordered = top(g, x, n, -1, False)[0]
-    vector = isinstance(q, Value) and q.rank == 1
-    places = g.Mul(g.Reshape(g.cast(q, x.dtype), [-1]), float(n - 1))
-    rounded = {"nearest": g.Round, "higher": g.Ceil}.get(interpolation, g.Floor)(places)
-    low = g.Gather(ordered, g.cast(rounded, taeda.int64), axis=-1)
-    if interpolation in ("linear", "midpoint"):
-        high = g.Gather(ordered, g.cast(g.Ceil(places), taeda.int64), axis=-1)
-        part = g.Sub(places, rounded) if interpolation == "linear" else g.cast(g.Less(rounded, places), x.dtype)
-        part = part if interpolation == "linear" else g.Mul(part, 0.5)
-        low = g.Add(low, g.Mul(g.Sub(high, low), part))
-    nan = g.reduce("ReduceMax", g.cast(g.IsNaN(x), taeda.int32), [-1], True)
-    low = g.Where(g.Greater(nan, 0), g.constant(math.nan, x.dtype), low, dtype=x.dtype)
-    low.shape = (*x.shape[:-1], None)
-    made = g.transpose(low, [x.rank - 1, *range(x.rank - 1)])
-    if keepdim:
-        made = g.Unsqueeze(made, [1 + (dim % input.rank if input.rank else 0)] if dim is not None else
-                           list(range(1, input.rank + 1)))  # fmt: skip
-        if not input.rank:
-            made = g.Reshape(made, [-1])
-    return made if vector else g.Squeeze(made, [0])
 
 
 @translates("histc")

@@ -60,11 +60,6 @@ def copy(g: Writer, input: Value, src: Value, non_blocking: bool = False) -> Val
     return expand(g, g.cast(src, input.dtype), g.result.shape)
 
 
-@translates("to_dtype")
-def to_dtype(g: Writer, input: Value, dtype: Any) -> Value:
-    return g.cast(input, dtype)
-
-
 @translates("Tensor.to Tensor.type Tensor.type_as")
 def to(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
     return g.cast(input, g.result.dtype)
@@ -73,14 +68,6 @@ def to(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
 @translates("permute")
 def permute(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
     return g.transpose(input, flat(given or (dims,)))
-
-
-@translates("transpose")
-def transpose(g: Writer, input: Value, dim0: int, dim1: int) -> Value:
-    order = list(range(input.rank))
-    if order:
-        order[dim0], order[dim1] = order[dim1], order[dim0]
-    return g.transpose(input, order)
 
 
 @translates("squeeze")
@@ -117,11 +104,6 @@ def cat(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
     return g.Concat(*(g.cast(x, g.result.dtype) for x in kept), axis=dim)
 
 
-@translates("stack")
-def stack(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
-    return g.Concat(*(g.unsqueeze(g.cast(x, g.result.dtype), [dim]) for x in tensors), axis=dim)
-
-
 @translates("functional.split")
 def split(g: Writer, tensor: Value, split_size_or_sections: Any = None, dim: int = 0, split_size: Any = None) -> tuple:
     split_size_or_sections = split_size if split_size_or_sections is None else split_size_or_sections
@@ -139,34 +121,9 @@ def split_with_sizes(g: Writer, input: Value, split_sizes: Sequence, dim: int = 
     return g.split(input, split_sizes, dim)
 
 
-@translates("unbind")
-def unbind(g: Writer, input: Value, dim: int = 0) -> tuple:
-    count = len(g.result)
-    return tuple(g.squeeze(part, [dim]) for part in g.split(input, [1] * count, dim)) if count else ()
-
-
 @translates("select")
 def select(g: Writer, input: Value, dim: int, index: Any) -> Value:
     return g.Gather(input, g.scalar(index) if isinstance(index, Value) else g.constant(int(index)), axis=dim)
-
-
-@translates("slice_view")
-def slice_view(g: Writer, input: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
-    start, end = (0 if start is None else start), (_FAR if end is None else end)
-    return g.slice(input, [start], [end], [dim], [step])
-
-
-@translates("narrow")
-def narrow(g: Writer, input: Value, dim: int, start: Any, length: Any) -> Value:
-    dim = dim % input.rank
-    if isinstance(start, int) and start < 0:
-        start += static_size(input, dim, "narrow from a negative place")
-    if isinstance(start, Value) or isinstance(length, Value):
-        end: Any = g.Add(g.ints([start]), g.ints([length]))
-        end.is_size = True
-    else:
-        end = start + length
-    return g.slice(input, [start], [end], [dim])
 
 
 @translates("diagonal")
@@ -187,29 +144,6 @@ def flip(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
     if not dims or not input.rank:
         return input
     return g.slice(input, [-1] * len(dims), [-_FAR] * len(dims), dims, [-1] * len(dims))
-
-
-@translates("roll")
-def roll(g: Writer, input: Value, shifts: Any, dims: Any = None) -> Value:
-    shifts = shifts if isinstance(shifts, (tuple, list)) else [shifts]
-    if dims is None or (isinstance(dims, (tuple, list)) and not dims):
-        line = roll(g, g.reshape(input, [math.prod(input.shape)]), shifts, 0)
-        return g.reshape(line, input.shape) if is_static(input.shape) else g.Reshape(line, g.Shape(input))
-    x = input
-    for shift, dim in zip(shifts, dims if isinstance(dims, (tuple, list)) else [dims], strict=True):
-        if isinstance(shift, Value):
-            size = g.Shape(x, start=dim % x.rank, end=dim % x.rank + 1)
-            place = g.Mod(g.Neg(shift), size, shape=(1,))  # from here on comes first
-            x = g.Concat(g.slice(x, [place], [_FAR], [dim]), g.slice(x, [0], [place], [dim]), axis=dim, shape=x.shape)
-            continue
-        if not x.rank or str(x.shape[dim]) == "0":
-            continue
-        if is_static([x.shape[dim]]):
-            shift = shift % int(x.shape[dim])
-        if shift:
-            parts = g.slice(x, [-shift], [_FAR], [dim]), g.slice(x, [0], [-shift], [dim])
-            x = g.Concat(*parts, axis=dim, shape=x.shape)
-    return x
 
 
 @translates("Tensor.unfold")

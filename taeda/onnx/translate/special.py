@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 from taeda.ops.table import OPS
 
 from ..writer import Value, Writer
-from .elementwise import floating
 from .scalars import write
 from .table import translates
 
@@ -41,19 +39,3 @@ for _name in _EXPRESSIONS:
 @translates("log_ndtr")
 def log_ndtr(g: Writer, input: Value) -> Value:
     return write(g, OPS["log_ndtr_"], input)
-
-
-@translates("polygamma")
-def polygamma(g: Writer, n: int, input: Value) -> Value:
-    """``(-1)^(n+1) n! zeta(n + 1, input)``; its first two have functions of their own."""
-    if n < 2:
-        return write(g, OPS["trigamma" if n else "digamma"], input)
-    factorial = float(math.factorial(n)) if n <= 170 else math.inf
-    made = write(g, OPS["zeta"], float(n + 1), input)
-    return g.Mul(made, factorial if n % 2 else -factorial)
-
-
-@translates("special.ndtr")
-def ndtr(g: Writer, input: Value) -> Value:
-    x = floating(g, input)
-    return g.Mul(g.Add(g.Erf(g.Mul(x, math.sqrt(0.5))), 1.0), 0.5)
