@@ -21,6 +21,7 @@ from typing import Any
 import models
 import workloads
 from cases import Case, Make
+from timing import FRAMEWORKS, Worker, _seconds, cpu, verdict
 
 #: Environments that hold both frameworks to an instruction set. MKL keeps to AVX2 on AMD in any case.
 TARGETS = {
@@ -200,8 +201,6 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def _row(case: Case, times: dict[str, list[float]]) -> list[str]:
-    from timing import FRAMEWORKS, _seconds, verdict
-
     found = {f: [quantile(times[f], q) for q in QUANTILES] for f in FRAMEWORKS}
     best = min(times["taeda"]) / min(times["torch"])
     ratios = [ours / theirs for ours, theirs in zip(*found.values(), strict=True)]
@@ -212,8 +211,6 @@ def _row(case: Case, times: dict[str, list[float]]) -> list[str]:
 def measure(cases: list[Case], rounds: int, place: tuple[int, int] | None) -> list[list[str]]:
     """A row for each case: each framework in turn, ``rounds`` times :data:`TOGETHER` windows; on our processor of
     ``place``."""
-    from timing import FRAMEWORKS, Worker
-
     rows = []
     for threads in sorted({c.threads for c in cases}):
         workers = {f: Worker(f, threads) for f in FRAMEWORKS}
@@ -248,7 +245,6 @@ def _table(rows: list[list[str]]) -> str:
 def run(args: argparse.Namespace) -> None:
     """Print the tables; ``--write`` puts that of a quiet machine and those beside neighbours into RESULTS.md."""
     import sweep
-    from run import cpu
 
     cases = [c for c in CASES if c.threads in args.threads]
     cases = [c for c in cases if not args.only or any(text in c.name for text in args.only)]

@@ -35,6 +35,7 @@ from timing import (
     IMPORT_BAR,
     SMALL_BAR,
     Row,
+    cpu,
     environment,
     run_cases,
     table,
@@ -56,17 +57,6 @@ def import_row(rounds: int) -> Row:
             elif i:  # the first round only warms the files
                 row.add(framework, {"seconds": float(done.stdout)})
     return row
-
-
-def cpu() -> str:
-    """The name of the processor, as Linux says it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _remark() -> str:

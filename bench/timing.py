@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -98,6 +99,17 @@ class Row:
         ratio = "failed" if math.isnan(self.ratio) else f"{self.ratio:.2f}"
         share = f"{100 * self.floor / min(self.seconds['taeda']):.0f}%" if self.floor else ""
         return [self.name, *times, ratio, *verdict(self.ratio, self.bar), share]
+
+
+def cpu() -> str:
+    """The name of the processor, as Linux says it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
 
 
 def verdict(ratio: float, bar: float | None) -> list[str]:

@@ -89,6 +89,7 @@ cdef class Tensor:
 
     @property
     def ndim(self):
+        """The number of dimensions."""
         return self.nd
 
     def numel(self):
@@ -99,20 +100,24 @@ cdef class Tensor:
 
     @property
     def dtype(self):
+        """The type of the elements, such as ``taeda.float32``."""
         return DTYPES[self.code]
 
     @property
     def device(self):
+        """The device that the memory is on: ``cpu`` or ``meta``."""
         if self.device_type <= META_NUMBER:
             return META if self.device_type else CPU
         return device(DEVICES[self.device_type])
 
     @property
     def layout(self):
+        """How the elements lie in memory: ``taeda.strided``."""
         return strided
 
     @property
     def itemsize(self):
+        """Bytes per element."""
         return ITEMSIZE[self.code]
 
     def element_size(self):
@@ -121,6 +126,7 @@ cdef class Tensor:
 
     @property
     def nbytes(self):
+        """Bytes of all elements: ``numel() * itemsize``."""
         return self.count * ITEMSIZE[self.code]
 
     def storage_offset(self):
@@ -176,32 +182,39 @@ cdef class Tensor:
 
     @property
     def is_sparse(self):
+        """Whether it holds only some elements, with their places: False; sparse tensors have a class of their own."""
         return False
 
     @property
     def is_quantized(self):
+        """Always False: there are no quantised dtypes."""
         return False
 
     @property
     def is_cuda(self):
+        """Whether the memory is on a GPU: False in this build."""
         return False
 
     @property
     def is_cpu(self):
+        """Whether the memory is the CPU's."""
         return self.device_type == 0
 
     @property
     def is_meta(self):
+        """Whether the tensor is on device meta: it has sizes and a dtype, but no elements."""
         if self.device_type:
             refuse_recording(b"the body does something else on device meta")
         return self.device_type == META_NUMBER
 
     @property
     def is_mps(self):
+        """Whether the memory is an Apple GPU's: always False."""
         return False
 
     @property
     def is_nested(self):
+        """Whether it is a list of tensors of different sizes: False; nested tensors have a class of their own."""
         return False
 
     def get_device(self):
@@ -224,6 +237,7 @@ cdef class Tensor:
 
     @property
     def names(self):
+        """A None for each dimension: named tensors are not part of taeda."""
         return (None,) * self.nd
 
     def has_names(self):
@@ -262,6 +276,7 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
+        """Whether no op that is recorded made it: a gradient that reaches it stays in ``grad``."""
         return get_grad_fn(self) is None
 
     @property
@@ -271,6 +286,7 @@ cdef class Tensor:
 
     @property
     def output_nr(self):
+        """Which result of the op that made it this is; 0 for a leaf."""
         return self.nr
 
     @property
@@ -306,6 +322,7 @@ cdef class Tensor:
 
     @property
     def retains_grad(self):
+        """Whether :meth:`retain_grad` was called on it, and it is not a leaf."""
         return bool(self.retains_grad_)
 
     def retain_grad(self):

@@ -136,14 +136,24 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
+        """The result: a tensor, or a tuple with tensors. Its first argument is ``ctx``, unless there is a
+        ``setup_context``. Gradients are not recorded within it."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> None:
+        """Keeps in ``ctx`` what ``backward`` needs of the arguments and of the result of ``forward``."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients by the arguments of ``forward``, one each, or None.
+
+        Args:
+            ctx: what ``forward`` or ``setup_context`` kept.
+            grad_outputs: a gradient of the shape of each result. Where there is none it is zeros, or None after
+                ``ctx.set_materialize_grads(False)``.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -153,6 +163,7 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of the results, from a tangent (or None) of each argument of ``forward``."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )

@@ -148,7 +148,7 @@ class Distribution:
         """The variance."""
         raise NotImplementedError
 
-    stddev = formula(lambda self: self.variance.sqrt())
+    stddev = formula(lambda self: self.variance.sqrt(), "The standard deviation, of ``batch_shape + event_shape``.")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Samples without gradients.

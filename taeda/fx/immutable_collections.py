@@ -15,6 +15,7 @@ __all__ = ["immutable_dict", "immutable_list"]
 
 def _refusal(kind: str) -> Callable[..., NoReturn]:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises TypeError: arguments of a Node are changed by assigning to ``node.args`` or ``node.kwargs``."""
         raise TypeError(
             f"'{type(self).__name__}' object does not support mutation. If you are changing the arguments of a Node, "
             f"make a plain {kind} of them, change that, and assign it to node.args or node.kwargs"

@@ -7,10 +7,16 @@ from .._core import HELPERS, Tensor
 from .indexing import index
 from .table import composite
 
+
+def is_distributed(self: Tensor) -> bool:
+    """Always False: the parts of a tensor that several processes hold are tensors of their own (``DTensor``)."""
+    return False
+
+
 _core.install("index", index)
 _core.install("const_data_ptr", Tensor.data_ptr)
 _core.install("__rdiv__", lambda self, other: self.reciprocal() * other)  # Python 2's name of __rtruediv__
-_core.install("is_distributed", lambda self: False)
+_core.install("is_distributed", is_distributed)
 _core.install("name", property(lambda self: None, doc="None: leaves have no names."))
 
 

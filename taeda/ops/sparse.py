@@ -401,8 +401,18 @@ def sparse_mask(input, mask):
     return make(mask._i, values, mask.shape, True)
 
 
-_core.install("sparse_dim", lambda self: 0)
-_core.install("dense_dim", lambda self: self.dim())
+def sparse_dim(self: Tensor) -> int:
+    """How many of the first dimensions are sparse: 0 of a dense tensor."""
+    return 0
+
+
+def dense_dim(self: Tensor) -> int:
+    """How many of the last dimensions are dense: all of a dense tensor."""
+    return self.dim()
+
+
+_core.install("sparse_dim", sparse_dim)
+_core.install("dense_dim", dense_dim)
 
 
 @composite()

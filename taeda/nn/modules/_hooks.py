@@ -34,6 +34,7 @@ class RemovableHandle:
         self.also = also
 
     def remove(self) -> None:
+        """Take the hook away. Nothing happens if it was taken away before."""
         for table in (self.hooks, *self.also):
             table.pop(self.id, None)
 
