@@ -129,7 +129,7 @@ from .ops.inplace import (
     gcd_, i0_, lcm_, ldexp_, log10_, log1p_, log2_, log_, logit_, neg_, negative_, rad2deg_, reciprocal_, relu_, round_,
     rsqrt_, sigmoid_, sin_, sinc_, sinh_, sqrt_, square_, tan_, tanh_, threshold_, trunc_, xlogy_, zero_,
 )  # fmt: skip
-from .ops.table import can_cast
+from .ops.out import can_cast
 from .ops.variates import _dirichlet_grad, _sample_dirichlet, _standard_gamma, _standard_gamma_grad, binomial
 from ._scalars import (
     _check, _check_index, _check_is_size, _check_not_implemented, _check_type, _check_value, _constrain_as_size,

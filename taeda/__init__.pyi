@@ -16,7 +16,7 @@ from . import autograd as autograd
 from . import backends as backends
 from .nn.lower import batch_norm as batch_norm
 from .nn.lower import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from .ops.table import can_cast as can_cast
+from .ops.out import can_cast as can_cast
 from .nn.functional import channel_shuffle as channel_shuffle
 from .nn.lower import cosine_embedding_loss as cosine_embedding_loss
 from .nn.functional import cosine_similarity as cosine_similarity

@@ -20,13 +20,13 @@ from .._core import Tensor, device, dtype
 from ..nn import functional, lower
 from ..ops.aten import OpOverload, OpOverloadPacket
 from ..ops.table import METHODS, OPS
-from . import ir, library, marks, schemas
+from . import ir, layers, library, marks, schemas
 from .dtypes import number
 from .errors import NotSupportedError, Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
 from .hooks import HOOKS
 from .modules import ScriptFunction
-from .source import definer, module_of, own_method, parse_function, qualified_name, type_comment
+from .source import LIBRARY, definer, module_of, own_method, parse_function, qualified_name, type_comment
 from .types import (
     ANY,
     BOOL,
@@ -133,8 +133,8 @@ def _op_names() -> dict[int, str]:
 def _library_functions() -> dict[int, Any]:
     """What stands for each function of ``nn.functional``, by its id."""
     found = {}
-    for name, function in vars(library).items():
-        if isinstance(function, python_types.FunctionType) and function.__module__ == library.__name__:
+    for name, function in {**vars(library), **vars(layers)}.items():
+        if isinstance(function, python_types.FunctionType) and function.__module__ in LIBRARY:
             for place in (functional, nn.modules.transformer, nn.modules.batchnorm, nn.utils.rnn):
                 if hasattr(place, name):
                     found[id(getattr(place, name))] = function
@@ -198,7 +198,7 @@ class SourceFrontend(Frontend):
         if value is warnings.warn:
             return OpName("aten::warn")
         if getattr(value, "__name__", "") in ("no_grad",) and isinstance(value, type):
-            return TypeRef(HOOKS["class_type"](library.no_grad))
+            return TypeRef(HOOKS["class_type"](layers.no_grad))
         if isinstance(value, type):
             return self._python_class(value, node)
         if callable(value):
@@ -218,7 +218,7 @@ class SourceFrontend(Frontend):
             return PythonValue(value)
 
     def _python_function(self, value: Any, node: ast.AST) -> Value:
-        own = value if getattr(value, "__module__", "") == library.__name__ else _library_functions().get(id(value))
+        own = value if getattr(value, "__module__", "") in LIBRARY else _library_functions().get(id(value))
         if own is not None:
             return FunctionRef(script_function(own))
         constant = marks.CONSTANTS.get(value)
@@ -492,11 +492,14 @@ def names_of(fn: Any, cls: Any = None) -> Callable[[str], Any]:
             return cls
         raise KeyError(name)
 
-    return _library_names if space is vars(library) else find
+    return _library_names if space.get("__name__") in LIBRARY else find
 
 
 def _library_names(name: str) -> Any:
-    return vars(library)[name] if name in vars(library) else getattr(builtins, name)
+    for space in (vars(library), vars(layers)):
+        if name in space:
+            return space[name]
+    return getattr(builtins, name)
 
 
 def signature(
@@ -533,7 +536,7 @@ def signature(
             default = _default(default, t, arg, source)
         single = isinstance(arg.annotation, ast.Subscript) and t == list_of(INT) and isinstance(default, int)
         parameters.append(Parameter(arg.arg, t, default, broadcast=int(single)))
-        if python.__globals__ is vars(library) and t.name in ("List", "Optional"):
+        if python.__module__ in LIBRARY and t.name in ("List", "Optional"):
             dims = re.search(r"(\d)d$", node.name)
             parameters[-1].broadcast = int(dims[1]) if dims else 1
             if isinstance(default, int) and t == list_of(INT):

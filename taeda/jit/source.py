@@ -9,11 +9,13 @@ import textwrap
 import types as python_types
 from typing import Any
 
-from . import library
+from . import layers, library
 from .errors import Source, UnsupportedNodeError
 
+#: The modules whose functions and classes stand for those of ``taeda.nn``.
+LIBRARY = (library.__name__, layers.__name__)
 LIBRARY_CLASSES = {
-    name: cls for name, cls in vars(library).items() if isinstance(cls, type) and cls.__module__ == library.__name__
+    name: cls for name, cls in vars(layers).items() if isinstance(cls, type) and cls.__module__ == layers.__name__
 }
 
 _used: dict[str, int] = {}

@@ -13,6 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._print import sparse_repr
+from . import sparse_rules  # noqa: F401 (fills RULES)
 from .creation import arange
 from .exchange import tensor
 from .joining import cat, stack

@@ -12,7 +12,8 @@ from .._core import Tensor, settings
 from .._core import tensor as core
 from .._warn import warn_once
 from ..kernels import copy as kernels
-from .table import OPS, check_out, composite, is_index, pointwise, primitive, spread
+from .out import check_out
+from .table import OPS, composite, is_index, pointwise, primitive, spread
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
 

@@ -6,8 +6,9 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from .copies import convert
+from .out import can_cast
 from .pointwise import REAL, _as_tensor
-from .table import can_cast, composite, expect_tensors, pointwise
+from .table import composite, expect_tensors, pointwise
 
 
 @pointwise(

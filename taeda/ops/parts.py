@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core import Tensor
-from .table import check_out, write_out
+from .out import check_out, write_out
 
 
 class OfParts(Tensor):

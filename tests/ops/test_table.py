@@ -27,6 +27,34 @@ def test_every_op_is_documented(name):
     assert (OPS[name].__doc__ or "").strip()
 
 
+UNARY = [n for n, op in OPS.items() if getattr(op, "traits", {}).get("pointwise") is True and op.params == ("input",)]
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.int64, taeda.bool, taeda.complex64], ids=str)
+@pytest.mark.parametrize("name", sorted(n for n in UNARY if not n.startswith("_") and not n.endswith("_")))
+def test_docstrings_say_the_dtype_of_the_result(name, dtype):
+    doc = OPS[name].__doc__
+    said = doc.partition("Dtype: ")[2]
+    kind = "complex" if dtype.is_complex else "floating" if dtype.is_floating_point else "integers"
+    kind = "bools" if dtype is taeda.bool else kind
+    if ("    For " in said and kind not in said.partition("    For ")[2]) or (
+        "Not for complex" in said and dtype.is_complex
+    ):
+        with pytest.raises((RuntimeError, TypeError)):
+            OPS[name](taeda.ones(2, 3, dtype=dtype))
+        return
+    wanted = dtype
+    if "integers and bools the default" in said and kind in ("integers", "bools"):
+        wanted = taeda.get_default_dtype()
+    if said.startswith("``bool``"):
+        wanted = taeda.bool
+    elif "that of their parts" in said and dtype.is_complex:
+        wanted = taeda.float32
+    made = OPS[name](taeda.ones(2, 3, dtype=dtype))
+    made = made[0] if isinstance(made, tuple) else made
+    assert "The sizes of ``input``" in doc and made.shape == (2, 3) and made.dtype is wanted
+
+
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_method_is_on_the_tensor(name):
     assert hasattr(taeda.Tensor, name)
