@@ -318,7 +318,17 @@ def embedding_bag(
 
 # ---- normalisation, distance ----------------------------------------------------------------------------------------
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """``x / max(|x|_p, eps)`` along ``dim``."""
+    """``x / max(|x|_p, eps)`` along ``dim``.
+
+    Args:
+        input: any shape, floating-point or complex.
+        p: the order of the norm.
+        dim: the dimension or dimensions over which the norm is taken.
+        eps: the smallest number that it is divided by.
+        out: a tensor to write to.
+    Returns:
+        The shape and the dtype of ``input``.
+    """
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return input / norm if out is None else taeda.div(input, norm.expand_as(input), out=out)
 
@@ -336,7 +346,13 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``."""
+    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``.
+
+    Args:
+        x1, x2: tensors of shapes that broadcast.
+        dim: the dimension of the vectors, which the result does not have.
+        eps: the smallest length that is divided by.
+    """
     if not (x1.is_floating_point() and x2.is_floating_point()):
         dtype = taeda.promote_types(x1.dtype, x2.dtype)
         if not dtype.is_floating_point:

@@ -94,13 +94,23 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @composite(meta="values")
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+    """Whether all elements are close; see :func:`isclose`. Gives a Python bool.
+
+    Args:
+        input, other: tensors of shapes that broadcast and of one dtype.
+        rtol, atol: as close as ``atol + rtol * |other|``.
+        equal_nan: whether NaN is close to NaN.
+    """
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @composite(meta="values")
 def equal(input, other):
-    """Whether the tensors have the same shape and elements. Gives a Python bool."""
+    """Whether the tensors have the same shape and elements. Gives a Python bool.
+
+    Args:
+        input, other: any shapes and dtypes. NaN equals nothing.
+    """
     if not isinstance(other, Tensor):
         raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     return input.shape == other.shape and bool(eq(input, other).all())

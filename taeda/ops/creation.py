@@ -169,7 +169,15 @@ def empty_permuted(
 
 @composite(method=False, meta="sizes", canonical=True)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of the given sizes filled with zeros."""
+    """A tensor of the given sizes filled with zeros.
+
+    Args:
+        args: the sizes, one by one or in a list; or ``size``.
+        dtype: of the result; the default floating-point one if None.
+        device: ``"cpu"`` or ``"meta"``.
+        requires_grad: record what is computed of it.
+        out: a tensor to write to, which is resized.
+    """
     result = _empty(_checked(spread(args, size), "zeros"), dtype, out, device)
     core.zero(result)
     return (
@@ -179,7 +187,10 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
 
 @composite(method=False, meta="sizes", canonical=True)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of the given sizes filled with ones."""
+    """A tensor of the given sizes filled with ones.
+
+    Args: as of :func:`zeros`.
+    """
     result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)
     _fill(result, 1)
     return (
@@ -473,7 +484,15 @@ def _eye_by_comparison(n, m, dtype, device):
 
 @composite(method=False, meta="numbers", lowering=_eye_by_comparison)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
+    """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns.
+
+    Args:
+        n, m: numbers of rows and columns, not negative.
+        dtype: of the result; the default floating-point one if None.
+        device: ``"cpu"`` or ``"meta"``.
+        requires_grad: record what is computed of it.
+        out: a tensor to write to, which is resized.
+    """
     m = n if m is None else m
     if n < 0 or m < 0:
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 _RESULT = {"same": "{}", "bool": "``bool``", "real": "{}; for complex numbers that of their parts"}
@@ -14,14 +15,19 @@ def described(
     """``doc`` with the sizes and the dtype of the result. Arguments as of :func:`taeda.ops.table.pointwise`."""
     if doc is None or "Returns:" in doc or promote == "none":
         return doc
-    computed = "that of ``input``" if operands == 1 else "``taeda.result_type`` of the inputs"
+    return doc.rstrip() + _result(operands == 1, promote, tuple(outs), None if dtypes is None else tuple(dtypes))
+
+
+@functools.cache
+def _result(one: bool, promote: str, outs: tuple[str, ...], dtypes: tuple[str, ...] | None) -> str:
+    computed = "that of ``input``" if one else "``taeda.result_type`` of the inputs"
     if promote == "float":
         computed += " (for integers and bools the default floating-point dtype)"
     kinds = [_RESULT.get(out, f"``{out}``").format(computed) for out in outs]
-    sizes = "The sizes of ``input``" if operands == 1 else "The sizes to which the inputs broadcast"
+    sizes = "The sizes of ``input``" if one else "The sizes to which the inputs broadcast"
     lines = [f"{sizes}. Dtype: {', and '.join(kinds)}."]
     if dtypes is not None and promote == "type":
         lines.append(f"For {', '.join(_KINDS[kind] for kind in dtypes)}.")
     elif dtypes is not None and "complex" not in dtypes:
         lines.append("Not for complex numbers.")
-    return "\n".join([doc.rstrip(), "", "    Returns:", *(f"        {line}" for line in lines)]) + "\n    "
+    return "\n".join(["", "", "    Returns:", *(f"        {line}" for line in lines)]) + "\n    "

@@ -239,7 +239,15 @@ def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None
 
 @composite()
 def chunk(input, chunks, dim=0):
-    """At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+    """At most ``chunks`` views of equal size along ``dim`` (the last may be smaller).
+
+    Args:
+        input: at least one dimension.
+        chunks: positive.
+        dim: the dimension to cut.
+    Raises:
+        RuntimeError: ``input`` has no dimension, or ``chunks`` is not positive.
+    """
     if input.dim() == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:

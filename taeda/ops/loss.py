@@ -139,7 +139,10 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 @composite(method=False, autocast="float32")
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """Absolute difference; arguments as :func:`mse_loss`."""
+    """Absolute difference.
+
+    Args: as of :func:`mse_loss`.
+    """
     expect_tensors("l1_loss", input=input, target=target)
     _warn_broadcast("l1_loss", input, target)
     if input.dtype.is_complex or target.dtype.is_complex:
@@ -159,7 +162,14 @@ def _weighted(loss, weight, size_average, reduce, reduction):
 
 @composite(method=False, autocast="float32")
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """Squared below ``beta`` and absolute above: ``d ** 2 / (2 beta)`` or ``d - beta / 2``; :func:`l1_loss` for 0."""
+    """Squared below ``beta`` and absolute above: ``d ** 2 / (2 beta)`` or ``d - beta / 2``; :func:`l1_loss` for 0.
+
+    Args:
+        input, target: tensors of one shape; others broadcast, with a warning.
+        size_average, reduce: the older spelling of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
+        beta: where the two forms meet, not negative.
+    """
     _warn_broadcast("smooth_l1_loss", input, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta (got {beta})")

@@ -223,7 +223,16 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
 
 @primitive(flops=flops.product, sums_over=-1, out="same", autocast="lower", canonical=True)
 def mm(input, mat2):
-    """Product of two matrices: ``[m, k] @ [k, n]``."""
+    """Product of two matrices: ``[m, k] @ [k, n]``.
+
+    Args:
+        input: ``(m, k)``.
+        mat2: ``(k, n)``, of the same dtype.
+    Returns:
+        ``(m, n)``, of that dtype.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    """
     if input.dim() != 2 or mat2.dim() != 2:
         _need("mm", (("input", input, 2), ("mat2", mat2, 2)))
     return gemm.matmul(input, mat2)
@@ -234,7 +243,16 @@ mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(
 
 @primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
 def bmm(input, mat2):
-    """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
+    """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``.
+
+    Args:
+        input: ``(b, m, k)``.
+        mat2: ``(b, k, n)``, of the same dtype.
+    Returns:
+        ``(b, m, n)``, of that dtype.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    """
     _check_bmm("bmm", input, mat2)
     return gemm.matmul(input, mat2)
 
@@ -257,7 +275,15 @@ mv.vjp(input=lambda g, vec: unsqueeze(g, -1) * _conj(vec), vec=lambda g, input: 
 
 @primitive(flops=flops.product, out="same")
 def dot(input, tensor):
-    """Inner product of two vectors (no conjugate)."""
+    """Inner product of two vectors (no conjugate).
+
+    Args:
+        input, tensor: vectors of one size and one dtype.
+    Returns:
+        A tensor without dimensions, of that dtype.
+    Raises:
+        RuntimeError: an argument is no vector, or the sizes or the dtypes differ.
+    """
     _check_dot("dot", input, tensor)
     sums = gemm.dot(input, tensor)
     if sums is None:

@@ -18,7 +18,14 @@ from .views import _wrap, diagonal, diagonal_backward, expand, reshape
 
 @primitive(moves.tril, inplace=True, out="same", batch="trailing")
 def tril(input, diagonal=0):
-    """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up.
+
+    Args:
+        input: ``(*, m, n)``, any dtype.
+        diagonal: the highest diagonal that is kept: 0 the main one, positive ones above it.
+    Returns:
+        The shape and the dtype of ``input``.
+    """
 
 
 def _triangle(keep: Any) -> Any:
@@ -37,7 +44,14 @@ tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
 
 @primitive(moves.triu, inplace=True, out="same", batch="trailing")
 def triu(input, diagonal=0):
-    """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up.
+
+    Args:
+        input: ``(*, m, n)``, any dtype.
+        diagonal: the lowest diagonal that is kept: 0 the main one, positive ones above it.
+    Returns:
+        The shape and the dtype of ``input``.
+    """
 
 
 triu.traits["lowering"] = _triangle(lambda columns, rows: columns >= rows)
@@ -104,7 +118,16 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 @composite(out="same")
 def diag(input, diagonal=0):
-    """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    """A matrix with a vector on its diagonal, or the diagonal of a matrix.
+
+    Args:
+        input: a vector of ``n`` elements, or a matrix.
+        diagonal: which diagonal: 0 the main one, positive ones above it.
+    Returns:
+        Of a vector a square matrix with ``n + |diagonal|`` rows; of a matrix a vector.
+    Raises:
+        RuntimeError: ``input`` has another number of dimensions.
+    """
     if input.dim() == 1:
         side = input.shape[0] + abs(diagonal)
         return diagonal_backward(input, (side, side), diagonal, 0, 1)

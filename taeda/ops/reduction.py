@@ -384,12 +384,25 @@ def _position(name):
 
 @primitive(_position("argmax"), out="same", batch="reduction", canonical=True)
 def argmax(input, dim=None, keepdim=False):
-    """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
+    """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest.
+
+    Args:
+        input: any shape; integers or floating-point numbers.
+        dim: the dimension to search, which the result does not have.
+        keepdim: keep that dimension, of size 1.
+    Returns:
+        int64 positions.
+    Raises:
+        IndexError: the dimension to search, or a tensor without ``dim``, has no elements.
+    """
 
 
 @primitive(_position("argmin"), out="same", batch="reduction", canonical=True)
 def argmin(input, dim=None, keepdim=False):
-    """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
+    """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest.
+
+    Args: as of :func:`argmax`.
+    """
 
 
 # ---- moments --------------------------------------------------------------------------------------------------------

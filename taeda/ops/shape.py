@@ -26,7 +26,14 @@ _LAUNCH = 1 << 15
     batch="along", canonical=True,
 )  # fmt: skip
 def flip(input, dims):
-    """The elements in reverse order along ``dims``, as a copy."""
+    """The elements in reverse order along ``dims``, as a copy.
+
+    Args:
+        input: any shape.
+        dims: the dimensions to reverse; each at most once.
+    Returns:
+        The shape and the dtype of ``input``.
+    """
 
 
 flip.vjp(input=lambda g, dims: flip(g, dims))

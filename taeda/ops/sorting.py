@@ -38,7 +38,12 @@ sort.vjp(input=picked)
 
 @composite(out="same")
 def argsort(input, dim=-1, descending=False, stable=False):
-    """The indices that sort a dimension; see :func:`sort`."""
+    """The indices that sort a dimension; see :func:`sort`.
+
+    Args: as of :func:`sort`.
+    Returns:
+        int64 indices, in the shape of ``input``.
+    """
     return sort(input, dim, descending)[1]
 
 

@@ -16,7 +16,14 @@ from .table import OPS, Ints, alias, checked, composite, is_index, primitive, sp
 
 @view(core.view_transpose)
 def transpose(input, dim0, dim1):
-    """A view with dimensions ``dim0`` and ``dim1`` swapped."""
+    """A view with dimensions ``dim0`` and ``dim1`` swapped.
+
+    Args:
+        input: any shape.
+        dim0, dim1: dimensions; negative ones count from the end.
+    Raises:
+        IndexError: there is no such dimension.
+    """
 
 
 def _permuted(input, dim0, dim1):
@@ -87,7 +94,14 @@ def _wrap(dim, n, name):
 
 @view(core.view_squeeze, spreads="dim", canonical=True)
 def squeeze(input, dim=None):
-    """A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+    """A view without the dimensions of size 1 (all of them, or those in ``dim``).
+
+    Args:
+        input: any shape.
+        dim: a dimension or several; those of another size than 1 stay.
+    Raises:
+        IndexError: there is no such dimension.
+    """
 
 
 squeeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
@@ -95,7 +109,14 @@ squeeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 @view(core.view_unsqueeze, canonical=True)
 def unsqueeze(input, dim):
-    """A view with a dimension of size 1 inserted at ``dim``."""
+    """A view with a dimension of size 1 inserted at ``dim``.
+
+    Args:
+        input: any shape.
+        dim: the place of the new dimension in the result; negative ones count from its end.
+    Raises:
+        IndexError: the result has no such dimension.
+    """
 
 
 unsqueeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
@@ -199,7 +220,14 @@ _core.install("view", view_)
 
 @view(core.view_reshape, variadic="shape", node="View", canonical=True)
 def reshape(input, shape):
-    """The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
+    """The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy.
+
+    Args:
+        input: any shape.
+        shape: sizes with as many elements as ``input`` has; -1 stands for the size that is left.
+    Raises:
+        RuntimeError: the numbers of elements differ.
+    """
 
 
 reshape.vjp(input=lambda g, input_shape: reshape(g, input_shape))
@@ -219,7 +247,14 @@ def reshape_as(input, other):
 
 @composite()
 def flatten(input, start_dim=0, end_dim=-1):
-    """Dimensions ``start_dim`` to ``end_dim`` merged into one."""
+    """Dimensions ``start_dim`` to ``end_dim`` merged into one.
+
+    Args:
+        input: any shape; a tensor without dimensions becomes a vector of one element.
+        start_dim, end_dim: the first and the last dimension to merge; negative ones count from the end.
+    Returns:
+        A view where strides allow, else a copy.
+    """
     n = input.dim()
     if end_dim == -1 and start_dim == 0 and n > 1:  # what is common, at once
         return reshape(input, (-1,))
