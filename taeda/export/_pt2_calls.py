@@ -178,7 +178,6 @@ _ADAPTED: dict[str, Callable] = {
     "sym_numel": _to("numel", 0),
     "_assert_async": lambda a, k, o: (_steps.assert_scalar, [a[0], _get(a, 1, "an assertion of the program")], {}),
     "_assert_scalar": lambda a, k, o: (_steps.assert_scalar, a, {}),
-    "contiguous": lambda a, k, o: (_function("contiguous"), a, k),
     "numpy_T": _to("t", 0),
     "upsample_nearest1d": _upsample("nearest", False),
     "upsample_nearest2d": _upsample("nearest", False),
@@ -197,7 +196,6 @@ _ADAPTED: dict[str, Callable] = {
     "mean": _reshaped_reduction("mean"),
     "var": _reshaped_reduction("var"),
     "std": _reshaped_reduction("std"),
-    "pad": lambda a, k, o: (_function("pad"), a, k),
     "cross_entropy_loss": lambda a, k, o: (
         _function("cross_entropy"),
         a[:2],
@@ -212,7 +210,6 @@ _ADAPTED: dict[str, Callable] = {
         name: lambda a, k, o, name=name: (_function(name), a[:2], {"reduction": _REDUCTIONS[_get(a, 2, 1)]})
         for name in ("mse_loss", "l1_loss")
     },
-    "gelu": lambda a, k, o: (_function("gelu"), a, k),
     "reflection_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "reflect"], {}),
     "reflection_pad2d": lambda a, k, o: (_function("pad"), [*a[:2], "reflect"], {}),
     "replication_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
@@ -245,11 +242,9 @@ _ADAPTED: dict[str, Callable] = {
         {"s": [-1] * (len(a[1]) - 1) + [a[3]], "dim": a[1], "norm": _NORMS[False][a[2]]},
     ),
     "col2im": _to("fold"),
-    "grid_sampler": lambda a, k, o: (_function("grid_sampler"), a, k),
     "_adaptive_avg_pool2d": _to("adaptive_avg_pool2d"),
     "relu6": _to("nn.functional.relu6"),
     "hardtanh": _to("nn.functional.hardtanh"),
-    "dropout_": _to("dropout_"),
     "__and__": _to("bitwise_and"),
     "__or__": _to("bitwise_or"),
     "__xor__": _to("bitwise_xor"),

@@ -201,3 +201,29 @@ def test_ops_that_are_written_in_others_at_sizes_that_change(name):
     program = run(function, taeda.randn(3, 4), dynamic_shapes={"xs": ({0: auto, 1: auto},)})
     for n, m in ((3, 4), (1, 7), (9, 2)):
         expect(program, function, taeda.randn(n, m))
+
+
+DECOMPOSED = {
+    "stack": lambda x: taeda.stack([x, x * 2]),
+    "unbind": lambda x: taeda.stack(x.unbind(1)[::2]),
+    "roll": lambda x: x.roll((1, -1), (0, 1)),
+    "narrow": lambda x: x.narrow(1, 1, 2),
+    "take": lambda x: x.take(taeda.tensor([1, 5, 2])),
+    "like": lambda x: (taeda.zeros_like(x) + taeda.ones_like(x)) * x,
+    "new": lambda x: x.new_ones(3, 4) * x + x.new_full((3, 4), 2),
+    "inner": lambda x: taeda.inner(x, x),
+    "divided": lambda x: 1 / x,
+    "masked_fill": lambda x: x.masked_fill(x.real > 0, 2.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.complex64], ids=str)
+@pytest.mark.parametrize("name", DECOMPOSED)
+def test_ops_written_by_their_decomposition(name, dtype):
+    taeda.manual_seed(0)
+    x, function = taeda.randn(3, 4, dtype=dtype), DECOMPOSED[name]
+    if not dtype.is_complex:
+        expect(run(function, x), function, x)
+    else:
+        (made,) = run(function, x)(x)
+        taeda.testing.assert_close(made, function(x), rtol=1e-4, atol=1e-5)
