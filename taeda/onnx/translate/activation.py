@@ -10,11 +10,6 @@ from .elementwise import floating, wide
 from .table import translates
 
 
-@translates("relu")
-def relu(g: Writer, input: Value) -> Value:
-    return g.Relu(*wide(g, input))
-
-
 @translates("hardtanh nn.functional.hardtanh")
 def hardtanh(g: Writer, input: Value, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> Value:
     (x,) = wide(g, input)

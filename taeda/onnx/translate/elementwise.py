@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import taeda
@@ -14,7 +15,7 @@ from .table import translates
 _FLOATING = {
     "sqrt": "Sqrt", "reciprocal": "Reciprocal", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
     "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
-    "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf", "softsign": "Softsign",
+    "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
     "nn.functional.softsign": "Softsign", "hardswish": "HardSwish",
 }  # fmt: skip
 _NARROW = (taeda.bool, taeda.int8, taeda.uint8, taeda.int16, taeda.uint16)
@@ -33,15 +34,27 @@ def wide(g: Writer, *xs: Any) -> list[Value]:
     return [g.cast(x, dtype) for x in xs]
 
 
-def _register(name: str, kind: str) -> None:
-    @translates(name)
+def _unary(names: str, kind: str, prepare: Callable) -> None:
+    @translates(names)
     def translator(g: Writer, input: Value) -> Value:
-        return g.op(kind, floating(g, input))
+        return g.op(kind, *prepare(g, input))
+
+
+def _binary(name: str, kind: str) -> None:
+    @translates(name)
+    def translator(g: Writer, input: Any, other: Any) -> Value:
+        return g.op(kind, *wide(g, input, other))
 
 
 for _name, _kind in _FLOATING.items():
-    if not _name.startswith("softsign"):
-        _register(_name, _kind)
+    _unary(_name, _kind, lambda g, x: [floating(g, x)])
+for _name, _kind in {"neg": "Neg", "abs": "Abs", "sign sgn": "Sign", "relu": "Relu"}.items():
+    _unary(_name, _kind, wide)
+for _name, _kind in {
+    "mul": "Mul", "maximum": "Max", "minimum": "Min", "eq": "Equal", "lt": "Less", "le": "LessOrEqual",
+    "gt": "Greater", "ge": "GreaterOrEqual",
+}.items():  # fmt: skip
+    _binary(_name, _kind)
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
@@ -65,11 +78,6 @@ def sub(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
 def rsub(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
     a, b = wide(g, input, other)
     return g.Sub(b, a if alpha == 1 else g.Mul(a, g.cast(alpha, a.dtype)))
-
-
-@translates("mul")
-def mul(g: Writer, input: Any, other: Any) -> Value:
-    return g.Mul(*wide(g, input, other))
 
 
 @translates("true_divide")
@@ -110,21 +118,6 @@ def fmod(g: Writer, input: Any, other: Any) -> Value:
     return g.Mod(*wide(g, input, other), fmod=1)
 
 
-@translates("neg")
-def neg(g: Writer, input: Value) -> Value:
-    return g.Neg(*wide(g, input))
-
-
-@translates("abs")
-def abs_(g: Writer, input: Value) -> Value:
-    return g.Abs(*wide(g, input))
-
-
-@translates("sign sgn")
-def sign(g: Writer, input: Value) -> Value:
-    return g.Sign(*wide(g, input))
-
-
 @translates("lerp")
 def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
     weight = g.cast(weight, input.dtype)
@@ -144,16 +137,6 @@ def power(g: Writer, input: Any, exponent: Any) -> Value:
 @translates("rsqrt")
 def rsqrt(g: Writer, input: Value) -> Value:
     return g.Reciprocal(g.Sqrt(floating(g, input)))
-
-
-@translates("maximum")
-def maximum(g: Writer, input: Any, other: Any) -> Value:
-    return g.Max(*wide(g, input, other))
-
-
-@translates("minimum")
-def minimum(g: Writer, input: Any, other: Any) -> Value:
-    return g.Min(*wide(g, input, other))
 
 
 @translates("clamp_between clamp_within clamp")

@@ -11,18 +11,6 @@ from .elementwise import floor_divide, wide
 from .table import translates
 
 
-def _comparison(name: str, kind: str) -> None:
-    @translates(name)
-    def translator(g: Writer, input: Any, other: Any) -> Value:
-        return g.op(kind, *wide(g, input, other))
-
-
-for _name, _kind in {
-    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
-}.items():  # fmt: skip
-    _comparison(_name, _kind)
-
-
 @translates("ne")
 def ne(g: Writer, input: Any, other: Any) -> Value:
     return g.Not(g.Equal(*wide(g, input, other)))
