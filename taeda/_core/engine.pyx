@@ -66,10 +66,11 @@ cdef list apply_node(Node node, list grads, set needed):
             "you need to access saved tensors after calling backward.")
     if node.noutputs == 1:
         g = grads[0]
+    elif op.traits.get("single_grad") is not None:
+        i = op.traits["single_grad"]
+        g = grads[i] if grads[i] is not None else _zeros(node.out_metas[i])
     else:
         g = tuple([grads[i] if grads[i] is not None else _zeros(node.out_metas[i]) for i in range(node.noutputs)])
-        if op.traits.get("single_grad") is not None:
-            g = g[op.traits["single_grad"]]
     n = op.ndiff
     result = []
     k = 0

@@ -130,6 +130,8 @@ cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tens
                             Tensor running_var, double eps, double momentum)
 # The result of a row-wise op of contiguous operands of one form, not computed; None where it had better be at once.
 cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
+# `out`, which was made without memory, as what `op` computes alone from operands that lie in memory.
+cdef Tensor put_off_whole(RowOp op, list operands, Tensor out)
 # Tensors joined along a dimension, contiguous and of these sizes, not computed; None where they had better be at once.
 # Pointwise ops that read it are computed part by part, each from its operand.
 cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* sizes)
@@ -173,6 +175,8 @@ cdef inline void hold(Source* s) noexcept:
         (<Recipe>s.recipe).readers += 1
 
 
+# Elements of a result that is put off, at least.
+cdef int64_t least
 # Whether this thread puts ops off.
 cdef bint is_recording() noexcept
 # Whether a tensor is all that a recipe computes, in the form of `out`; whether taeda alone can read and write it.

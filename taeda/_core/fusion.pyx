@@ -107,7 +107,7 @@ cdef void forget(Recipe r) noexcept:
 
 # ---- recording -------------------------------------------------------------------------------------------------------
 
-cdef int64_t least = 6144         # elements of a result that is put off: smaller ones take no longer eagerly
+least = 6144  # smaller ones take no longer eagerly
 
 
 cdef inline bint is_plain(int code) noexcept:
@@ -1256,6 +1256,21 @@ cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, 
     return out
 
 
+cdef Tensor put_off_whole(RowOp op, list operands, Tensor out):
+    cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
+    cdef Source* s
+    cdef Tensor t
+    r.is_row, r.rows, r.reads = True, op, 1
+    take_form(r, out)
+    for t in operands:
+        s = &r.sources[r.nsources]
+        s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
+        hold(s)
+        r.nsources += 1
+    fill_later(r, out)
+    return out
+
+
 cdef int compute_row(Recipe r) except -1:
     """Run a row-wise op alone, or join its operands."""
     cdef Storage storage
@@ -1458,11 +1473,14 @@ cdef list nodes_to_hold(Kernel* k):
 
 
 cdef list storages_to_fill(Kernel* k):
-    """What an epilogue writes to, with memory."""
+    """What an epilogue writes to, with memory: mostly of an operand that nobody reads afterwards."""
     cdef int i
     cdef list storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
-    for storage in storages:
-        need_memory(<Storage>storage)
+    for i in range(k.nouts):
+        k.storages[i] = (<Recipe>k.outs[i]).storage
+    for i in range(k.nouts):
+        if not take_over(k, i):
+            need_memory(<Storage>storages[i])
     return storages
 
 

@@ -12,8 +12,8 @@ from libc.string cimport memcmp, memcpy
 from . cimport memory
 from .fusion cimport (
     AGAIN, CACHED, MOST_SOURCES, ChannelOp, Kernel, Recipe, RowOp, Rows, Source, compute_into, fill_later, finish,
-    gather, give_memory, hold, is_free, is_recording, is_undone_row, move_block, put_off, same_form, same_order,
-    settle_all, start, take_form,
+    gather, give_memory, hold, is_free, is_recording, is_undone_row, move_block, put_off, put_off_whole, same_form,
+    same_order, settle_all, start, take_form,
 )
 from .memory cimport Heir, Storage, is_planning
 from .tensor cimport (
@@ -105,34 +105,24 @@ cdef class Again(RowOp):
 cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
     """What ``op`` gives for these arguments, not computed, of the form of ``t``; None where it had better be kept."""
     cdef Again again
-    cdef Recipe r
-    cdef Tensor x, out
-    cdef Source* s
+    cdef Tensor x
+    cdef list operands = []
     cdef int i
     if not is_dense(t) or t.nd > INLINE or memory.planners and is_planning():
         return None
     again = <Again>Again.__new__(Again)
     again.op, again.args = op, []
-    r = <Recipe>Recipe.__new__(Recipe)
     for i in range(op.nparams):
         again.args.append(<object>bound[i])
         if not isinstance(<object>bound[i], Tensor):
             continue
         x = <Tensor>bound[i]
-        if r.nsources == MOST_SOURCES or not is_free(x) or x.storage.recipe is not None or not x.storage.saved:
-            r.nsources = 0
+        if (len(operands) == MOST_SOURCES or not is_free(x) or x.storage.recipe is not None
+                or not x.storage.saved):
             return None
-        s = &r.sources[r.nsources]
-        s.code, s.data, s.storage = x.code, x.raw, <PyObject*>x.storage
-        r.nsources += 1
+        operands.append(x)
         again.args[i] = alias_tensor(x, x.nd, x.sizes, x.strides, 0)
-    out = empty_strided_like(t.code, t, True)
-    r.is_row, r.rows, r.reads = True, again, 1
-    take_form(r, out)
-    for i in range(r.nsources):
-        hold(&r.sources[i])
-    fill_later(r, out)
-    return out
+    return put_off_whole(again, operands, empty_strided_like(t.code, t, True))
 
 
 cdef bint is_kept_anyway(Recipe r, int most) noexcept:

@@ -8,9 +8,11 @@ which load what lies between as well and pick by a shuffle: a gather takes five 
 from __future__ import annotations
 
 from .build import kernel
+from .fused import apply_steps, numbers_of
 from .gemm import smaller
 from .ir import F64, I32, I64, TYPES, U32, Function, Type, Value
 from .pointwise import WORKING, part
+from .rows import Epilogue
 
 #: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension
 #: runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else
@@ -224,16 +226,18 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
 
 
 @kernel
-def pool_place(f: Function, dtype: str, apart: bool) -> None:
+def pool_place(f: Function, dtype: str, apart: bool, room: int = 0) -> None:
     """Adjoint of the maximum: ``out[plane, index[plane, i]] += g[plane, i]``. ``arg`` is (outputs, inputs) per plane.
 
     ``out`` is cleared first. The range counts planes. Half precision is rounded after each addition. Where windows are
-    ``apart`` no two name one place, and nothing is added.
+    ``apart`` no two name one place, and nothing is added. With an epilogue, whose leaves and results have the form of
+    ``out``, a plane of at most ``room`` bytes is put together on the stack.
     """
     t = TYPES[dtype]
     lanes, working = f.lanes(t), part(WORKING.get(dtype, dtype))
     outputs, inputs = f.size(0), f.size(1)
     group = 4  # the index is read ahead of the writes
+    plane = f.scratch(room) if f.epilogue else None
 
     def some(out: Value, first: Value, count: int) -> None:
         places = [f.load(f.offset(f.data(2), (first + k) * 8), I64) for k in range(count)]
@@ -243,8 +247,28 @@ def pool_place(f: Function, dtype: str, apart: bool) -> None:
             f.store(at, x if apart else (f.load(at, t).to(working) + x.to(working)).to(t))
 
     with f.loop(f.begin, f.end) as P:
-        out = f.offset(f.data(0), P.index * outputs * t.bytes)
+        out = f.offset(f.data(0), P.index * outputs * t.bytes) if plane is None else plane
         for first, count in f.groups(0, outputs, lanes):
             f.store(f.offset(out, first * t.bytes), f.const(t, 0, count))
         for first, count in f.groups(P.index * inputs, (P.index + 1) * inputs, group):
             some(out, first, count)
+        if plane is not None:
+            _go_on(f, t, plane, P.index * outputs, outputs)
+
+
+def _go_on(f: Function, t: Type, plane: Value, begin: Value, size: Value) -> None:
+    """Store what the epilogue makes of a ``plane``, which begins at element ``begin`` of its operands."""
+    epilogue = f.epilogue
+    assert isinstance(epilogue, Epilogue)
+    leaves = len(epilogue.leaves) - epilogue.leaves.count(None)
+    results = [0, *range(3 + leaves, 2 + leaves + len(epilogue.outs))]
+    numbers = numbers_of(f, epilogue.steps, 2)
+    for first, count in f.groups(0, size, f.lanes(t)):
+        own, others = f.load(f.offset(plane, first * t.bytes), t, count), iter(range(3, 3 + leaves))
+        loaded = [
+            own if leaf is None else f.load(f.offset(f.data(next(others)), (begin + first) * t.bytes), t, count)
+            for leaf in epilogue.leaves
+        ]
+        made = [*apply_steps(f, epilogue.steps, loaded, numbers, count), own]
+        for k, step in zip(results, epilogue.outs, strict=True):
+            f.store(f.offset(f.data(k), (begin + first) * t.bytes), f.splat(made[step], count))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _core
 from .._core import Tensor
 from .._core.formats import is_channels_last, keep_format
+from .._core.fusion import puts_off_ops
+from .._core.planes import Placed
 from ..kernels import pool as kernels
 from ..kernels import pool_last
 from .creation import arange
@@ -216,15 +219,35 @@ def _max_pool_adjoint(grad, indices, space, windows=None):
     if windows is not None and grad.dtype.name in _REAL and is_channels_last(indices):
         return _gathered("argmax", (grad, indices), space, windows).to(grad.dtype)
     g = grad.contiguous() if grad.dtype.itemsize == 2 else _ready("max_pool_backward", grad)
-    n = len(space)
-    out = _core.empty((*grad.shape[:-n], *space), g.dtype)
-    inputs, outputs = math.prod(grad.shape[-n:]), math.prod(space)
-    planes = math.prod(grad.shape[:-n])
-    grain = max(1, 32768 // max(inputs + outputs, 1))
-    apart = windows is not None and all(k <= s for k, s in zip(*windows[:2], strict=True))
-    place = kernels.pool_place(g.dtype.name, apart)
-    _core.launch(place, (out, g, indices.contiguous()), (outputs, inputs), planes, grain)
+    shape = (*grad.shape[: -len(space)], *space)
+    key, inputs, grain = _placing(g.dtype.name, grad.shape, space, windows)
+    out = _core.empty(shape, g.dtype)
+    units = math.prod(shape[: -len(space)])
+    _core.launch(kernels.pool_place(*key), (out, g, indices.contiguous()), (math.prod(space), inputs), units, grain)
     return keep_format(out.to(grad.dtype), indices)
+
+
+def _placing(dtype: str, shape, space, windows) -> tuple[tuple[str, bool], int, int]:
+    """The key of the kernel that puts gradients of this shape into planes, gradients in a plane, planes in a piece."""
+    inputs = math.prod(shape[-len(space) :])
+    apart = windows is not None and all(k <= s for k, s in zip(*windows[:2], strict=True))
+    return (dtype, apart), inputs, max(1, 32768 // max(inputs + math.prod(space), 1))
+
+
+@functools.lru_cache(256)
+def _planes(dtype: str, shape, space, windows) -> Placed:
+    """What puts gradients of this shape into planes, together with what goes on with them."""
+    key, inputs, grain = _placing(dtype, shape, space, windows)
+    return Placed(key, (*shape[: -len(space)], *space), len(space), inputs, grain)
+
+
+@primitive(method=False, out=False, batch="fold")
+def _put_off_max_pool_adjoint(grad, indices, space, windows=None):
+    """:func:`_max_pool_adjoint` that is computed with what is made of it."""
+    made = None
+    if grad.dtype in (_core.float32, _core.float64) and not is_channels_last(indices):
+        made = _planes(grad.dtype.name, tuple(grad.shape), space, windows).put_off(grad, indices)
+    return _max_pool_adjoint(grad, indices, space, windows) if made is None else made
 
 
 def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
@@ -233,15 +256,15 @@ def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
     return reshape(reshape(x, (*lead, -1)).gather(-1, reshape(indices, (*lead, -1))), indices.shape)
 
 
-_max_pool.vjp(
-    input=lambda g, input_shape, indices, size, kernel, stride, padding, dilation, adaptive: _max_pool_adjoint(
-        g,
-        indices,
-        tuple(input_shape[-len(size) :]),
-        None if adaptive or max(dilation) > 1 else (kernel, stride, padding),
-    )
-)
-_max_pool_adjoint.vjp(grad=lambda g, indices, space: _at(g, indices, len(space)))
+def _max_pool_gradient(g, input_shape, indices, size, kernel, stride, padding, dilation, adaptive):
+    adjoint = _put_off_max_pool_adjoint if puts_off_ops() else _max_pool_adjoint
+    windows = None if adaptive or max(dilation) > 1 else (kernel, stride, padding)
+    return adjoint(g, indices, tuple(input_shape[-len(size) :]), windows)
+
+
+_max_pool.vjp(input=_max_pool_gradient)
+for _op in (_max_pool_adjoint, _put_off_max_pool_adjoint):
+    _op.vjp(grad=lambda g, indices, space: _at(g, indices, len(space)))
 
 
 def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):

@@ -14,14 +14,6 @@ from .hazards import PROGRAMS
 BENCH = Path(__file__).parents[2] / "bench"
 
 
-@pytest.fixture
-def everything():
-    """Put ops on tensors of any size off."""
-    before = fusion.set_least(0)
-    yield
-    fusion.set_least(before)
-
-
 def tensors(result):
     return [x.detach() for x in pytree.tree_leaves(result) if isinstance(x, taeda.Tensor)]
 

@@ -73,6 +73,28 @@ def test_gradients_of_the_step_before_are_free_while_a_replay_makes_new_ones():
     assert replayed < 0.75 * eager  # with them it would be 2 MB, five times the eager peak, more
 
 
+def test_the_gradient_of_a_maximum_lies_where_the_activation_did():
+    """ReLU's derivative is computed plane by plane, as the gradients are put into place, over ReLU's result."""
+    x = taeda.randn(16, 16, 32, 32, requires_grad=True)
+
+    def step():
+        return taeda.autograd.grad(nn.functional.max_pool2d(taeda.relu(x), 2).square().sum(), x)
+
+    images = x.numel() * 4  # ReLU's result, then the gradient; of the pooled: values, places of 8 bytes, gradient
+    assert peak_of(taeda.compile(step)) <= 2.05 * images < peak_of(step)
+    assert taeda.equal(taeda.compile(step)()[0], step()[0])
+
+
+def test_an_output_without_derivative_gets_no_gradient_of_zeros():
+    x = taeda.randn(4, 16, 64, 64, requires_grad=True)
+    y, _places = nn.functional.max_pool2d(x, 2, return_indices=True)
+    ones = taeda.ones_like(y)
+    memory.reset_peak_memory_stats()
+    before = memory.memory_stats()["allocated"]
+    taeda.autograd.grad(y, x, ones)
+    assert memory.memory_stats()["peak_allocated"] - before < 1.2 * x.numel() * 4  # places take half of that
+
+
 USES = {
     "a view": lambda t: t.view(2, -1)[1],
     "a view of a view": lambda t: t.view(2, -1).t()[5:9, 1],

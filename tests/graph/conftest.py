@@ -1,0 +1,13 @@
+"""What tests of compiled programs share."""
+
+import pytest
+
+from taeda._core import fusion
+
+
+@pytest.fixture
+def everything():
+    """Put ops on tensors of any size off."""
+    before = fusion.set_least(0)
+    yield
+    fusion.set_least(before)
