@@ -6,13 +6,12 @@ A row is a channel of ``[batch, channels, *]``, of two dimensions: positions, wh
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .fusion cimport (
-    MOST_NUMBERS, MOST_RESULTS, ChannelOp, Channels, Prologue, Source, begin, end, epilogue_parts, memory_of,
-    prologue_of, prologue_parts, put_off_channels, tell_prologue,
-)
+from .channels cimport ChannelOp, Channels, put_off_channels
 from .memory cimport unsettled
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch as run_kernel
+from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Prologue, Source, begin, end
+from .rows cimport epilogue_parts, memory_of, prologue_of, prologue_parts, tell_prologue
 from .tensor cimport ITEMSIZE, MOST_FUSED, VALUES, Op, Tensor, address_to_read
 
 from .tensor import HELPERS

@@ -8,7 +8,7 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .fusion cimport put_off_joined
+from .joined cimport put_off_joined
 from .memory cimport unsettled
 from .planners cimport build, known, new_owner, of_number
 from .dims cimport merge_dims

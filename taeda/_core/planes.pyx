@@ -6,13 +6,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from . cimport memory
-from .fusion cimport (
-    MOST_NUMBERS, MOST_RESULTS, Epilogue, RowOp, Rows, epilogue_parts, is_free, is_recording, least, memory_of,
-    put_off_whole,
-)
 from .memory cimport is_planning, settle_to_read
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch
+from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Rows, is_free, is_recording, least
+from .rows cimport RowOp, epilogue_parts, memory_of, put_off_whole
 from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, Tensor, alias_tensor, empty_strided_like
 
 from .tensor import HELPERS

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int8_t, int64_t, uint64_t
 
-from .fusion cimport Prologue
 from .pool cimport kernel_t
+from .recipes cimport Prologue
 from .tensor cimport MOST_FUSED, NDTYPES, Tensor, dtype
 
 cdef enum:

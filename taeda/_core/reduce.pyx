@@ -11,10 +11,11 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from .dims cimport distance, merge_dims
-from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts, tell_prologue
 from .memory cimport release_scratch, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel, launch_work
+from .recipes cimport MOST_NUMBERS, Prologue, begin, end
+from .rows cimport prologue_of, prologue_parts, tell_prologue
 from .tensor cimport (
     ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,

@@ -7,15 +7,13 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .fusion cimport (
-    MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, RowOp, Rows, begin, end, epilogue_parts, memory_of, prologue_of,
-    prologue_parts, put_off_rows, tell_prologue,
-)
 from .memory cimport unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_flag
+from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end
 from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, go
+from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, put_off_rows, tell_prologue
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
     address_to_read, contiguous_tensor, dtype, empty_tensor, recorders, wrap_dim,
@@ -285,7 +283,7 @@ cdef class Rowwise(RowOp):
         return True
 
     cdef bint run_rows(self, Tensor x, Rows* rows, object before, object after) except -1:
-        """See ``fusion.pxd``."""
+        """See ``rows.pxd``."""
         cdef Prologue* p = rows.prologue
         cdef Epilogue* e = rows.epilogue
         cdef Prologue leaves      # of both

@@ -15,9 +15,9 @@ from libc.string cimport memcmp
 from .indexing cimport (
     ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
 )
-from .fusion cimport computed_from, leaves_of
 from .memory cimport unsettled
 from .recorder cimport NUMBERS, note_filled
+from .slices cimport computed_from, leaves_of
 from .tensor cimport (
     BOOL,
     I8,

@@ -10,12 +10,15 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
 from . cimport memory
-from .fusion cimport (
-    AGAIN, CACHED, MOST_SOURCES, ChannelOp, Kernel, Recipe, RowOp, Rows, Source, compute_into, fill_later, finish,
-    gather, give_memory, hold, is_free, is_recording, is_undone_row, move_block, put_off, put_off_whole, same_form,
-    same_order, settle_all, start, take_form,
-)
+from .channels cimport ChannelOp
+from .fused cimport gather, start
+from .fusion cimport compute_into, put_off, settle_all
 from .memory cimport Heir, Storage, is_planning
+from .recipes cimport (
+    AGAIN, CACHED, MOST_SOURCES, Kernel, Later, Recipe, Source, fill_later, finish, give_memory, hold, is_free,
+    is_recording, is_undone_row, move_block, same_form, same_order, take_form,
+)
+from .rows cimport put_off_whole
 from .tensor cimport (
     INLINE, ITEMSIZE, VALUES, Op, Tensor, alias_tensor, empty_strided_like, is_dense, need_memory, same_sizes,
     set_recorder,
@@ -82,14 +85,11 @@ cdef bint keep_twin(Tensor t, Tensor twin) except -1:
     return True
 
 
-cdef class Again(RowOp):
+cdef class Again(Later):
     """An op that is no pointwise one, run again with arguments that outlive it."""
 
     cdef Op op
     cdef list args
-
-    cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
-        return False
 
     cdef int run_alone(self, Recipe r) except -1:
         cdef Storage storage = <Storage>r.storage

@@ -1,0 +1,34 @@
+"""Kernels of several pointwise ops."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+from .recipes cimport Kernel, Recipe, Source
+from .tensor cimport Tensor
+
+cdef int generation       # of marks: what `gather` has seen since `start`
+# The ops and operands of a kernel for `r`; False where that has no room.
+cdef int start(Kernel* k) noexcept
+cdef bint gather(Kernel* k, Recipe r) noexcept
+cdef int gather_all(Kernel* k, Recipe root) except -1
+cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept
+cdef int measure(Recipe r, PyObject** parts) except -1
+cdef bint join(Kernel* k, Recipe r) except -1
+cdef bint shares(Kernel* k, Recipe r) noexcept
+cdef int readings(Kernel* k, Recipe r) noexcept
+cdef void write_along(Kernel* k) noexcept
+cdef bint take_over(Kernel* k, int which) except -1
+# Run one; with what is worth writing on the way, or into `target` alone.
+cdef int run(Kernel* kernel) except -1
+cdef int launch(Kernel* k, Tensor target) except -1
+# What describes one, and what builds it is told.
+cdef int describe(Kernel* k, int64_t* words) noexcept
+cdef int numbers_of(Kernel* k, int64_t* slots) noexcept
+cdef int place_of(Kernel* k, PyObject* node) noexcept
+cdef list nodes_of(Kernel* k)
+# What who watches is told.
+cdef bint is_watched() noexcept
+cdef int tell(Kernel* k, list outs, Recipe root) except -1
+cdef int tell_watcher(list names, int results, int64_t read, int64_t written, int64_t count) except -1
+cdef int64_t bytes_read(Kernel* k, int nd, const int64_t* sizes) noexcept
+cdef list names_of(Kernel* k)

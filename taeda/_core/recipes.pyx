@@ -1,0 +1,276 @@
+"""What computes a tensor that was put off: its *recipe*. ``fusion.pyx`` says what they are for."""
+
+import os
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memcmp, memcpy
+
+from . cimport memory
+from .memory cimport Pending, Storage, give_block
+from . cimport tensor
+from .tensor cimport BOOL, F32, F64, I32, I64, U8, VALUES, Tensor
+
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+    PyObject* PyWeakref_GetObject(object)
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+      static __declspec(thread) int taeda_puts_off = 0;
+      #include <windows.h>
+      static void taeda_pause(void) { Sleep(0); }
+    #else
+      static __thread int taeda_puts_off = 0;
+      #include <sched.h>
+      static void taeda_pause(void) { sched_yield(); }
+    #endif
+    """
+    int puts_off "taeda_puts_off"     # whether this thread records
+    void taeda_pause() noexcept nogil
+
+cdef PyObject* oldest = NULL
+cdef PyObject* newest = NULL
+cdef int64_t written = 0
+cdef int64_t least = 6144  # smaller ones take no longer eagerly
+cdef unsigned long owner = 0      # the thread that computes
+cdef bint collects = False        # whether Python's collector was on before
+cdef int depth = 0                # how often it is on its way
+cdef computer_t computer = NULL
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(256)
+cdef class Recipe(Pending):
+    """What the memory of a storage should hold: an op and its operands."""
+
+    def __dealloc__(self):
+        forget(self)
+
+
+cdef class Later:
+    """What computes a recipe that is not that of a pointwise op."""
+
+    cdef int run_alone(self, Recipe r) except -1:
+        raise NotImplementedError
+
+    cdef bint go_on(self, Recipe root, int rows) except -1:
+        return False
+
+
+cdef bint is_recording() noexcept:
+    return puts_off
+
+
+cdef bint swap_recording(bint on) noexcept:
+    global puts_off
+    cdef bint before = puts_off
+    puts_off = on
+    tensor.recorders += on - before
+    return before
+
+
+cdef void set_computer(computer_t function) noexcept:
+    global computer
+    computer = function
+
+
+cdef int compute(Recipe r) except -1:
+    return computer(r)
+
+
+cdef void forget(Recipe r) noexcept:
+    """Take a recipe off the list, and let go of what it reads."""
+    global oldest, newest, written
+    cdef int i
+    cdef PyObject* storage
+    cdef PyObject* part
+    if not r.listed:
+        return
+    r.listed = False
+    written -= r.inplace
+    if r.before != NULL:
+        (<Recipe>r.before).after = r.after
+    else:
+        oldest = r.after
+    if r.after != NULL:
+        (<Recipe>r.after).before = r.before
+    else:
+        newest = r.before
+    memory.unsettled -= 1
+    for i in range(r.nsources):
+        storage, part = r.sources[i].storage, r.sources[i].recipe
+        r.sources[i].storage = r.sources[i].recipe = NULL
+        if storage != NULL:
+            (<Storage>storage).waits -= 1
+            Py_DECREF(<object>storage)
+        if part != NULL:
+            (<Recipe>part).readers -= 1
+            Py_DECREF(<object>part)
+
+
+cdef inline bint is_plain(int code) noexcept:
+    """Whether kernels compute in the dtype itself, without rounding."""
+    return code == F32 or code == F64 or code == I64 or code == BOOL or code == I32 or code == U8
+
+
+cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
+    """Whether ``t`` is all that ``r`` computes, in the form of ``out``."""
+    cdef size_t n = t.nd * sizeof(int64_t)
+    return (t.raw == r.data and t.code == r.code and r.nd == t.nd and t.nd == out.nd
+            and memcmp(r.sizes, t.sizes, n) == 0 and memcmp(t.sizes, out.sizes, n) == 0
+            and (r.contiguous and t.contiguous or memcmp(r.strides, t.strides, n) == 0) and same_order(t, out))
+
+
+cdef bint is_free(Tensor t) noexcept:
+    """Whether taeda alone can read and write the memory of ``t``, and recipes know its dtype."""
+    return t.holds == VALUES and is_plain(t.code) and not (t.storage.shown or t.storage.exports
+                                                            or t.storage.owner is not None)
+
+
+cdef void enlist(Recipe r) noexcept:
+    """Append ``r`` to the list."""
+    global oldest, newest, written
+    memory.unsettled += 1
+    r.listed = True
+    written += r.inplace
+    r.before, r.after = newest, NULL
+    if newest != NULL:
+        (<Recipe>newest).after = <PyObject*>r
+    else:
+        oldest = <PyObject*>r
+    newest = <PyObject*>r
+
+
+cdef void take_form(Recipe r, Tensor t) noexcept:
+    """Let ``r`` compute elements of the dtype of ``t``, which lie as those do."""
+    r.code = r.compute = t.code
+    r.nd, r.count, r.contiguous = t.nd, t.count, t.contiguous
+    memcpy(r.sizes, t.sizes, t.nd * sizeof(int64_t))
+    memcpy(r.strides, t.strides, t.nd * sizeof(int64_t))
+
+
+cdef void fill_later(Recipe r, Tensor out) noexcept:
+    """Make ``r``, whose operands are held, what the memory of ``out`` should hold."""
+    r.storage, r.data = <PyObject*>out.storage, out.raw
+    out.storage.waits += 1
+    out.storage.recipe = r
+    enlist(r)
+
+
+cdef int give_memory(Storage storage) except -1:
+    """Memory for a storage that was made without."""
+    cdef char* before = storage.data
+    give_block(storage, storage.block, False)
+    return tell_address(storage, before)
+
+
+cdef bint move_block(Storage old, Storage storage) except -1:
+    """Give ``storage``, which was made without memory, the block of ``old``, which nobody will use any more; False
+    where that does not fit."""
+    cdef char* before = storage.data
+    if (storage.late is None or old.late is not None or old.block != storage.block or old.owner is not None
+            or old.device or old.exports or old.shown or not old.may_resize):
+        return False
+    storage.data, old.owner = old.data, ()  # what lies there is not the old one's to give back
+    tell_address(storage, before)
+    return True
+
+
+cdef int tell_address(Storage storage, char* before) except -1:
+    """Tell its tensor, the only one on it, where its memory lies by now."""
+    holder = <object>PyWeakref_GetObject(storage.late)
+    storage.late = None
+    if isinstance(holder, Tensor) and (<Tensor>holder).storage is storage and (<Tensor>holder).raw == before:
+        (<Tensor>holder).raw = storage.data
+    if storage.recipe is not None:
+        (<Recipe>storage.recipe).data = storage.data
+    return 0
+
+
+cdef int finish(Recipe r, Storage storage) except -1:
+    """The memory holds what the recipe says: whatever reads it, reads there from now on."""
+    cdef PyObject* at = r.after
+    cdef Source* s
+    cdef int i
+    r.done = True
+    while r.readers:  # they are younger
+        for i in range((<Recipe>at).nsources):
+            s = &(<Recipe>at).sources[i]
+            if s.recipe != <PyObject*>r:
+                continue
+            if s.storage == NULL:
+                s.storage = <PyObject*>storage
+                Py_INCREF(storage)
+                storage.waits += 1
+            s.recipe, s.data = NULL, r.data
+            r.readers -= 1
+            Py_DECREF(r)
+        at = (<Recipe>at).after
+    forget(r)
+    storage.waits -= 1
+    storage.recipe = None
+    return 0
+
+
+cdef Recipe with_memory(Recipe r):
+    """``r``, or where nobody holds its own memory or what superseded it, one that is computed from it."""
+    cdef PyObject* at
+    cdef int i
+    if r.storage != NULL:
+        return <Recipe>(<Storage>r.storage).recipe
+    at = r.after
+    while at != NULL:
+        for i in range((<Recipe>at).nsources):
+            if (<Recipe>at).sources[i].recipe == <PyObject*>r:
+                return with_memory(<Recipe>at)
+        at = (<Recipe>at).after
+    raise RuntimeError("a recipe is there that nobody needs")
+
+
+cdef bint reads(Recipe r, Storage storage) noexcept:
+    cdef int i
+    for i in range(r.nsources):
+        if r.sources[i].storage == <PyObject*>storage:
+            return True
+    return False
+
+
+cdef void begin() noexcept:
+    """Wait until no other thread computes, and keep others from it.
+
+    Python's collector waits, too: what it frees may ask for elements, and recipes that are looked at would be gone.
+    """
+    global owner, depth, collects
+    cdef unsigned long me = PyThread_get_thread_ident()
+    while depth and owner != me:  # the other thread has given up the GIL meanwhile
+        with nogil:
+            taeda_pause()
+    owner = me
+    if not depth:
+        collects = PyGC_Disable()
+    depth += 1
+
+
+cdef void end() noexcept:
+    global depth
+    depth -= 1
+    if not depth and collects:
+        PyGC_Enable()
+
+
+def _after_fork():
+    """In a forked process no other thread computes."""
+    global depth
+    if depth:
+        depth = 1
+        end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

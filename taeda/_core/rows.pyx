@@ -1,0 +1,357 @@
+"""Row-wise ops that are put off: what is computed where they read, and what goes on where they store."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from . cimport memory
+from .fused cimport (
+    bytes_read, describe, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of, readings, start,
+    take_over, tell, tell_watcher, write_along,
+)
+from .memory cimport Storage, is_planning, settle_to_read
+from .recipes cimport (
+    AGAIN, MOST_RESULTS, MOST_WORDS, Epilogue, Kernel, Later, Prologue, Recipe, Rows, Source, compute, compute_row,
+    fill_later, finish, hold, is_free, is_held, is_recording, is_undone_row, least, pending, same_form, take_form,
+)
+from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, VALUES, Tensor, alias_tensor, empty_strided_like, need_memory
+
+from .tensor import ALL_DTYPES
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
+
+
+cdef class RowOp:
+    cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
+        raise NotImplementedError
+
+    cdef bint go_on(self, Recipe root, int rows) except -1:
+        return rows == 1 and compute_after_one(root)
+
+    cdef int run_alone(self, Recipe r) except -1:
+        cdef Storage storage = <Storage>r.storage
+        need_memory(storage)
+        if not run_row(r, NULL):
+            raise RuntimeError("a row-wise op that was put off cannot run")
+        return finish(r, storage)
+
+
+cdef object prologue_of(Tensor x, Prologue* p):
+    """How to compute the elements of ``x`` where they are read, and a key that stands for it; None where they are had
+    better written first."""
+    cdef Recipe root
+    if x.holds != VALUES or x.storage.recipe is None:
+        return None
+    root = <Recipe>x.storage.recipe
+    if root.is_row or not same_form(root, x, x):
+        return None
+    if root.below and compute_with_rows(root):
+        return None
+    return prologue_from(root, p)
+
+
+cdef object prologue_from(Recipe root, Prologue* p):
+    """The same of what ``root`` describes, which reads nothing but memory."""
+    cdef Kernel k
+    cdef int64_t words[MOST_WORDS]
+    cdef int i
+    start(&k)
+    if root.nodes > AGAIN or not gather(&k, root):
+        return None
+    p.nleaves = k.nleaves
+    for i in range(k.nleaves):
+        p.pointers[i] = k.leaves[i].data
+        words[i] = k.leaves[i].code
+    p.nnumbers = numbers_of(&k, p.numbers)
+    i = k.nleaves + describe(&k, words + k.nleaves)
+    p.kernel = k
+    return PyBytes_FromStringAndSize(<const char*>words, i * sizeof(int64_t))
+
+
+cdef object prologue_parts(Prologue* p):
+    """The nodes, and dtype and letter of each leaf, for what builds the kernel."""
+    cdef int i
+    return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, chr(p.letters[i]))
+                                 for i in range(p.nleaves)]
+
+
+cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q):
+    cdef Recipe r, part
+    cdef Tensor out, t
+    cdef Source* s
+    cdef int i
+    if (not is_recording() or x.count < least or x.count == 0 or x.nd > INLINE or not x.contiguous or not is_free(x)
+            or other is not None and not (other.contiguous and is_free(other) and other.code == x.code)
+            or memory.planners and is_planning()):
+        return None
+    if other is not None and other.storage.recipe is not None:
+        settle_to_read(other.storage)
+    if x.storage.recipe is not None:
+        part = <Recipe>x.storage.recipe
+        if part.is_row or part.below or not same_form(part, x, x):  # so that none waits for another
+            settle_to_read(x.storage)
+    out = empty_strided_like(x.code, x, True)
+    r = <Recipe>Recipe.__new__(Recipe)
+    r.is_row, r.rows, r.first, r.p, r.q = True, op, first, p, q
+    r.reads = 1
+    take_form(r, x)
+    for i in range(1 + (other is not None)):
+        s, t = &r.sources[i], other if i else x
+        s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
+        Py_INCREF(t.storage)
+        t.storage.waits += 1
+        if t.storage.recipe is not None:
+            s.recipe = <PyObject*>t.storage.recipe
+            Py_INCREF(<object>s.recipe)
+            (<Recipe>s.recipe).readers += 1
+        r.nsources = i + 1
+    fill_later(r, out)
+    return out
+
+
+cdef Tensor put_off_whole(Later op, list operands, Tensor out):
+    cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
+    cdef Source* s
+    cdef Tensor t
+    r.is_row, r.rows, r.reads = True, op, 1
+    take_form(r, out)
+    for t in operands:
+        s = &r.sources[r.nsources]
+        s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
+        hold(s)
+        r.nsources += 1
+    fill_later(r, out)
+    return out
+
+
+cdef bint run_row(Recipe r, Epilogue* e) except -1:
+    """Run a row-wise op, with what computes its first operand and with an epilogue; False where there is no such
+    kernel. Without an epilogue, the operand is then computed first."""
+    cdef Rows rows
+    cdef Prologue p
+    cdef Recipe part
+    cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
+    cdef Source* s = &r.sources[0]
+    cdef object before = None, after = None
+    cdef int i
+    like.code, like.holds = r.code, VALUES
+    like = alias_tensor(like, r.nd, r.sizes, r.strides, 0)
+    rows.own, rows.first, rows.p, rows.q, rows.prologue, rows.epilogue = r.data, r.first, r.p, r.q, NULL, e
+    if pending(s) != NULL:
+        before = prologue_from(<Recipe>s.recipe, &p)
+        if before is not None:
+            rows.prologue = &p
+        elif e == NULL:
+            compute(<Recipe>s.recipe)
+        else:
+            return False
+    for i in range(r.nsources):
+        rows.pointers[i] = r.sources[i].data
+    if e != NULL:
+        after = epilogue_of(r, e)
+    if not (<RowOp>r.rows).run_rows(like, &rows, before, after):
+        if before is None or e != NULL:
+            return False
+        compute(<Recipe>s.recipe)
+        rows.prologue, rows.pointers[0] = NULL, s.data
+        if not (<RowOp>r.rows).run_rows(like, &rows, None, None):
+            return False
+    if is_watched():
+        tell_row(r, rows.prologue, e)
+    return True
+
+
+cdef object epilogue_of(Recipe row, Epilogue* e):
+    """Gather what an epilogue does, whose outputs are known; a key that stands for it."""
+    cdef int64_t words[MOST_WORDS + 4]
+    cdef int i, n = 3, nouts = e.kernel.nouts, at = 0
+    cdef PyObject* outs[MOST_FUSED]
+    memcpy(outs, e.kernel.outs, sizeof(outs))
+    gather_all(&e.kernel, <Recipe>outs[0])
+    memcpy(e.kernel.outs, outs, sizeof(outs))
+    e.kernel.nouts = nouts
+    for i in range(e.kernel.nleaves):
+        if e.kernel.leaves[i].recipe == <PyObject*>row:
+            e.own = i
+        else:
+            e.pointers[at] = e.kernel.leaves[i].data
+            at += 1
+        words[n] = e.kernel.leaves[i].code
+        n += 1
+    for i in range(nouts):
+        words[n] = (<Recipe>outs[i]).place
+        n += 1
+    words[0], words[1], words[2] = e.own, e.writes_own, nouts
+    e.nnumbers = numbers_of(&e.kernel, e.numbers)
+    n += describe(&e.kernel, words + n)
+    return PyBytes_FromStringAndSize(<const char*>words, n * sizeof(int64_t))
+
+
+cdef object epilogue_parts(Epilogue* e):
+    """The nodes, dtype and letter of each leaf, None for the other kernel's result, and the numbers of what is
+    written."""
+    cdef int i, at = 0
+    leaves = []
+    for i in range(e.kernel.nleaves):
+        if i == e.own:
+            leaves.append(None)
+        else:
+            leaves.append((ALL_DTYPES[e.kernel.leaves[i].code].name, chr(e.letters[at])))
+            at += 1
+    outs = [place_of(&e.kernel, e.kernel.outs[i]) for i in range(e.kernel.nouts)]
+    return nodes_of(&e.kernel), leaves, [-1] * e.writes_own + outs
+
+
+cdef char* memory_of(Epilogue* e, int i) noexcept:
+    return (<Recipe>e.kernel.outs[i]).data
+
+
+cdef int compute_rows_of(Recipe root) except -1:
+    """Run the row-wise ops that ``root`` reads."""
+    cdef Kernel k
+    cdef int i
+    cdef bint found = True
+    while found:
+        found = False
+        gather_all(&k, root)
+        for i in range(k.nleaves):
+            if is_undone_row(k.leaves[i]):
+                compute_row(<Recipe>k.leaves[i].recipe)
+                found = True
+                break
+    return 0
+
+
+cdef bint compute_with_rows(Recipe root) except -1:
+    cdef Kernel k
+    cdef Later op = None  # and no name for the recipe, which would keep it
+    cdef int i, rows = 0
+    gather_all(&k, root)
+    for i in range(k.nleaves):
+        if is_undone_row(k.leaves[i]):
+            rows += 1
+            op = (<Recipe>k.leaves[i].recipe).rows
+            if op.leads:
+                break
+    if op is not None and op.go_on(root, rows):
+        return True
+    compute_rows_of(root)
+    return False
+
+
+cdef bint compute_after_one(Recipe root) except -1:
+    """Compute ``root`` as the epilogue of the only row-wise op that it reads; False where that cannot be."""
+    cdef Kernel k
+    cdef Recipe row = None
+    cdef int i
+    gather_all(&k, root)
+    for i in range(k.nleaves):
+        if is_undone_row(k.leaves[i]):
+            row = <Recipe>k.leaves[i].recipe
+    if compute_after(row, root):
+        return True
+    if pending(&row.sources[0]) == NULL:
+        return False
+    compute(<Recipe>row.sources[0].recipe)  # too much for one kernel; this may compute more than the operand
+    return compute_after(row, root)
+
+
+cdef bint compute_after(Recipe row, Recipe root) except -1:
+    """Compute ``root`` as the epilogue of ``row``; False where that cannot be."""
+    cdef Epilogue e
+    cdef Kernel* k = &e.kernel
+    cdef Recipe r
+    cdef Storage own = <Storage>row.storage
+    cdef int i, j
+    cdef bint chosen
+    if not root.contiguous or root.code != row.code or root.nd != row.nd:
+        return False
+    gather_all(k, root)
+    choose_results(k, root)
+    # The row itself is stored, if anything else will read it; `own` is one more name.
+    e.writes_own = Py_REFCNT(<PyObject*>own) > own.waits or row.readers > readings(k, row)
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        chosen = False
+        for j in range(k.nouts):
+            chosen = chosen or k.outs[j] == k.nodes[i]
+        if not chosen and (r.storage != NULL and is_held(r) or r.readers > readings(k, r)):
+            e.writes_own = True
+    cdef list nodes = nodes_to_hold(k)
+    cdef list storages = storages_to_fill(k)
+    if e.writes_own:
+        need_memory(own)
+    if not run_row(row, &e):
+        return False
+    finish_results(k, storages)
+    if e.writes_own:
+        finish(row, own)
+    return True
+
+
+cdef int choose_results(Kernel* k, Recipe root) except -1:
+    """Let an epilogue write ``root``, and along with it what is worth it and of the same form."""
+    cdef Recipe r
+    cdef int i
+    k.outs[0] = <PyObject*>root
+    k.nouts = 1
+    write_along(k)
+    for i in range(k.nouts):
+        r = <Recipe>k.outs[i]
+        if i >= MOST_RESULTS or not r.contiguous or r.code != root.code:
+            k.nouts = i
+            break
+    return 0
+
+
+cdef list nodes_to_hold(Kernel* k):
+    """The recipes of a kernel: what runs before it does may let go of them."""
+    cdef int i
+    return [<Recipe>k.nodes[i] for i in range(k.nnodes)]
+
+
+cdef list storages_to_fill(Kernel* k):
+    """What an epilogue writes to, with memory: mostly of an operand that nobody reads afterwards."""
+    cdef int i
+    cdef list storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
+    for i in range(k.nouts):
+        k.storages[i] = (<Recipe>k.outs[i]).storage
+    for i in range(k.nouts):
+        if not take_over(k, i):
+            need_memory(<Storage>storages[i])
+    return storages
+
+
+cdef int finish_results(Kernel* k, list storages) except -1:
+    """An epilogue has been run."""
+    cdef Recipe r
+    cdef int i
+    for i in range(len(storages)):
+        r = <Recipe>k.outs[i]
+        if (<Storage>storages[i]).recipe is r:
+            finish(r, <Storage>storages[i])
+    return 0
+
+
+cdef int tell_row(Recipe r, Prologue* p, Epilogue* e) except -1:
+    """Tell the watcher of a row-wise op that was put off."""
+    cdef int64_t whole = r.count * ITEMSIZE[r.code], read = 0, results = 1
+    cdef list before = [], after = []
+    read = whole * (r.nsources - (p != NULL))
+    if p != NULL:
+        before = names_of(&p.kernel)
+        read += bytes_read(&p.kernel, r.nd, r.sizes)
+    if e != NULL:
+        after = names_of(&e.kernel)
+        read += bytes_read(&e.kernel, r.nd, r.sizes)
+        results = e.kernel.nouts + e.writes_own
+    return tell_watcher([*before, r.rows.name, *after], results, read, results * whole, r.count)
+
+
+cdef int tell_prologue(Prologue* p) except -1:
+    if is_watched():
+        tell(&p.kernel, [], <Recipe>p.kernel.nodes[p.kernel.nnodes - 1])
+    return 0
