@@ -11,7 +11,7 @@ from .memory cimport unsettled
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Prologue, Source, begin, end
-from .rows cimport epilogue_parts, memory_of, prologue_of, prologue_parts, tell_prologue
+from .rows cimport epilogue_parts, memory_of, on_lines, prologue_of, prologue_parts, tell_prologue
 from .tensor cimport ITEMSIZE, MOST_FUSED, VALUES, Op, Tensor, address_to_read
 
 from .tensor import HELPERS
@@ -141,18 +141,16 @@ cdef class BatchNorm(ChannelOp):
                         return False
                     count += 1
                     n += 4
+            if self.streams and (c.epilogue.writes_own and <size_t>pointers[0] % 64 or not on_lines(c.epilogue)):
+                return False
             for i in range(c.epilogue.kernel.nouts):
                 if i == 0 and not c.epilogue.writes_own:
                     pointers[0] = memory_of(c.epilogue, 0)
                     continue
                 memcpy(args + n, args + SIZES, 4 * sizeof(int64_t))
                 pointers[count + results] = memory_of(c.epilogue, i)
-                if self.streams and <size_t>pointers[count + results] % 64:
-                    return False
                 results += 1
                 n += 4
-            if self.streams and <size_t>pointers[0] % 64:
-                return False
             fn = self.find_before(c, after)
         else:
             fn = of_arguments("normalize.batch_moments" if c.alone else "normalize.batch_norm", self.key)

@@ -25,7 +25,10 @@ cdef int tell_prologue(Prologue* p) except -1
 # For what has an epilogue.
 cdef object epilogue_of(Recipe row, Epilogue* e)
 cdef object epilogue_parts(Epilogue* e)
-cdef char* memory_of(Epilogue* e, int i) noexcept    # of its output `i`
+# Whether all outputs begin at cache lines, also those without memory yet.
+cdef bint on_lines(Epilogue* e) noexcept
+# The memory of output `i`, to be asked for once it is certain that the kernel runs.
+cdef char* memory_of(Epilogue* e, int i) except NULL
 cdef int choose_results(Kernel* k, Recipe root) except -1
 cdef list nodes_to_hold(Kernel* k)
 cdef list storages_to_fill(Kernel* k)

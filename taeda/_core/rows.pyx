@@ -205,7 +205,18 @@ cdef object epilogue_parts(Epilogue* e):
     return nodes_of(&e.kernel), leaves, [-1] * e.writes_own + outs
 
 
-cdef char* memory_of(Epilogue* e, int i) noexcept:
+cdef bint on_lines(Epilogue* e) noexcept:
+    cdef int i
+    for i in range(e.kernel.nouts):
+        if (<Storage>e.kernel.storages[i]).late is None and <size_t>(<Recipe>e.kernel.outs[i]).data % 64:
+            return False
+    return True
+
+
+cdef char* memory_of(Epilogue* e, int i) except NULL:
+    """The memory of output ``i``: mostly that of an operand which nobody reads afterwards. The kernel must run now."""
+    if not take_over(&e.kernel, i):
+        need_memory(<Storage>e.kernel.storages[i])
     return (<Recipe>e.kernel.outs[i]).data
 
 
@@ -314,15 +325,11 @@ cdef list nodes_to_hold(Kernel* k):
 
 
 cdef list storages_to_fill(Kernel* k):
-    """What an epilogue writes to, with memory: mostly of an operand that nobody reads afterwards."""
+    """What an epilogue writes to; `memory_of` gives them memory."""
     cdef int i
-    cdef list storages = [<Storage>(<Recipe>k.outs[i]).storage for i in range(k.nouts)]
     for i in range(k.nouts):
         k.storages[i] = (<Recipe>k.outs[i]).storage
-    for i in range(k.nouts):
-        if not take_over(k, i):
-            need_memory(<Storage>storages[i])
-    return storages
+    return [<Storage>k.storages[i] for i in range(k.nouts)]
 
 
 cdef int finish_results(Kernel* k, list storages) except -1:

@@ -140,6 +140,11 @@ def compare(seed, shape):
     return isinstance(want, str)
 
 
+def test_an_epilogue_that_cannot_be_takes_no_memory_over(everything):
+    """A gradient has memory of its own if the kernel that would have stored it over an operand's does not fit."""
+    assert not compare(3362, SHAPES[1])
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_random_programs(shape, everything):
     errors = sum(compare(seed, shape) for seed in range(60))
