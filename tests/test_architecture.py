@@ -315,7 +315,7 @@ def test_helpers_of_launchers_have_one_definition():
 #: Modules of the core whose functions run kernels on the memory of tensors.
 KERNELS = frozenset("attention conv gemm indexing lapack moves ordering reduce sampling selection".split())
 #: Functions of those that read no element.
-HARMLESS = frozenset("adjoining fits is_channels_last keep_format new whole_numbers".split())
+HARMLESS = frozenset("adjoining fits is_channels_last keep_format need_rank new whole_numbers".split())
 #: They put what an op gave into ``out``.
 WRITERS = frozenset(["write_out", "_finish"])
 

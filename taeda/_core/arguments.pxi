@@ -15,6 +15,12 @@ cdef object TAKES_NAMES = ("anything", "bool", "int", "int or a tuple of ints", 
                            "tuple of Tensors", "bool", "memory_format")
 
 
+cdef inline bint is_tensor(PyObject* x) noexcept:
+    """``isinstance(x, Tensor)``, without a walk through the base classes of floats and ints."""
+    return (type(<object>x) is Tensor
+            or not (PyFloat_CheckExact(<object>x) or PyLong_Check(<object>x)) and isinstance(<object>x, Tensor))
+
+
 cdef inline bint is_small_int(object x):
     """Whether ``x`` is a Python int, no bool, of 64 bits."""
     cdef int overflow = 0

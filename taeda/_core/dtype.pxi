@@ -105,7 +105,7 @@ cdef int _promote_rule(int a, int b):
     return {1: I16, 2: I32, 4: I64}.get(ITEMSIZE[b], F32)
 
 
-cdef int combine_categories(int higher, int lower):
+cdef inline int combine_categories(int higher, int lower) noexcept:
     """Result of a dtype of higher priority with one of lower; -1 is "none"."""
     if higher < 0:
         return lower

@@ -705,6 +705,33 @@ def matmul(Tensor a, Tensor b):
     return product(a, b, None, False)
 
 
+cpdef int need_rank(str op, str name, object x, int rank) except -1:
+    """Raise where argument ``name`` is no tensor of so many dimensions."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
+    if (<Tensor>x).nd != rank:
+        what = ("a vector", "a matrix", "a 3D tensor")[rank - 1]
+        raise RuntimeError(f"{op}: {name} must be {what}, got a {(<Tensor>x).nd}-D tensor of shape "
+                           f"{tuple(make_size((<Tensor>x).nd, (<Tensor>x).sizes))}")
+    return 0
+
+
+def mm(input, mat2):
+    """``input @ mat2`` of two matrices."""
+    need_rank("mm", "input", input, 2)
+    need_rank("mm", "mat2", mat2, 2)
+    check_product("mm", <Tensor>input, <Tensor>mat2)
+    return product(<Tensor>input, <Tensor>mat2, None, False)
+
+
+def mv(input, vec):
+    """``input @ vec`` of a matrix and a vector."""
+    need_rank("mv", "input", input, 2)
+    need_rank("mv", "vec", vec, 1)
+    check_product("mv", <Tensor>input, <Tensor>vec)
+    return product(<Tensor>input, <Tensor>vec, None, False)
+
+
 def multiply_bytes(Tensor a, Tensor b):
     """``a @ b`` of two int8 matrices, in int32."""
     return product(a, b, None, False, I32)

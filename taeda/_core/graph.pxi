@@ -422,12 +422,16 @@ cdef object edge_of(Tensor t, int* nr):
 
 cdef inline bint asks_for_grad(PyObject* x) except -1:
     """Whether an argument is a tensor that requires grad, or a list or tuple with one."""
-    if isinstance(<object>x, Tensor):
+    if is_tensor(x):
         return wants_grad(<Tensor>x)
-    if PyList_Check(<object>x) or PyTuple_Check(<object>x):
-        for item in <object>x:
-            if isinstance(item, Tensor) and wants_grad(<Tensor>item):
-                return True
+    return (PyList_Check(<object>x) or PyTuple_Check(<object>x)) and any_asks_for_grad(<object>x)
+
+
+cdef bint any_asks_for_grad(object items) except -1:
+    """Whether one of a list or tuple is a tensor that requires grad."""
+    for item in items:
+        if isinstance(item, Tensor) and wants_grad(<Tensor>item):
+            return True
     return False
 
 

@@ -221,9 +221,9 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
     if not target.contiguous:
         refuse_repeated(op, target)
     for i in range(nin):
-        if isinstance(<object>inputs[i], Tensor):
+        if inputs[i] != <PyObject*>target and is_tensor(inputs[i]):
             t = <Tensor>inputs[i]
-            if t is target or t.storage.data != target.storage.data or t.count == 0:
+            if t.storage.data != target.storage.data or t.count == 0:
                 continue
             if t.raw == target.raw and same_window(t, target):
                 continue

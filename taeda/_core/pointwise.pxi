@@ -174,17 +174,23 @@ cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
     return 0
 
 
-cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) except -1:
-    """The number of this combination of static attributes; numeric attributes are appended to ``params``."""
+cdef int check_and_find_variant(Op op, PyObject** bound, PyObject** params, int* nparams) except -1:
+    """The number of this combination of attributes, of which the op looks at those that are not the default."""
     cdef int i
     cdef bint plain = True
-    cdef object x
     for i in range(op.noperands, op.nparams):
         if bound[i] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
             plain = False
             break
-    if plain:
-        return 0
+    if op.body_check is not None and not (plain and op.nparams > op.noperands):
+        op.body_check(*[<object>bound[i] for i in range(op.nparams)])
+    return 0 if plain else variant_of(op, bound, params, nparams)
+
+
+cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) except -1:
+    """The number of this combination of static attributes; numeric attributes are appended to ``params``."""
+    cdef int i
+    cdef object x
     key = []
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
@@ -283,19 +289,19 @@ cdef object as_operand(Op op, PyObject** bound, int i):
 cdef int result_code(Op op, PyObject** inputs) except -1:
     """The dtype in which to compute."""
     cdef int dims = -1, zeros = -1, numbers = -1, i, code
-    cdef object x
+    cdef PyObject* x
     for i in range(op.noperands):
         if not (op.promote_mask >> i) & 1:
             continue
-        x = <object>inputs[i]
-        if isinstance(x, Tensor):
+        x = inputs[i]
+        if is_tensor(x):
             code = (<Tensor>x).code
             if (<Tensor>x).nd:
                 dims = code if dims < 0 else PROMOTE[dims][code]
             else:
                 zeros = code if zeros < 0 else PROMOTE[zeros][code]
         else:
-            code = scalar_code(x)
+            code = scalar_code(<object>x)
             numbers = code if numbers < 0 else PROMOTE[numbers][code]
     code = combine_categories(dims, combine_categories(zeros, numbers))
     if op.promote == PROMOTE_FLOAT and KIND[code] < 2:
@@ -324,7 +330,7 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
     for i in range(n):
         x = bound[i]
         inputs[i] = x
-        if isinstance(<object>x, Tensor):
+        if is_tensor(x):
             nt += 1
         elif not (PyFloat_Check(<object>x) or PyLong_Check(<object>x) or PyComplex_Check(<object>x)):
             converted = as_operand(op, bound, i)
@@ -346,9 +352,7 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
         raise_bad_dtype(op, compute)
     if op.strict_bool:
         refuse_bools(op, inputs)
-    if op.body_check is not None:
-        run_check(op, bound)
-    variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
+    variant = check_and_find_variant(op, bound, inputs, &nparams)
     if recorders:
         result = RECORDER(op, inputs, nparams, compute, variant, <Tensor>bound[0] if op.inplace else None)
         if result is not None:
@@ -362,18 +366,6 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
     result = launch_pointwise(op, inputs, nparams, compute, variant, <Tensor>bound[0])
     (<Tensor>bound[0]).storage.version += 1
     return result
-
-
-cdef int run_check(Op op, PyObject** bound) except -1:
-    """Let the op look at its arguments; one with attributes only where they are not all at their defaults."""
-    cdef int i
-    cdef bint plain = op.nparams > op.noperands
-    for i in range(op.noperands, op.nparams):
-        if bound[i] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
-            plain = False
-    if not plain:
-        op.body_check(*[<object>bound[i] for i in range(op.nparams)])
-    return 0
 
 
 cdef int refuse_bools(Op op, PyObject** inputs) except -1:
@@ -474,6 +466,12 @@ cdef int place_apart(Launch* L, Tensor out, list outs, int nout, PyObject** inpu
     return 0
 
 
+cdef inline bint laid_out_alike(Tensor a, Tensor b) noexcept:
+    """Whether two tensors have the same sizes and strides."""
+    return (a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0 and
+            (a.contiguous and b.contiguous or memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0))
+
+
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
     cdef Launch L
     cdef int codes[MAXARGS]
@@ -488,22 +486,17 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef int64_t count, grain = 16384
     # 1. shapes: the common case is that all are alike and laid out alike
     for i in range(nin):
-        if isinstance(<object>inputs[i], Tensor):
-            t = <Tensor>inputs[i]
-            codes[i] = t.code
+        if is_tensor(inputs[i]):
+            codes[i] = (<Tensor>inputs[i]).code
             if first is None:
-                first = t
-            elif flat and not (t.nd == first.nd and memcmp(t.sizes, first.sizes, t.nd * sizeof(int64_t)) == 0 and
-                               (t.contiguous and first.contiguous or
-                                memcmp(t.strides, first.strides, t.nd * sizeof(int64_t)) == 0)):
+                first = <Tensor>inputs[i]
+            elif flat and not laid_out_alike(<Tensor>inputs[i], first):
                 flat = False
         else:
             codes[i] = PARAM
     if flat and not first.contiguous and not is_dense(first):
         flat = False
-    if flat and target is not None and not (same_sizes(target, first) and
-                                            (target.contiguous and first.contiguous or
-                                             memcmp(target.strides, first.strides, first.nd * sizeof(int64_t)) == 0)):
+    if flat and target is not None and target is not first and not laid_out_alike(target, first):
         flat = False
     outcodes[0] = out_code(op, compute)
     if nout > 1:
@@ -594,9 +587,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
         simple = code == t.code or KIND[code] <= KIND[t.code] and "out_dtype" not in op.traits
         if simple and (op.kinds >> DOMAIN[compute]) & 1:
             check_inplace(t, False)
-            if op.body_check is not None:
-                run_check(op, bound)
-            variant = 0 if op.nparams == op.noperands else variant_of(op, bound, inputs, &nparams)
+            variant = check_and_find_variant(op, bound, inputs, &nparams)
             result = launch_pointwise(op, inputs, nparams, compute, variant, t)
             t.storage.version += 1
             return result

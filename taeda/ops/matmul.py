@@ -204,11 +204,7 @@ def bilinear(input1, input2, weight, bias=None):
 
 def _need(name: str, ranks: tuple[tuple[str, Tensor, int], ...]) -> None:
     for label, x, rank in ranks:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
-        if x.dim() != rank:
-            what = {1: "a vector", 2: "a matrix", 3: "a 3D tensor"}[rank]
-            raise RuntimeError(f"{name}: {label} must be {what}, got a {x.dim()}-D tensor of shape {tuple(x.shape)}")
+        gemm.need_rank(name, label, x, rank)
 
 
 def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
@@ -221,7 +217,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive(flops=flops.product, sums_over=-1, out="same", autocast="lower", canonical=True)
+@primitive(gemm.mm, flops=flops.product, sums_over=-1, out="same", autocast="lower", canonical=True)
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``.
 
@@ -233,9 +229,6 @@ def mm(input, mat2):
     Raises:
         RuntimeError: the shapes do not fit, or the dtypes differ.
     """
-    if input.dim() != 2 or mat2.dim() != 2:
-        _need("mm", (("input", input, 2), ("mat2", mat2, 2)))
-    return gemm.matmul(input, mat2)
 
 
 mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(_transposed(input), g))
@@ -260,11 +253,9 @@ def bmm(input, mat2):
 bmm.vjp(input=lambda g, mat2: bmm(g, _transposed(mat2)), mat2=lambda g, input: bmm(_transposed(input), g))
 
 
-@primitive(flops=flops.product, out="same")
+@primitive(gemm.mv, flops=flops.product, out="same")
 def mv(input, vec):
     """Product of a matrix and a vector: ``[m, k] @ [k]``."""
-    _need("mv", (("input", input, 2), ("vec", vec, 1)))
-    return gemm.matmul(input, vec)
 
 
 mv.traits["lowering"] = lambda input, vec: input.mm(vec.unsqueeze(1)).squeeze(1)
