@@ -85,8 +85,9 @@ def compile(
             one by one; see :func:`list_backends`. A function is called with an ``fx.GraphModule`` and example inputs,
             for each graph and each form of inputs, and gives a function of the same inputs. Where a value is needed on
             the way, the ops so far are one graph, and those after it another.
-        mode: ``"reduce-overhead"`` and ``"max-autotune"`` repeat a call without its Python code where that is safe;
-            ``"default"``, ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do not. Nothing is tuned by measuring.
+        mode: ``"reduce-overhead"`` and ``"max-autotune"`` repeat a call without its Python code where that is safe.
+            ``"max-autotune"`` also measures in which way that is quickest (``docs/compile.md``). ``"default"``,
+            ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do neither.
         options: options of PyTorch's compiler; checked, and without effect.
         name, recompile_limit, isolate_recompiles, shapes_spec: accepted; there are no guards and nothing is compiled
             again.
@@ -143,7 +144,7 @@ class _Choices:
         if found in backends.FUSING and self.mode in ("reduce-overhead", "max-autotune"):
             from .graph.replay import Static
 
-            return Static(function, self.fullgraph)
+            return Static(function, self.fullgraph, tunes=self.mode == "max-autotune")
         runner = functools.partial(fusion.call, function) if found in backends.FUSING else function
         return _checked(runner, self.captured(function, _as_it_is, {})) if self.fullgraph else runner
 
@@ -491,14 +492,18 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
 def _main() -> None:
     import argparse
 
-    parser = argparse.ArgumentParser(prog="python -m taeda.compiler", description="The cache of compiled kernels.")
+    from .graph import tuning
+
+    parser = argparse.ArgumentParser(
+        prog="python -m taeda.compiler", description="The cache of compiled kernels and of measured choices."
+    )
     parser.add_argument("--clear", action="store_true", help="remove all of them")
     clear = parser.parse_args().clear
-    paths = list(build.cache_dir().glob("*/*.o"))
+    paths, choices = list(build.cache_dir().glob("*/*.o")), tuning.kept()
     size = sum(path.stat().st_size for path in paths)
-    print(f"{build.cache_dir()}: {len(paths)} kernels, {size / 1e6:.1f} MB")
+    print(f"{build.cache_dir()}: {len(paths)} kernels, {size / 1e6:.1f} MB, {len(choices)} choices")
     if clear:
-        for path in paths:
+        for path in (*paths, *choices):
             path.unlink(missing_ok=True)
         print("removed")
 

@@ -38,6 +38,10 @@ cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, i
             parallel_for(fn, ptr, arg, total, grain)
 
 
+# What `launch` does with all of a range, on this thread alone: in the same pieces, so to the same bits.
+cdef void launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept
+
+
 cdef enum:
     PIECE_BYTES = 1 << 16    # of work that are worth a piece of their own
     FREE_GIL = 1 << 16       # multiplications, or elements, from which other Python threads may run meanwhile

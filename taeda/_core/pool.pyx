@@ -285,6 +285,11 @@ cdef void serial(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int
     fn(ptr, arg, at, total)
 
 
+cdef void launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept:
+    with nogil:
+        serial(fn, ptr, arg, total, grain)
+
+
 cdef void wait_for_workers() noexcept nogil:
     cdef int64_t turn = 0
     while atomics.load(&shared.active):

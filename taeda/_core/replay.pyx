@@ -35,7 +35,7 @@ from .plan cimport (
     GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Ready, Room, add_argument,
     add_word, arrange, arrange_in, extent, make_ready, placed, prototype,
 )
-from .pool cimport kernel_t, launch
+from .pool cimport kernel_t, launch, launch_alone
 from .recorder cimport (
     FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, current, end_recording, find_block,
     free_recorder, note_call,
@@ -46,6 +46,7 @@ from .tensor cimport F32, VALUES, Node, Tensor, address_of, default_code
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
 
+from ..kernels.build import is_kernel
 from .fusion import put_off_ops
 from .plan import NoPlan
 from .recorder import on_refusal
@@ -399,6 +400,11 @@ cdef class Kept(Form):
     cdef bint leaf_grad, inference
 
 
+cdef inline bint is_shared(const Step* step) noexcept:
+    """Whether the thread pool shares a launch."""
+    return step.kernel != NULL and not step.small and step.total > step.grain
+
+
 cdef class Trace:
     """The launches of one call, with what they are given."""
 
@@ -428,6 +434,9 @@ cdef class Trace:
     cdef Py_ssize_t nargs
     cdef bint busy
     cdef public Guard guard
+    cdef int8_t* alone           # by step: whether it runs on this thread alone; NULL where none does
+    cdef object clock            # while launches are measured: what tells the time
+    cdef readonly list took      # by step: how long it took when it was measured last
 
     def __dealloc__(self):
         free(self.steps)
@@ -435,6 +444,7 @@ cdef class Trace:
         free(self.at)
         free(self.flags)
         free(self.flag_ends)
+        free(self.alone)
         free(self.patches)
         free(self.first)
         free(self.bases)
@@ -453,13 +463,36 @@ cdef class Trace:
         return self.scratch
 
     @property
+    def work(self):
+        """Of each step the address of its kernel, its range, its grain, and whether the thread pool shares it."""
+        return [(<uintptr_t>self.steps[i].kernel, self.steps[i].total, self.steps[i].grain, is_shared(&self.steps[i]))
+                for i in range(self.nsteps)]
+
+    def keep_alone(self, steps):
+        """Run these of the steps that the thread pool would share on the caller's thread, and all others as ever."""
+        if self.alone == NULL:
+            self.alone = <int8_t*>malloc(self.nsteps + 1)
+            if self.alone == NULL:
+                raise MemoryError()
+        memset(self.alone, 0, self.nsteps + 1)
+        for i in steps:
+            self.alone[<int64_t>i] = is_shared(&self.steps[<int64_t>i])
+
+    def stands_for(self, tensors):
+        """Whether :meth:`attempt` would repeat the call now. Nothing is done."""
+        return not self.busy and self.guard.differs() is None and self.fits(list(tensors))
+
+    @property
     def updates(self):
         """The objects that are called between launches."""
         return [thing for thing, _ in self.calls if type(thing) is not Skip]
 
-    def attempt(self, list tensors):
+    def attempt(self, list tensors, clock=None):
         """Repeat the call on ``tensors``, those among its arguments; its result. After an error there are no gradients
         where the call replaces them without reading them.
+
+        ``clock``, a function that tells the time, is asked before and after each launch that the thread pool may share;
+        ``took`` has the differences.
 
         MISS where gradients or state are not there as at the beginning of the call, Python objects are not what they
         were, or another thread is at it; nothing is done then.
@@ -475,9 +508,13 @@ cdef class Trace:
             if self.guard.differs() is not None:
                 return MISS
             given = list(tensors)
-            return self.run(given) if self.fits(given) else MISS
+            if not self.fits(given):
+                return MISS
+            if clock is not None:
+                self.clock, self.took = clock, [0] * self.nsteps
+            return self.run(given)
         finally:
-            self.busy = False
+            self.busy, self.clock = False, None
 
     cdef bint fits(self, list tensors) except -1:
         """Whether gradients and state are there; the gradients that a replay needs are added to ``tensors``."""
@@ -544,8 +581,12 @@ cdef class Trace:
                     elif (<float*>self.at[step.pointers])[0] != 0:
                         i += (<Skip>thing).length
                     continue
-                launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers,
-                       self.numbers + step.numbers, <int>step.nnumbers, step.total, step.grain, step.small)
+                if self.clock is None or not is_shared(step):
+                    self.launch(i - 1)
+                else:
+                    before = self.clock()
+                    self.launch(i - 1)
+                    self.took[i - 1] = self.clock() - before
                 if self.flag_ends[i - 1] != flag:
                     for k in range(flag, self.flag_ends[i - 1]):
                         good = good and self.flags[k] == 0
@@ -565,11 +606,20 @@ cdef class Trace:
             (<Tensor>(where if isinstance(where, Tensor) else tensors[where])).grad_ = self.give(value, made)
         return self.give(self.result, made)
 
+    cdef inline void launch(self, int64_t i) noexcept:
+        """Run the kernel of step ``i``."""
+        cdef Step* step = &self.steps[i]
+        if self.alone != NULL and self.alone[i]:
+            launch_alone(<kernel_t>step.kernel, self.at + step.pointers, self.numbers + step.numbers, step.total,
+                         step.grain)
+        else:
+            launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers, self.numbers + step.numbers,
+                   <int>step.nnumbers, step.total, step.grain, step.small)
+
     def prepare(self):
         """Compute the blocks that stand from call to call."""
         cdef char* memory = <char*>take_scratch(self.scratch) if self.scratch else NULL
         cdef int64_t b = self.ngiven, last = self.nbases - 1
-        cdef Step* step
         cdef Storage storage
         if self.scratch and memory == NULL:
             raise MemoryError()
@@ -582,10 +632,8 @@ cdef class Trace:
             if <int64_t>base == last:
                 memcpy(memory + <int64_t>offset, PyBytes_AS_STRING(content), len(<bytes>content))
         for i, storage, ready in self.prepared:
-            step = &self.steps[<int64_t>i]
             if not (<Ready>ready).stands(storage):
-                launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers,
-                       self.numbers + step.numbers, <int>step.nnumbers, step.total, step.grain, step.small)
+                self.launch(i)
             (<Ready>ready).note(storage)
         if memory != NULL:
             release_scratch(memory, self.scratch)
@@ -954,8 +1002,6 @@ cdef class Maker:
     cdef int add_place(self, Recorder* r, int64_t i, int64_t found, char* address, char** slot, Room* rooms,
                        int64_t* room_of) except -1:
         """Say what a slot is to be written with before a replay."""
-        from ..kernels.build import is_kernel
-
         cdef Storage storage
         cdef int64_t at, number
         cdef Room* room

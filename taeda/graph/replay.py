@@ -33,6 +33,7 @@ from .._core import fusion, settings
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer
+from .tuning import WAYS, Contest
 
 __all__ = ["Static", "guard"]
 
@@ -214,7 +215,7 @@ class _Form:
     def __init__(self, others: list):
         self.others = others  # the key has their identities
         self.roots: list[Any] = []
-        self.traces: list[Trace] = []
+        self.traces: list[Trace | Contest] = []
         self.pending: list[Trace] = []
         self.calls = self.tries = 0
         self.refused: str | None = None
@@ -226,18 +227,19 @@ class Static:
     Args:
         function: a function, method or module.
         fullgraph: raise where a call cannot be repeated, in place of running as usual from then on.
+        tunes: measure in which way a call is repeated best (``tuning.py``).
 
     ``refusals`` lists why calls are not repeated, with file and line.
     """
 
-    def __init__(self, function: Callable, fullgraph: bool = False):
+    def __init__(self, function: Callable, fullgraph: bool = False, tunes: bool = False):
         functools.update_wrapper(self, function, updated=())
-        self.function, self.fullgraph = function, fullgraph
+        self.function, self.fullgraph, self.tunes = function, fullgraph, tunes
         self.refusals: list[str] = []
         self._forms: dict[bytes, _Form] = {}
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.function, self.fullgraph)  # a copy begins anew
+        return type(self), (self.function, self.fullgraph, self.tunes)  # a copy begins anew
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -262,22 +264,22 @@ class Static:
         return self._observe(form, key, tensors, args, kwargs)
 
     def _observe(self, form: _Form, key: bytes, tensors: list, args: tuple, kwargs: dict) -> Any:
+        contest = next((x for x in form.traces if isinstance(x, Contest) and x.wants(tensors)), None)
+        way = "usual" if contest is None else contest.way
         walk = guard([self.function, *form.others, *form.roots])
         before = _drawn()
-        result, trace = observe(functools.partial(fusion.call, self.function), args, kwargs, tensors)
-        form.tries += 1
-        why: str | None
-        if not isinstance(trace, Trace):
-            why, place = trace
-            if place is not None:
-                why, form.tries = f"{why}, at {place}", _TRIES
-        elif walk.hidden is not None:
-            why, form.tries = f"the call reads a {walk.hidden}, whose changes are not seen", _TRIES
-        elif before != _drawn():
-            why, form.tries = "the call draws random numbers from Python or NumPy", _TRIES
-        else:
-            again = key_of(args, kwargs)
-            why = self._unsettled(form, walk, tensors, trace, again is not None and again[0] == key)
+        result, trace = observe(functools.partial(WAYS[way], self.function), args, kwargs, tensors)
+        why, for_good = self._refusal(form, walk, tensors, trace)
+        if why is None and before != _drawn():
+            why, for_good = "the call draws random numbers from Python or NumPy", True
+        again = key_of(args, kwargs)
+        if why is None and (again is None or again[0] != key):
+            why = "a call changes its arguments"
+        if contest is not None:
+            contest.add(trace if why is None else None)
+            return result
+        form.tries = _TRIES if for_good else form.tries + 1
+        why = self._met_twice(form, trace) if why is None else why
         if why is not None and form.tries >= _TRIES:
             form.refused = why
             self.refusals.append(why)
@@ -286,23 +288,32 @@ class Static:
         return result
 
     @staticmethod
-    def _unsettled(form: _Form, walk: _Walk, tensors: list, trace: Trace, same: bool) -> str | None:
-        """Why an observed call is not to be repeated yet; None where it is from now on."""
-        changed = walk.guard.differs() or walk.options.differs() or (None if same else "its arguments")
+    def _refusal(form: _Form, walk: _Walk, tensors: list, trace: Any) -> tuple[str | None, bool]:
+        """Why an observed call cannot be repeated, if it cannot, and whether another one need not be tried."""
+        if not isinstance(trace, Trace):
+            why, place = trace
+            return (why, False) if place is None else (f"{why}, at {place}", True)
+        if walk.hidden is not None:
+            return f"the call reads a {walk.hidden}, whose changes are not seen", True
+        changed = walk.guard.differs() or walk.options.differs()
         if changed is not None:
             form.pending.clear()
-            return f"a call changes {changed}"
+            return f"a call changes {changed}", False
         if walk.guard.shares(tensors):
-            return "an argument shares memory with a tensor that the function reads elsewhere"
+            return "an argument shares memory with a tensor that the function reads elsewhere", False
         unknown = [update.optimizer for update in trace.updates if id(update.optimizer) not in walk.seen]
         if unknown:
             form.roots = unknown
-            return "the optimiser is new"
+            return "the optimiser is new", False
         trace.guard = walk.guard
+        return None, False
+
+    def _met_twice(self, form: _Form, trace: Trace) -> str | None:
+        """Repeat calls by ``trace`` from now on if another call did the same; else why not yet."""
         for other in form.pending:
             if other.signature == trace.signature:
                 form.pending.remove(other)
-                form.traces = [*form.traces[-_TRACES + 1 :], trace]
+                form.traces = [*form.traces[-_TRACES + 1 :], Contest(trace) if self.tunes else trace]
                 form.tries = 0
                 return None
         form.pending = [*form.pending[-_TRACES + 1 :], trace]

@@ -120,8 +120,8 @@ def compiler(target: Target | None = None) -> Compiler:
         return _compilers[target.key]
 
 
-def _read(path: Path) -> bytes | None:
-    """A cache entry's object code, or None where there is none or its checksum fails (then it is removed)."""
+def read_entry(path: Path) -> bytes | None:
+    """What a cache entry holds, or None where there is none or its checksum fails (then it is removed)."""
     try:
         blob = path.read_bytes()
     except OSError:
@@ -132,7 +132,7 @@ def _read(path: Path) -> bytes | None:
     return None
 
 
-def _write(path: Path, code: bytes) -> None:
+def write_entry(path: Path, code: bytes) -> None:
     """Store an entry atomically. A cache that cannot be written is no error: the kernel works all the same."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +214,7 @@ def build(f: Function, again: Callable[[], Function]) -> int:
         name = f"k{digest}"
         places = (_SHIPPED / f"{digest}.o", cache_dir() / digest[:2] / f"{digest}.o")
         for path in places:
-            code = _read(path)
+            code = read_entry(path)
             if code is not None:
                 address = compiler().load(name, code)
                 if address:
@@ -222,13 +222,18 @@ def build(f: Function, again: Callable[[], Function]) -> int:
                 path.unlink(missing_ok=True)
         else:
             code = compiler().object(_with_probe(f, text, name))
-            _write(places[1], code)
+            write_entry(places[1], code)
             address = compiler().load(name, code)
         if not f.inner:
             _add_probe(f.label, compiler().probe(name))
         _addresses[digest] = address
         _sources[address] = again
         return address
+
+
+def names() -> dict[int, str]:
+    """The names of the kernels that were built in this process, hashes of their texts, by address."""
+    return {address: name for name, address in _addresses.items()}
 
 
 def is_kernel(address: int) -> bool:

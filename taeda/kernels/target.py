@@ -50,6 +50,12 @@ def vendor() -> str:
 
 
 @functools.cache
+def processor() -> str:
+    """The processor as its maker calls it, where that is known."""
+    return " ".join(_cpu_line("model name")) or platform.processor()
+
+
+@functools.cache
 def host() -> Target:
     """The machine that this process runs on, at a published level (x86-64-v2, v3, v4) so that caches can be shared.
 
