@@ -35,6 +35,7 @@ from .tensor cimport (
     empty_tensor, need_memory, recorders, set_planner,
 )
 
+from ..kernels.build import is_kernel
 from .pool import get_num_threads
 
 cdef extern from "Python.h":
@@ -497,7 +498,9 @@ def make_plan(function, *args):
     cdef list tensors = []
     for x in args:
         collect(x, tensors)
-    return record(function, list(args), tensors)
+    cdef Plan plan = record(function, list(args), tensors)
+    plan.key = form_key(tensors)
+    return plan
 
 
 cdef Plan record(object function, list args, list tensors):
@@ -635,7 +638,7 @@ cdef Plan finish(Recorder* r, Maker maker, object result):
         if is_touched(&r.blocks[i]):
             raise NoPlan(f"the body writes to a block of {r.blocks[i].nbytes} bytes itself")
     plan.result = describe(result, maker, made)
-    plan.key, plan.given, plan.held, plan.tables, plan.addresses = form_key(maker.tensors), maker.given, [], [], []
+    plan.given, plan.held, plan.tables, plan.addresses = maker.given, [], [], []
     plan.made = [None] * len(made)
     plan.filled, plan.prepared = [], []
     plan.steps = <Step*>malloc(r.nsteps * sizeof(Step) + 1)
@@ -660,8 +663,6 @@ cdef Plan finish(Recorder* r, Maker maker, object result):
 
 cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
     """Turn the addresses of all launches into places."""
-    from ..kernels.build import is_kernel
-
     cdef int64_t i, k, found, number, n = 0, flags = 0, at
     cdef Pointer* p
     cdef Block* block

@@ -23,6 +23,7 @@ from .matmul import addmm, linear, matmul
 from .table import composite, primitive
 
 _SAVED = {"LSTM": 4, "GRU": 4, "RNN_TANH": 0, "RNN_RELU": 0}  # gates kept for backward
+_FLOATING = frozenset(("float32", "float64", "float16", "bfloat16"))
 _PIECE = 8192  # elements of one thread's piece
 _TILE = 6  # rows of the product's tile
 _SMALL = 384 << 10  # bytes of weights that stay in the second-level cache
@@ -122,27 +123,33 @@ def _step_gradient(mode, x, hidden, state, dh, dc):
 
 def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...]]) -> None:
     """Refuse operands that the kernels, which trust sizes and dtypes, would read beyond their end."""
-    if dtype.name not in ("float32", "float64", "float16", "bfloat16"):
+    if dtype.name not in _FLOATING:
         raise RuntimeError(f"{what}: expected a floating-point state, got {dtype}")
     for name, (x, shape) in shapes.items():
-        if x is not None and (x.dtype is not dtype or tuple(x.shape) != shape):
+        if x is not None and (x.dtype is not dtype or x.shape != shape):
             raise RuntimeError(
                 f"{what}: expected {name} of shape {list(shape)} and dtype {dtype}, the state's, but got "
                 f"{list(x.shape)}, {x.dtype}"
             )
 
 
+def _table(blocks: list[tuple[int, int]]) -> bytes:
+    """Of each step its block and that of the step before it."""
+    pairs = zip(blocks, [(0, 0), *blocks], strict=False)
+    return array("q", [x for now, before in pairs for x in (*now, *before)]).tobytes()
+
+
 @functools.lru_cache(8)  # of a new form, the call that runs and the one that is planned
 class _Steps:
     """The steps of a layer in the order in which they are done, and how they are shared among threads.
 
-    ``entries``: first row and rows of each step, and of the one before it.
+    ``entries``, ``backward``: first row and rows of each step, and of the one that is done before it, as kernels read
+    them; in the order of the forward and of the backward pass.
     """
 
     def __init__(self, sizes: tuple[int, ...], reverse: bool, dtype: Any, batch: int, hidden: int, gates: int):
         blocks = [block for block in _blocks(sizes, reverse) if block[1]]
-        self.entries = [(*now, *before) for now, before in zip(blocks, [(0, 0), *blocks], strict=False)]
-        self.backward = [(*now, *after) for now, after in zip(blocks[::-1], [(0, 0), *blocks[::-1]], strict=False)]
+        self.entries, self.backward = _table(blocks), _table(blocks[::-1])
         self.dtype, self.hidden, self.gates = dtype, hidden, gates
         self.width = gemm.panel(dtype.name, target.host().vector_bytes)
         self.panels = -(-hidden // self.width)
@@ -151,33 +158,33 @@ class _Steps:
         parts = -(-batch // _TILE)
         self.block = -(-batch // (parts + parts % 2)) if batch >= _TILE else max(batch, 1)
         self.tasks = -(-batch // self.block)
+        self.pack_kernel, self.tiles = gemm.pack_b(dtype.name), gemm.panel_product(dtype.name)
 
     def pack(self, w_hh: Tensor, transposed: bool) -> Tensor:
         """The panels of each gate's weights as columns (``transposed``), or those of all gates as rows."""
-        n, item, name = self.hidden, self.dtype.itemsize, self.dtype.name
-        w, pack = w_hh.contiguous(), gemm.pack_b(name)
+        n, item, w = self.hidden, self.dtype.itemsize, w_hh.contiguous()
         depth, parts, strides = (
             (n, self.gates, (n * item, item)) if transposed else (n * self.gates, 1, (item, n * item))
         )
-        packed = empty((parts, self.panels * self.width * depth), self.dtype)
+        size, grain = self.panels * self.width * depth, _PIECE // (depth * self.width) + 1
+        packed = empty((parts, size), self.dtype)
         for k in range(parts):
-            at = (packed, k * packed.shape[1] * item), (w, k * n * n * item)
-            launch(pack, at, (n, depth, *strides, depth), self.panels, max(1, _PIECE // (depth * self.width) + 1))
+            at = (packed, k * size * item), (w, k * n * n * item)
+            launch(self.pack_kernel, at, (n, depth, *strides, depth), self.panels, grain)
         return packed
 
-    def run(self, address: int, tensors: tuple, entries: list[tuple[int, int, int, int]], bias: bool = False) -> None:
+    def run(self, address: int, tensors: tuple, entries: bytes, bias: bool = False) -> None:
         """Launch a layer's kernel; ``tensors`` are those before its last two pointers."""
-        table = array("q", [x for entry in entries for x in entry])
-        tiles = gemm.panel_product(self.dtype.name)
+        size = 8 * kernels.STEP_ITEMS
+        steps = len(entries) // size
         if self.by_rows or self.panels == 1:
-            work = len(entries) * self.block * self.gates * self.hidden**2
-            args, total = (self.hidden, len(entries), self.block, bias), self.tasks if self.by_rows else 1
-            launch(address, (*tensors, tiles, table.tobytes()), args, total, -(-_WORK // max(work, 1)))
+            work = steps * self.block * self.gates * self.hidden**2
+            args, total = (self.hidden, steps, self.block, bias), self.tasks if self.by_rows else 1
+            launch(address, (*tensors, self.tiles, entries), args, total, -(-_WORK // max(work, 1)))
             return
-        for at in range(len(entries)):
-            args = self.hidden, 1, 0, bias
-            steps = table[at * kernels.STEP_ITEMS : (at + 1) * kernels.STEP_ITEMS].tobytes()
-            launch(address, (*tensors, tiles, steps), args, self.panels, 1)
+        args = self.hidden, 1, 0, bias
+        for at in range(0, len(entries), size):
+            launch(address, (*tensors, self.tiles, entries[at : at + size]), args, self.panels, 1)
 
 
 @composite(method=False)
