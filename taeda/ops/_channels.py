@@ -147,12 +147,24 @@ def group_norm_gradient(g, input, groups, weight, eps):
 
 def coefficients(mean, var, weight, bias, eps):
     """``mean, scale, level`` of :func:`apply`, from statistics of the dtype that they are computed in."""
-    return _scaled(mean, (var + eps).rsqrt(), weight, bias)
+    return scaled(mean, (var + eps).rsqrt(), weight, bias)
 
 
-def _scaled(mean, rstd, weight, bias):
+def scaled(mean, rstd, weight, bias):
+    """``mean, scale, level`` of :func:`apply`."""
     scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
     return mean, scale, empty(mean.shape, rstd.dtype).zero_() if bias is None else bias.to(rstd.dtype)
+
+
+def statistics(x, running_mean, running_var, momentum, eps):
+    """Mean and inverse deviation of each channel of ``[positions, channels]``; the running statistics move."""
+    acc, n = working(x.dtype), x.shape[0]
+    mean, square = (part[0] for part in moments(x.unsqueeze(0)))
+    rstd = (square / n + eps).rsqrt().to(acc)
+    for running, new in ((running_mean, mean), (running_var, square / max(n - 1, 1))):
+        if running is not None:
+            running.copy_(running * (1 - momentum) + new.to(acc) * momentum)
+    return mean.to(acc), rstd
 
 
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -160,19 +172,13 @@ def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, e
 
     Not training, of images with channels first as well.
     """
-    acc, n = working(x.dtype), x.shape[0]
+    acc = working(x.dtype)
     if training:
-        mean, square = (part[0] for part in moments(x.unsqueeze(0)))
-        rstd = (square / n + eps).rsqrt().to(acc)
-        for running, new in ((running_mean, mean), (running_var, square / max(n - 1, 1))):
-            if running is not None:
-                running.copy_(running * (1 - momentum) + new.to(acc) * momentum)
-        mean = mean.to(acc)
-        kept = mean, rstd
+        kept = mean, rstd = statistics(x, running_mean, running_var, momentum, eps)
     else:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
         kept = empty((0,), acc), empty((0,), acc)
-    terms = _scaled(mean, rstd, weight, bias)
+    terms = scaled(mean, rstd, weight, bias)
     if x.dim() > 2:
         return apply(x.flatten(2), *terms, False).reshape(x.shape), *kept
     return apply(x.unsqueeze(0), *terms)[0], *kept

@@ -27,15 +27,18 @@ FOLLOWS = {
     "joined": lambda y, x: F.relu(T.cat([y, x], 1)) * 2,
     "kept": lambda y, x: (y, F.relu(y)),
 }
-MAKES = {3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
+LAST = {4: T.channels_last, 5: T.channels_last_3d}
+MAKES = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
 
 
 class Program:
     """Training steps of one batch norm; each gives all that it computes."""
 
-    def __init__(self, follow, shape, dtype=T.float32, **settings):
+    def __init__(self, follow, shape, dtype=T.float32, last=False, **settings):
         T.manual_seed(0)
         self.norm, self.x = MAKES[len(shape)](shape[1], dtype=dtype, **settings), T.randn(*shape, dtype=dtype)
+        if last:
+            self.x = self.x.to(memory_format=LAST[len(shape)])
         self.x.requires_grad_()
         self.follow, self.optimizer = follow, T.optim.SGD(self.norm.parameters(), lr=1e-6) if settings == {} else None
 
@@ -76,9 +79,56 @@ def test_the_same_bits(name, shape):
     assert_same(FOLLOWS[name], shape)
 
 
-@pytest.mark.parametrize("settings", [{"affine": False}, {"track_running_stats": False}, {"momentum": None}], ids=str)
-def test_other_settings(settings):
-    assert_same(FOLLOWS["relu"], (4, 3, 64, 64), **settings)
+SETTINGS = [{}, {"affine": False}, {"track_running_stats": False}, {"momentum": None}]
+SETTINGS.append({"affine": False, "track_running_stats": False})
+#: Rows, and images with channels last; few elements of each are normalised at once, as eagerly.
+BY_COLUMNS = [((2048, 96), False), ((4, 64, 32, 32), True), ((2, 8, 12, 32, 40), True), ((128, 64), False)]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", ["nothing", "relu", "residual", "twice", "kept"])
+def test_other_settings(name, settings):
+    assert_same(FOLLOWS[name], (4, 3, 64, 64), **settings)
+
+
+@pytest.mark.parametrize(("shape", "last"), BY_COLUMNS, ids=str)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", ["nothing", "relu in place", "residual", "residual in place", "twice", "kept"])
+def test_rows_and_channels_last(name, settings, shape, last):
+    assert_same(FOLLOWS[name], shape, last=last, **settings)
+    if shape == (2048, 96):
+        assert_same(FOLLOWS[name], shape, dtype=T.float64, **settings)
+
+
+@pytest.mark.parametrize(("shape", "last"), BY_COLUMNS[:3], ids=str)
+def test_given_statistics_of_rows_and_channels_last(shape, last):
+    program = Program(FOLLOWS["relu"], shape, last=last)
+    program.norm.eval()
+
+    def infer():
+        with T.no_grad():
+            return F.relu(program.norm(program.x))
+
+    compiled = T.compile(infer)
+    found = kernels_of(lambda: T.equal(compiled(), infer()))
+    assert ("normalized", "relu") in found and T.equal(compiled(), infer()) and compiled().stride() == infer().stride()
+
+
+@pytest.mark.parametrize("settings", SETTINGS[1:], ids=str)
+def test_which_kernels_of_other_settings(settings):
+    for shape, last, first in (((4, 3, 64, 64), False, "batch_norm"), *((*x, "normalized") for x in BY_COLUMNS[:3])):
+        program = Program(FOLLOWS["residual"], shape, last=last, **settings)
+        step = T.compile(program.step)
+        step()
+        assert any(names[:3] == (first, "add", "relu") for names in kernels_of(step)), shape
+
+
+def test_the_sign_of_zero_without_weights():
+    x = T.zeros(4, 3, 64, 64)
+    x[:, :, ::2] = -0.0
+    want = T.signbit(F.batch_norm(x, None, None, training=True))
+    made = T.compile(lambda: F.batch_norm(x, None, None, training=True) * 1.0)()
+    assert T.equal(T.signbit(made), want)
 
 
 def test_float64_and_large():
