@@ -43,6 +43,17 @@ from .recorder cimport (
 from .recorder cimport is_observing as _is_observing
 from .tensor cimport F32, VALUES, Node, Tensor, address_of, default_code
 
+cdef extern from *:
+    """
+    /* What every change of a dict changes (PEP 509), where Python has it; else 0. */
+    #if PY_VERSION_HEX < 0x030D0000
+      #define taeda_dict_version(d) ((long long)((PyDictObject*)(d))->ma_version_tag)
+    #else
+      #define taeda_dict_version(d) 0LL
+    #endif
+    """
+    int64_t dict_version "taeda_dict_version"(PyObject*) noexcept
+
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
 
@@ -124,9 +135,11 @@ cdef class KeptDict:
     cdef list names, values
     cdef PyObject** items        # names and values in turn, as they are met in the dict; of all that it has
     cdef Py_ssize_t size         # -1 where the dict may have others
+    cdef int64_t version         # when the values were as they are here; 0 where that is not known
 
     def __cinit__(self, dict where, list names, bint whole):
         cdef Py_ssize_t i
+        self.version = dict_version(<PyObject*>where)
         self.where, self.names, self.size = where, names, len(where) if whole else -1
         self.values = [where.get(name) for name in names]
         if whole:
@@ -144,12 +157,15 @@ cdef class KeptDict:
         cdef Py_ssize_t at = 0, i = 0
         cdef PyObject* name
         cdef PyObject* value
+        if self.version and self.version == dict_version(<PyObject*>self.where):
+            return True
         if self.size < 0 or PyDict_Size(self.where) != self.size:
             return False
         while PyDict_Next(self.where, &at, &name, &value):
             if self.items[i] != name or self.items[i + 1] != value:
                 return False
             i += 2
+        self.version = dict_version(<PyObject*>self.where)
         return True
 
     cdef object differs(self):

@@ -540,6 +540,29 @@ class Counter:
         return x * self.count
 
 
+def test_attributes_that_others_change_and_put_back():
+    class Program:
+        def __init__(self):
+            self.model = nn.Linear(4, 4)
+
+        def step(self, x):
+            return self.model(x).detach()
+
+    program = Program()
+    step, x = Static(program.step), taeda.ones(2, 4)
+    for _ in range(4):
+        step(x)
+    (form,) = step._forms.values()
+    calls = form.calls
+    for name, owner in (("training", program.model), ("model", program)):
+        before = getattr(owner, name)
+        setattr(owner, name, None)
+        setattr(owner, name, before)
+        assert taeda.equal(step(x), program.step(x)) and form.calls == calls  # repeated
+    program.model = nn.Linear(4, 4)
+    assert taeda.equal(step(x), program.step(x)) and form.calls == calls + 1  # run
+
+
 def test_attributes_that_others_change():
     class Scaled:
         def __init__(self):
