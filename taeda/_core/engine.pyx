@@ -285,32 +285,26 @@ cdef Tensor copy_like(Tensor leaf, Tensor g):
 cdef list collect(list roots, dict buffers, dict leaves):
     """Every node that can be reached, newest first; counts what each leaf will get."""
     cdef list stack = [], nodes = []
-    cdef Node node
     cdef object target
-    cdef int i
     for target in roots:
-        if isinstance(target, Node):
-            if target not in buffers:
-                buffers[target] = None
-                stack.append(target)
-                nodes.append(target)
-        else:
-            count_leaf(leaves, target)
+        meet(target, buffers, leaves, stack, nodes)
     while stack:
-        node = <Node>stack.pop()
-        for i in range(len(node.targets)):
-            target = node.targets[i]
-            if target is None:
-                continue
-            if isinstance(target, Node):
-                if target not in buffers:
-                    buffers[target] = None
-                    stack.append(target)
-                    nodes.append(target)
-            else:
-                count_leaf(leaves, target)
+        for target in (<Node>stack.pop()).targets:
+            if target is not None:
+                meet(target, buffers, leaves, stack, nodes)
     nodes.sort(key=_sequence, reverse=True)
     return nodes
+
+
+cdef inline int meet(object target, dict buffers, dict leaves, list stack, list nodes) except -1:
+    """Count a leaf, or note a node that is met for the first time."""
+    if not isinstance(target, Node):
+        return count_leaf(leaves, target)
+    if target not in buffers:
+        buffers[target] = None
+        stack.append(target)
+        nodes.append(target)
+    return 0
 
 
 def _sequence(Node node):

@@ -35,7 +35,7 @@ from .tensor cimport (
     empty_tensor, need_memory, recorders, set_planner,
 )
 
-from ..kernels.build import is_kernel
+from ..kernels import build
 from .pool import get_num_threads
 
 cdef extern from "Python.h":
@@ -686,7 +686,7 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
                 p = &plan.pointers[k]
                 found = r.found[k]
                 if found < 0:
-                    if r.pointers[k] != NULL and not is_kernel(<uintptr_t>r.pointers[k]):
+                    if r.pointers[k] != NULL and not build.is_kernel(<uintptr_t>r.pointers[k]):
                         raise NoPlan("a kernel is given an address of the body's own")
                     p.place, p.index, p.offset = FIXED, 0, <int64_t>r.pointers[k]
                     continue

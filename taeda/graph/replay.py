@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from taeda import Tensor
-from taeda._core.replay import MISS, Guard, Trace, key_of, observe, on_refusal
+from taeda._core.guard import Guard, key_of
+from taeda._core.replay import MISS, Trace, observe, on_refusal
 
 from .._core import fusion, settings
 from ..nn import Module

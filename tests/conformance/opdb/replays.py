@@ -6,7 +6,8 @@ python -m tests.conformance.opdb.replays [REGEX [SAMPLES]]     (0: all samples)
 from __future__ import annotations
 
 import taeda
-from taeda._core.replay import MISS, Trace, key_of, observe
+from taeda._core.guard import key_of
+from taeda._core.replay import MISS, Trace, observe
 from taeda.graph.replay import guard
 from taeda.kernels.build import is_kernel
 
