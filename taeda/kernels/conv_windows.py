@@ -24,6 +24,7 @@ for the weights' gradient, so that pixels and paddings stay what they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .build import kernel
@@ -134,6 +135,20 @@ def _add_product(f: Function, dtype: str, acc: Value, a: Value, b: Value) -> Val
     return dot(f, dtype, acc, a, b) if dtype == "bfloat16" else multiply_add(f, b, a, acc)
 
 
+#: The lesser and the greater of two.
+_ENDS = (smaller, larger)
+
+
+def _outside(
+    f: Function, least: Sequence[Value], most: Sequence[Value], lows: list[Value], highs: list[Value]
+) -> Value:
+    """Whether places from ``least`` to ``most`` are not all within ``lows`` and ``highs``, by dimension."""
+    sign = f.i64(0)
+    for first, last, low, high in zip(least, most, lows, highs, strict=True):
+        sign = sign | (first - low) | (high - last)
+    return sign < 0
+
+
 # ---- the tile --------------------------------------------------------------------------------------------------------
 def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
     """``tiles(a, tiles, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m)``: ``count`` rows of sums, so many
@@ -151,6 +166,11 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
     zero = h.const(t, 0, lanes)
     limits = [h.load(h.offset(bounds, 8 * i), I64) for i in range(6)]
     apart = d_m != 0
+    # Of the runs, the least and the greatest place by dimension: a tile that meets the image with these does with all.
+    with h.loop(0, some, carry=[h.i64(1 << 60), h.i64(-1 << 60)] * 3) as R:
+        places = _numbers(h, h.offset(runs, R.index * (8 * len(RUN)) + 8), 3)
+        R.carry = [pick(h, at, R.carry[2 * i + n]) for i, at in enumerate(places) for n, pick in enumerate(_ENDS)]
+    ends = R.carry
     with h.loop(0, count, rows) as T:
         entry = h.offset(table, T.index / rows * (8 * (len(TILE) + 2 * rows)))
         tile = dict(zip(TILE, _numbers(h, entry, len(TILE)), strict=True))
@@ -159,30 +179,30 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
         lows = [limits[2 * i] - tile[n + "_high"] for i, n in enumerate("zyx")]
         highs = [limits[2 * i + 1] - tile[n + "_low"] for i, n in enumerate("zyx")]
         end = smaller(h, tile["end"], length)
-        first = h.offset(b, tile["skip"])
-        with h.loop(0, some, carry=[zero] * (rows * vectors)) as R:
-            shift, *place = _numbers(h, h.offset(runs, R.index * (8 * len(RUN))), len(RUN))
-            outside = h.i64(0)  # negative where a dimension is
-            for at, low, high in zip(place, lows, highs, strict=True):
-                outside = outside | (at - low) | (high - at)
-            sources = [h.offset(s, shift) for s in starts]
-            stop = h.select(outside < 0, tile["begin"], end)
-            with h.loop(tile["begin"], stop, a_k, carry=[h.offset(first, R.index * b_run), *R.carry]) as K:
-                at_b, *acc = K.carry
-                row = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
+        near = h.select(_outside(h, ends[::2], ends[1::2], lows, highs), h.i64(1), h.i64(0))
+        with h.loop(0, some, carry=[runs, h.offset(b, tile["skip"]), *[zero] * (rows * vectors)]) as R:
+            run, at_b, *acc = R.carry
+            shift = h.load(run, I64)
+            with h.loop(0, near, carry=[end]) as N:  # at most once
+                place = _numbers(h, h.offset(run, 8), 3)
+                N.carry = [h.select(_outside(h, place, place, lows, highs), tile["begin"], end)]
+            sources = [h.opaque(start) for start in starts]  # in registers, in the loop that matters
+            with h.loop(tile["begin"] + shift, N.carry[0] + shift, a_k, carry=[at_b, *acc]) as K:
+                place_b, *acc = K.carry
+                row = [h.load(h.offset(place_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
                 for i, source in enumerate(sources):
                     x = h.splat(h.load(h.offset(source, K.index), t), lanes)
                     for v in range(vectors):
                         acc[i * vectors + v] = _add_product(h, dtype, acc[i * vectors + v], row[v], x)
-                K.carry = [h.offset(at_b, pitch), *acc]
-            R.carry = K.carry[1:]
+                K.carry = [h.offset(place_b, pitch), *acc]
+            R.carry = [h.offset(run, 8 * len(RUN)), h.offset(at_b, b_run), *K.carry[1:]]
         for i in range(rows):
             to = h.load(h.offset(places, 16 * i + 8), I64)
             add = h.select(apart, to, h.i64(0))
             for v in range(vectors):
                 place_of = v * lanes * t.bytes
                 before = h.load(h.offset(h.offset(d, add), place_of), t, lanes)
-                h.store(h.offset(h.offset(c, to), place_of), R.carry[i * vectors + v] + before)
+                h.store(h.offset(h.offset(c, to), place_of), R.carry[2 + i * vectors + v] + before)
     return h
 
 
