@@ -16,7 +16,7 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .build import kernel
@@ -105,10 +105,15 @@ def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
     return f.fma(a, b, c) if a.type.kind == "f" else a * b + c
 
 
-def _tile(f: Function, t: Type, rows: int, vectors: int, full: bool = False) -> Helper:
+def _tile(
+    f: Function, t: Type, rows: int, vectors: int, full: bool = False, steps: int = 1, asks: bool = True
+) -> Helper:
     """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns`` unless it is
-    ``full``."""
-    h = f.helper(f"tile_{rows}x{vectors}" + "_full" * full, PTR, PTR, PTR, PTR, PTR, I64)
+    ``full``.
+
+    ``steps`` of k are done at a time; while it works it ``asks`` for what comes later.
+    """
+    h = f.helper(f"tile_{rows}x{vectors}" + "_full" * full + "_silent" * (not asks), PTR, PTR, PTR, PTR, PTR, I64)
     pointer, a, b, c, d, columns = h.params
     context = Context(h, pointer)
     lanes = h.lanes(t)
@@ -118,36 +123,51 @@ def _tile(f: Function, t: Type, rows: int, vectors: int, full: bool = False) -> 
     near = a_tile + h.select(by_rows, h.i64(0), h.i64((rows - 1) * t.bytes))
     near_step = h.select(by_rows, a_m, h.i64(0))
     masks = [None] * vectors if full else _masks(h, vectors, columns, lanes)
-    # Rows are addressed in groups of three from one pointer: 0, 1 and 2 strides away, which x86 does in the operand.
-    steps = (None, a_m, a_m * 2)
-    groups = [h.offset(a, a_m * g) for g in range(0, rows, 3)]
+    # Rows are addressed in groups from one pointer: 0, 1, 2 and 4 strides away x86 does in the operand.
+    group = 6 if h.vector_bytes == 32 else 3
+    places = [None, a_m, *(a_m * i for i in range(2, group))]
+    groups = [h.offset(a, a_m * g) for g in range(0, rows, group)]
     zero = h.const(t, 0, lanes)
     ahead, ahead_step = context.get("ahead", PTR), context.get("step")
     whole = rows == tile_shape(h.vector_bytes).rows
     if whole:
         _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
-    with h.loop(0, context.get("k"), carry=[b, ahead, *groups, *[zero] * (rows * vectors)]) as L:
-        at_b, ahead, *rest = L.carry
-        at_a, acc = [h.opaque(p) for p in rest[: len(groups)]], rest[len(groups) :]
-        if whole:
-            h.prefetch(ahead, 2)
-        if whole and asks_for_a(h.vector_bytes):
-            h.prefetch(h.offset(at_a[0], near + (L.index & 7) * near_step), 2)
-        loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
-        columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
-        for i in range(rows):
-            step = steps[i % 3]
-            x = h.splat(h.load(at_a[i // 3] if step is None else h.offset(at_a[i // 3], step), t), lanes)
-            for v in range(vectors):
-                acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
-        L.carry = [h.offset(at_b, b_k), h.offset(ahead, ahead_step), *[h.offset(p, a_k) for p in at_a], *acc]
-    _finish(h, t, rows, vectors, L.carry[2 + len(groups) :], context, c, d, masks)
+    loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
+
+    def sums(count: int, start: Value | int, limit: Value, carry: Sequence[Value]) -> tuple[Value, tuple[Value, ...]]:
+        with h.loop(start, limit, count, carry=carry) as L:
+            at_b, ahead, *rest = L.carry
+            at_a, acc = [h.opaque(p) for p in rest[: len(groups)]], rest[len(groups) :]
+            for _ in range(count):
+                if whole and asks:
+                    h.prefetch(ahead, 2)
+                if whole and asks and asks_for_a(h.vector_bytes):
+                    h.prefetch(h.offset(at_a[0], near + (L.index & 7) * near_step), 2)
+                columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
+                for i in range(rows):
+                    place = places[i % group]
+                    x = h.splat(
+                        h.load(at_a[i // group] if place is None else h.offset(at_a[i // group], place), t), lanes
+                    )
+                    for v in range(vectors):
+                        acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
+                at_b, ahead = h.offset(at_b, b_k), h.offset(ahead, ahead_step) if asks else ahead
+                at_a = [h.offset(p, a_k) for p in at_a]
+            L.carry = [at_b, ahead, *at_a, *acc]
+        return L.index, L.carry
+
+    k = context.get("k")
+    index, carry = h.i64(0), (b, ahead, *groups, *[zero] * (rows * vectors))
+    if steps > 1:
+        index, carry = sums(steps, index, k - (steps - 1), carry)
+    _, carry = sums(1, index, k, carry)
+    _finish(h, t, rows, vectors, carry[2 + len(groups) :], context, c, d, masks)
     return h
 
 
-def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
+def _packed_tile(f: Function, t: Type, rows: int, vectors: int, steps: int = 2, asks: bool = True) -> Helper:
     """As :func:`_tile` for a whole panel where A and B are both packed: no addresses to compute."""
-    h = f.helper("tile_packed", PTR, PTR, PTR, PTR, PTR, I64)
+    h = f.helper("tile_packed" + "_silent" * (not asks), PTR, PTR, PTR, PTR, PTR, I64)
     pointer, a, b, c, d, _ = h.params
     context = Context(h, pointer)
     lanes, pitch = h.lanes(t), tile_shape(h.vector_bytes).pitch
@@ -157,10 +177,10 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     zero = h.const(t, 0, lanes)
     ahead_step = context.get("step")
 
-    def steps(count: int, limit: Value, start: Value | int, carry):
+    def sums(count: int, limit: Value, start: Value | int, carry):
         with h.loop(start, limit, count, carry=carry) as L:
             at_a, at_b, ahead, *acc = L.carry
-            if count == 2:
+            if asks and count == steps:
                 h.prefetch(ahead, 2)
             for u in range(count):
                 row = [h.load(h.offset(at_b, (u * vectors + v) * lanes * t.bytes), t, lanes) for v in range(vectors)]
@@ -169,12 +189,12 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
                     for v in range(vectors):
                         acc[i * vectors + v] = multiply_add(h, x, row[v], acc[i * vectors + v])
             moved = h.offset(at_a, count * pitch * t.bytes), h.offset(at_b, count * vectors * lanes * t.bytes)
-            L.carry = [*moved, h.offset(ahead, ahead_step), *acc]
+            L.carry = [*moved, h.offset(ahead, ahead_step) if asks else ahead, *acc]
         return L
 
     k = context.get("k")
-    twice = steps(2, k - 1, 0, [a, b, context.get("ahead", PTR), *[zero] * (rows * vectors)])
-    last = steps(1, k, twice.index, list(twice.carry))
+    many = sums(steps, k - (steps - 1), 0, [a, b, context.get("ahead", PTR), *[zero] * (rows * vectors)])
+    last = sums(1, k, many.index, list(many.carry))
     _finish(h, t, rows, vectors, last.carry[3:], context, c, d, [None] * vectors)
     return h
 
@@ -214,6 +234,12 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     # 24 of them), and what was stored under one cannot be read before it is in the cache. Whole panels have tiles
     # without.
     bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if f.vector_bytes > 16 else None
+    # AVX2 has 12 multiplications for the 8 loads of a step: what else there is shows where another thread uses the
+    # core. Few tiles ask for anything; the others have no instructions for it, and take four steps at a time.
+    silent: dict[Helper | None, Helper] = {}
+    if full and bare is not None and not asks_for_a(f.vector_bytes):
+        silent = {bare[most]: _tile(f, t, most, vectors, True, 4, asks=False),
+                  fast: _packed_tile(f, t, most, vectors, 4, asks=False)}  # fmt: skip
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
     context = Context(h, pointer)
@@ -236,7 +262,14 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
                 later, jump = context.get("later", PTR), context.get("jump")
                 context.set(ahead=later, step=context.get("pitch"), later=h.offset(later, jump), runs=runs - 1)
                 context.set(jump=context.get("other_jump"), other_jump=jump)
-            h.call(tile, pointer, at_a, b, at_c, at_d, columns)
+            args = pointer, at_a, b, at_c, at_d, columns
+            if tile in silent:
+                with h.branch(more | (runs > 0)) as B:
+                    h.call(tile, *args)
+                    B.otherwise()
+                    h.call(silent[tile], *args)
+            else:
+                h.call(tile, *args)
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
 
