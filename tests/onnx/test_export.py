@@ -108,14 +108,14 @@ def test_arguments_by_name_are_fixed_numbers(given):
     wanted = leaves(model(x, y=y, times=3))
     for got in (program(x, y=y, times=3), program(x, times=3, y=y), program(x.numpy(), y, 3)):
         for a, b in zip(got, wanted, strict=True):
-            assert taeda.allclose(a, b)
+            assert taeda.allclose(a, b, atol=1e-5)  # sums in another order; some are near 0
     with pytest.raises(RuntimeError, match="equal to 3, but got 2"):
         program(x, y=y, times=2)
     with pytest.raises(RuntimeError, match="equal to 20, but got 19"):
         program(taeda.randn(3, 19), y=y, times=3)
     with pytest.raises(TypeError, match="missing: \\['y'\\], not known: \\['z'\\]"):
         program(x, times=3, z=3)
-    assert taeda.allclose(program(x, y)[0], wanted[0])  # numbers are fixed, and may be left out
+    assert taeda.allclose(program(x, y)[0], wanted[0], atol=1e-5)  # numbers are fixed, and may be left out
 
 
 def test_files(given, tmp_path):
