@@ -26,7 +26,6 @@ from .basic import (
     fma,
     integer_pow,
     isfinite,
-    ldexp_int,
     like,
     maximum,
     nearest,
@@ -262,8 +261,19 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
         j, q = _eighths(at_least(x, low))
         root = pick(_EIGHTHS, j)
         k = (j - float32_bits(MAGIC[F32] / 8)) >> 3
-        return ldexp_int(select(x < low, like(x, 0.0), fma(root, q, root)), k)
+        return _scaled_down(select(x < low, like(x, 0.0), fma(root, q, root)), k)
     return _down_to(EXP_LOW[x.type], x, lambda y: _exp_parts(y, middle))
+
+
+def _scaled_down(p: Value, k: Value) -> Value:
+    """``p * 2 ** k`` of float32 for ``p`` of 0 or from 0.9 to 2, as :func:`ldexp_int`.
+
+    A product that is subnormal takes 150 cycles. It has the bits of the nearest integer to itself by 2^149, and so have
+    the first normal numbers.
+    """
+    small, first = k < -125, k >> 1
+    y = p * power_of_two(first, F32) * power_of_two(k - first + select(small, like(k, 149), like(k, 0)), F32)
+    return select(small & (y == y), y.fn.unary("rint", y).to(SIGNED[F32]).bits(F32), y)
 
 
 def exp_difference(x: Value) -> Value:
@@ -376,7 +386,10 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
 def log1p_of_exponential(a: Value) -> Value:
     """``log(1 + exp(-a))`` for ``a >= 0``."""
     z = exp_negative(-a)
-    return _log1p_by_fifteenths(z) if by_sixteenths(a) else log1p(z)
+    if by_sixteenths(a):
+        return _log1p_by_fifteenths(z)
+    least = 2.0**-60  # what is less is its own result, and its square would be subnormal, which takes long
+    return select(z < least, z, log1p(at_least(z, least)))
 
 
 def softplus(x: Value) -> Value:
