@@ -129,11 +129,13 @@ def test_ptx():
             assert done.returncode == 0, f"{kernel}: {done.stderr}"
 
 
-def test_tile_of_avx2_stays_in_registers():
-    """The tile of whole panels: two registers by six rows, no masks, no sums of addresses between loads, no spills."""
+@pytest.mark.parametrize("name, steps, adds", [("full", 1, 3), ("full_silent", 4, 6)])
+def test_tile_of_avx2_stays_in_registers(name, steps, adds):
+    """The tiles of whole panels: two registers by six rows, no masks, no sums of addresses between rows, no spills."""
     text = compiler(X86_64_AVX2).assembly(panel_product.text("float32", target=X86_64_AVX2).text())
-    tile = text.split("\ntile_6x2_full:")[1].split("retq")[0]
+    tile = text.split(f"\ntile_6x2_{name}:")[1].split("retq")[0]
     loop = next(part for part in re.split(r"\n\.LBB\w+:", tile) if "vfmadd" in part)
-    assert loop.count("vfmadd231ps") == 12 and loop.count("vbroadcastss") == 6
+    assert loop.count("vfmadd231ps") == 12 * steps and loop.count("vbroadcastss") == 6 * steps
     assert "vmaskmov" not in tile and "(%rsp)" not in loop
-    assert len(re.findall(r"\taddq", loop)) == 4
+    assert len(re.findall(r"\taddq", loop)) == adds
+    assert loop.count("prefetch") == (1 if steps == 1 else 0)
