@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from taeda import _core
-from taeda._core import Tensor
+from taeda._core import Op, Tensor
 from taeda.fx import Node
+from taeda.fx.experimental.symbolic_shapes import SymBool, SymFloat, SymInt
+from taeda.jit.schemas import Schema, overloads
+from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Type
 from taeda.ops.aten import SCALAR_OVERLOADS
 
 from ._unknown_sizes import _bound
 
-#: Ops with the arguments that they have in ATen (``self`` is ``input`` here); the overload where it is not "default".
-_OPS = (
-    "empty_strided zeros ones full full_like scalar_tensor permute unsqueeze expand reshape select.int diagonal "
-    "as_strided copy clone copy_ add.Tensor sub.Tensor mul.Tensor maximum minimum logical_and logical_or logical_xor "
-    "atan2 cat split_with_sizes nonzero argwhere masked_select masked_scatter bincount gelu mm bmm addmm amax amin "
-    "argmax argmin gather scatter_add scatter_reduce.two index_select flip repeat constant_pad_nd pad embedding "
-    "embedding_dense_backward topk randperm rand randn layer_norm group_norm softmax.int log_softmax.int cumsum "
-    "cumprod select_scatter slice_scatter as_strided_scatter native_dropout convolution adaptive_avg_pool1d "
-    "adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d "
-    "hardtanh leaky_relu elu linear index_put scaled_dot_product_attention linalg_vector_norm kthvalue mode cummax "
-    "cummin logcumsumexp lstm.input rnn_tanh.input rnn_relu.input gru.input "
-    "neg abs sign floor ceil trunc sqrt rsqrt reciprocal exp expm1 log log2 log10 log1p sin cos tan asin acos atan "
-    "sinh cosh tanh asinh acosh atanh sigmoid erf relu detach isnan isinf logical_not bitwise_not erfc erfinv "
-    "lgamma digamma i0 square"
-).split()
-OVERLOADS = {name.partition(".")[0]: name if "." in name else f"{name}.default" for name in _OPS}
-#: Arguments of another name here.
-_RENAMED = {("zeros", "size"): "args", ("ones", "size"): "args", ("linalg_vector_norm", "self"): "x"}
-#: An op that no script can name.
-_BACKWARD = (
+#: Ops of ATen that no script can name.
+_UNNAMED = (
     "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor"
+    "bool scale_grad_by_freq) -> Tensor",
 )
 #: Arguments that say where a result is, or that hold by themselves.
 _PLACES = frozenset(
@@ -45,28 +30,73 @@ _PLACES = frozenset(
 Call = tuple[str, list[tuple[str, Any, bool]]]
 
 
-class Argument(NamedTuple):
-    """An argument of an op of ATen's."""
-
-    name: str
-    keyword: bool  #: given by name alone
-    listed: bool  #: a list of ints
+def _schemas(name: str) -> list[Schema]:
+    """The signatures of ATen's ops that may be the op ``name``."""
+    found = [Schema(text) for text in _UNNAMED if text.startswith(f"aten::{name}(")]
+    return found + [s for prefix in ("", "special_") for s in overloads(f"aten::{prefix}{name}")]
 
 
-@functools.cache
-def parameters_of(name: str) -> list[Argument]:
-    """The arguments of an op of ``_OPS``, but for those of ``_PLACES``."""
-    from taeda.jit.schemas import Schema, overloads
-    from taeda.jit.types import INT, choices, list_of
+def _matched(function: Any, given: dict[str, Any]) -> Call | None:
+    """The first of ATen's overloads of the same name that takes these arguments.
 
-    if name == "embedding_dense_backward":
-        found = Schema(_BACKWARD)
-    else:
-        overload = OVERLOADS[name].partition(".")[2].replace("default", "")
-        found = next(s for s in overloads(f"aten::{name}") if s.overload == overload)
-    return [
-        Argument(p.name, p.keyword, list_of(INT) in choices(p.type)) for p in found.parameters if p.name not in _PLACES
-    ]
+    Arguments go by name, or by place where an argument is called otherwise here (``self`` is ``input``).
+    """
+    ours = list(function.params if isinstance(function, Op) else inspect.signature(function).parameters)
+    given = {**given, **given.get("kwargs", {})}
+    given.pop("kwargs", None)
+    for schema in _schemas(function.__name__):
+        names, left, values = {p.name for p in schema.parameters}, dict(given), []
+        for i, p in enumerate(schema.parameters):
+            key = p.name
+            if key not in given and i < len(ours) and ours[i] not in names:
+                key = ours[i]
+            if p.name in _PLACES:
+                continue
+            if key not in left:
+                if p.default is REQUIRED:
+                    break
+                continue
+            value = left.pop(key)
+            if isinstance(value, (tuple, list)) and len(value) == 1 and isinstance(value[0], (tuple, list)):
+                value = value[0]
+            if p.broadcast and not isinstance(value, (tuple, list)):
+                value = [value] * p.broadcast
+            if not _fits(value, p.type, p.convert):
+                break
+            values.append((p.name, value, p.keyword))
+        else:
+            if all(k in _PLACES or v is False for k, v in left.items()):
+                target = f"{schema.name}.{schema.overload or 'default'}"
+                return _arranged(target, values, [p.name for p in schema.parameters if p.name not in _PLACES])
+    return None
+
+
+def results_of(target: str) -> int:
+    """How many results an overload of ATen's has."""
+    name, _, overload = target.partition(".")
+    found = [s.result for s in overloads(f"aten::{name}") if s.overload == overload.replace("default", "")]
+    return len(found[0].args) if found and found[0].name not in ("List", "Optional") and found[0] != TENSOR else 1
+
+
+def _fits(value: Any, wanted: Type, convert: str) -> bool:
+    """Whether ``value`` can be an argument of this type."""
+    if wanted.name == "Optional":
+        return value is None or _fits(value, wanted.element, convert)
+    if wanted.name == "List":
+        return isinstance(value, (tuple, list)) and all(_fits(v, wanted.element, convert) for v in value)
+    if convert:
+        return isinstance(value, _core.dtype)
+    value = value.meta.get("val") if isinstance(value, Node) else value
+    if wanted == TENSOR or isinstance(value, Tensor):
+        return wanted == TENSOR and isinstance(value, Tensor)
+    kinds: dict[Type, tuple] = {
+        BOOL: (bool, SymBool),
+        STR: (str,),
+        INT: (int, SymInt),
+        FLOAT: (int, float, SymInt, SymFloat),
+    }
+    kinds[NUMBER] = (*kinds[FLOAT], complex)
+    return isinstance(value, kinds.get(wanted, ())) and (wanted in (BOOL, NUMBER) or not isinstance(value, bool))
 
 
 def refuse(node: Any, why: str) -> ValueError:
@@ -89,27 +119,16 @@ def call_of(node: Node) -> Call:
     special = _SPECIAL.get(name)
     if special is not None:
         found = special(node, given)
+        if found is not None and isinstance(found[1], list):
+            return found
         if found is not None:
             target, values = found
             return _arranged(target, [(k.lstrip("*"), v, k.startswith("*")) for k, v in values.items()])
         raise refuse(node, "this form of it has no counterpart in ATen")
-    if name not in OVERLOADS:
-        raise refuse(node, "ATen has no op for it that is known here")
-    target, parameters, values = OVERLOADS[name], parameters_of(name), []
-    for p in parameters:
-        ours = _RENAMED.get((name, p.name), "input" if p.name == "self" else p.name)
-        if ours in given:
-            value = given.pop(ours)
-            if p.listed:
-                if not isinstance(value, (tuple, list)):
-                    value = [value] * (int(name[-2]) if name[-2:] in ("1d", "2d", "3d") else 1)
-                if ours == "args" and len(value) == 1 and isinstance(value[0], (tuple, list)):
-                    value = value[0]
-            values.append((p.name, value, p.keyword))
-    left = [k for k, v in given.items() if k not in _PLACES and v is not False]
-    if left:
-        raise refuse(node, f"ATen's {target} has no {', '.join(left)}")
-    return _arranged(target, values, [p.name for p in parameters])
+    found = _matched(function, given)
+    if found is None:
+        raise refuse(node, "ATen has no op of this name with these arguments")
+    return found
 
 
 def _arranged(target: str, values: list, args: list[str] | None = None) -> Call:
@@ -154,8 +173,6 @@ def _commuting(name: str) -> Callable:
 
 
 def _div(node: Node, g: dict) -> Any:
-    if not _tensor(g["input"]):
-        return None
     mode = g.get("rounding_mode")
     more = {} if mode is None else {"*rounding_mode": mode}
     return f"div.Tensor{'' if mode is None else '_mode'}", {"self": g["input"], "other": g["other"], **more}
@@ -259,6 +276,14 @@ def _squeeze(node: Node, g: dict) -> Any:
     return ("squeeze.dims" if isinstance(dim, (tuple, list)) else "squeeze.dim"), {"self": g["input"], "dim": dim}
 
 
+def _cdist(node: Node, g: dict) -> Any:
+    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    mode = g.get("compute_mode", modes[0])
+    return "cdist.default", {
+        "x1": g["x1"], "x2": g["x2"], "p": float(g.get("p", 2.0)), "compute_mode": modes.index(mode)
+    }  # fmt: skip
+
+
 def _fill(node: Node, g: dict) -> Any:
     return f"fill.{'Tensor' if _tensor(g['value']) else 'Scalar'}", {"self": g["input"], "value": g["value"]}
 
@@ -294,13 +319,21 @@ def _edge_pad(node: Node, g: dict) -> Any:
     return "pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}
 
 
+def _adaptive(node: Node, g: dict) -> Any:
+    """ATen's adaptive maximum pools have two results, asked for or not."""
+    values = node.meta["val"]
+    name = node.target.__name__
+    size = list((values[0] if isinstance(values, (tuple, list)) else values).shape[-int(name[-2]) :])
+    return f"{name}.default", {"self": g["input"], "output_size": size}
+
+
 def _pooled(node: Node, g: dict) -> Any:
     """Pools with indices: the arguments as they were given."""
+    if not isinstance(node.meta["val"], (tuple, list)):
+        return _matched(node.target, g)
     keys = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
     args = {**dict(zip(keys, g.get("args", ()), strict=False)), **g.get("kwargs", {})}
     args.update({k: v for k, v in g.items() if k in keys})
-    if node.target.__name__.startswith("max_pool1d"):
-        return None
     names = {k: v for k, v in args.items() if k in keys[1:] and v is not None}
     listed = {k: v if k == "ceil_mode" or isinstance(v, (tuple, list)) else [v] for k, v in names.items()}
     rank = node.target.__name__[8]
@@ -312,7 +345,9 @@ def _interpolate(node: Node, g: dict) -> Any:
     x, mode = g["input"], g.get("mode", "nearest")
     rank = len(x.meta["val"].shape) - 2
     size, scale = g.get("size"), g.get("scale_factor")
-    if g.get("antialias") or g.get("recompute_scale_factor") or mode == "area":
+    if mode == "area":
+        return f"adaptive_avg_pool{rank}d.default", {"self": x, "output_size": list(node.meta["val"].shape[2:])}
+    if g.get("antialias") or g.get("recompute_scale_factor"):
         return None
     many = lambda v: list(v) if isinstance(v, (tuple, list)) else [v] * rank  # noqa: E731
     sizes = {"output_size": None if size is None else many(size)}
@@ -403,6 +438,19 @@ def _einsum(node: Node, g: dict) -> Any:
     return "einsum.default", {"equation": args[0], "tensors": tensors}
 
 
+def _randint(node: Node, g: dict) -> Any:
+    low, high, size = (0, *g["args"])[-3:]
+    return "randint.low", {"low": low, "high": high, "size": list(size), "*dtype": node.meta["val"].dtype}
+
+
+def _ctc_loss(node: Node, g: dict) -> Any:
+    lengths = [g["input_lengths"], g["target_lengths"]]
+    kind = "Tensor" if _tensor(lengths[0]) else "IntList"
+    options = {"blank": g.get("blank", 0), "reduction": ["none", "mean", "sum"].index(g.get("reduction", "mean"))}
+    given = {k: g[k] for k in ("log_probs", "targets", "input_lengths", "target_lengths")}
+    return f"ctc_loss.{kind}", {**given, **options, "zero_infinity": g.get("zero_infinity", False)}
+
+
 def _batch_norm(node: Node, g: dict) -> Any:
     keys = ("input", "weight", "bias", "running_mean", "running_var")
     more = {"training": g.get("training", False), "momentum": g.get("momentum", 0.1), "eps": g.get("eps", 1e-5)}
@@ -426,10 +474,11 @@ _SPECIAL: dict[str, Callable] = {
     "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"), "index": _index,
     "einsum": _einsum, "split": _split,
     "histogram": _histogram, "median": _median, "nanmedian": _median,
-    "unique": _unique, "repeat_interleave": _repeat_interleave,
+    "cdist": _cdist, "unique": _unique, "repeat_interleave": _repeat_interleave,
     "batch_norm": _batch_norm,
     "assert_scalar": _assert_scalar, "batch_norm_functional": _norm_functional,
-    **{f"max_pool{d}d_with_indices": _pooled for d in (1, 2, 3)},
+    **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
+    **{f"adaptive_max_pool{d}d": _adaptive for d in (1, 2, 3)}, "randint": _randint, "ctc_loss": _ctc_loss,
     "sym_size": lambda node, g: ("sym_size.int", {"self": g["x"], "dim": g["dim"]}),
     "item": lambda node, g: ("item.default", {"self": g["x"]}),
 }  # fmt: skip

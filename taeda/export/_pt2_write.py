@@ -6,6 +6,8 @@ import json
 import math
 import operator
 from collections import OrderedDict
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from taeda import _core, nn
@@ -19,7 +21,7 @@ from . import _control_flow, _steps
 from ._decompose import default_decompositions
 from ._encoding import CLASSES
 from ._pt2_layers import CODES, Layers, constant
-from ._pt2_ops import call_of, refuse
+from ._pt2_ops import call_of, refuse, results_of
 from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -37,6 +39,10 @@ _TREES = {
     "add": "Add", "mul": "Mul", "floordiv": "FloorDiv", "mod": "Mod", "max": "Max", "min": "Min", "eq": "Equality",
     "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan", "ge": "GreaterThan",
     "and": "And", "or": "Or", "not": "Not",
+}  # fmt: skip
+_CONTROL = {
+    _control_flow.cond: "cond", _control_flow.while_loop: "while_loop", _control_flow.map: "map_impl",
+    _control_flow.scan: "scan",
 }  # fmt: skip
 #: Ops that stay as they are, because what they are decomposed into is no op of ATen.
 _KEPT = frozenset("lstm gru rnn_tanh rnn_relu square einsum".split())
@@ -164,6 +170,11 @@ class _Writer(Layers):
     def _input(self, spec: Any) -> dict:
         if spec.kind == InputKind.USER_INPUT:
             if isinstance(spec.arg, ConstantArgument):
+                if not isinstance(spec.arg.value, (bool, int, float, str, complex, type(None))):
+                    raise ValueError(
+                        f"export.save: the argument {spec.arg.name} is {spec.arg.value!r:.80}: no argument "
+                        "of programs in PyTorch's files. Save without format='pt2'"
+                    )
                 return {"constant_input": {"name": spec.arg.name, "value": constant(spec.arg.value)}}
             return {"user_input": {"arg": _named(spec.arg)}}
         arg = {"arg": {"name": spec.arg.name}}
@@ -217,19 +228,27 @@ class _Writer(Layers):
             "sym_float_values": self.numbers["float"], "is_single_tensor_return": False, "custom_obj_values": {},
         }  # fmt: skip
 
-    def _inner(self, node: Node) -> dict:
+    def _inner(self, node: Node, single: bool = False) -> dict:
         """A graph inside of this one."""
-        other = _Writer(self.ep)
-        return {"as_graph": {"name": node.target, "graph": other._graph(getattr(self.module, node.target))}}
+        graph = _Writer(self.ep)._graph(getattr(self.module, node.target))
+        return {"as_graph": {"name": node.target, "graph": {**graph, "is_single_tensor_return": single}}}
 
-    def _cond(self, node: Node) -> None:
-        pred, true, false, operands = node.args
-        value = pred.meta.get("val")
-        if not isinstance(value, Tensor):
+    def _control(self, node: Node) -> None:
+        """A step with graphs of its own."""
+        name, args = _CONTROL[node.target], list(node.args)
+        if name == "cond" and not isinstance(args[0].meta.get("val"), Tensor):
             raise refuse(node, "its condition is no tensor")
-        given = [self._argument(pred), self._inner(true), self._inner(false), self._argument(operands)]
+        if name == "scan":
+            if args[3] != 0 or args[4]:
+                raise refuse(node, "PyTorch's step goes along dimension 0, forwards")
+            del args[3:5]
+        inner = (args[1], args[2]) if name == "cond" else args[:2] if name == "while_loop" else args[:1]
+        given = [
+            self._inner(a, name == "while_loop" and a is args[0]) if a in inner else self._argument(a) for a in args
+        ]
+        given = [{"as_tensors": []} if x == {"as_ints": []} else x for x in given]
+        self._raw(f"torch.ops.higher_order.{name}", [], node.name)
         inputs = [{"name": "", "arg": x, "kind": 1} for x in given]
-        self._raw("torch.ops.higher_order.cond", [], node.name)
         self.nodes[-1].update(inputs=inputs, outputs=self._results(node), is_hop_single_tensor_return=False)
 
     def _step(self, node: Node, no_grad: bool) -> None:
@@ -237,8 +256,8 @@ class _Writer(Layers):
             self._index(node)
         elif node.target is operator.setitem:
             self._put(node)
-        elif node.target is _control_flow.cond and not no_grad:
-            self._cond(node)
+        elif node.target in _CONTROL and not no_grad:
+            self._control(node)
         elif node.target is OPS["_recurrent_layer"]:
             self._recurrent(node)
         elif node.target is nn.functional.embedding_bag:
@@ -249,7 +268,7 @@ class _Writer(Layers):
             self._add(node, _OPERATORS[node.target], given, [self._result(node, node.name, node.meta["val"])])
         else:
             target, given = call_of(node)
-            self._add(node, f"torch.ops.aten.{target}", given, self._results(node))
+            self._add(node, f"torch.ops.aten.{target}", given, self._results(node, target, given))
         if no_grad and node.target not in _OPERATORS:
             self._detach()
 
@@ -276,24 +295,35 @@ class _Writer(Layers):
         inputs = [
             {"name": name, "arg": self._argument(value), "kind": 2 if keyword else 1} for name, value, keyword in given
         ]
+        name = node.name  # tensors have names of their own beside a call of several results
+        if len(outputs) > 1 and any(o.get("as_tensor", {}).get("name") == name for o in outputs):
+            name = f"{name}_results"
         stack = {"stack_trace": node.meta["stack_trace"]} if node.meta.get("stack_trace") else {}
         self.nodes.append({
             "target": target, "inputs": inputs, "outputs": outputs, "metadata": stack,
-            "is_hop_single_tensor_return": None, "name": node.name,
+            "is_hop_single_tensor_return": None, "name": name,
         })  # fmt: skip
 
-    def _results(self, node: Node) -> list[dict]:
-        value = node.meta.get("val")
+    def _results(self, node: Node, target: str = "", given: Sequence = ()) -> list[dict]:
+        value: Any = node.meta.get("val")
         if node.target is _steps.assert_scalar:
             return []
-        if node.target.__name__ == "unique":
-            return self._unique(node, value)
-        if not isinstance(value, (tuple, list)):
-            return [self._result(node, node.name, value)]
-        parts = {n.args[1]: n.name for n in node.users if n.target is operator.getitem}
-        if set(n.target for n in node.users) - {operator.getitem}:
+        many = isinstance(value, (tuple, list))
+        ours = list(value) if many else [value]
+        parts = {n.args[1]: n.name for n in node.users if n.target is operator.getitem} if many else {0: node.name}
+        if many and set(n.target for n in node.users) - {operator.getitem}:
             raise refuse(node, "all results are used as one")
-        made = [self._result(node, parts.get(i, f"{node.name}_unused_{i}"), v) for i, v in enumerate(value)]
+        places = dict(enumerate(range(len(ours))))
+        if node.target.__name__.startswith(
+            "unique"
+        ):  # ATen gives places and counts, whether they were asked for or not
+            asked = [k for k, (_, wanted, _) in enumerate(v for v in given if v[0].startswith("return_")) if wanted]
+            places = {k: i for i, k in enumerate([0, *(k + 1 for k in asked)])}
+        made = []
+        for k in range(max(len(ours), results_of(target))):
+            i = places.get(k)
+            name = f"{node.name}_unused_{k}" if i is None else parts.get(i, f"{node.name}_unused_{k}")
+            made.append(self._result(node, name, ours[i or 0]))
         if node.target.__name__ in ("split_with_sizes", "unbind", "split", "chunk"):
             return [{"as_tensors": [m["as_tensor"] for m in made]}]
         return made
@@ -335,19 +365,6 @@ class _Writer(Layers):
         if len(kinds) == 1 and kinds <= {"as_float", "as_bool", "as_string"}:
             return {f"{kinds.pop()}s": x}
         raise ValueError(f"export.save: {x!r:.80} has no form in files of PyTorch")
-
-    def _unique(self, node: Node, value: Any) -> list[dict]:
-        """ATen gives values, places and counts, whether they were asked for or not."""
-        asked = [v for k, v, _ in call_of(node)[1] if k.startswith("return_")]
-        ours = list(value) if isinstance(value, (tuple, list)) else [value]
-        parts = {n.args[1]: n.name for n in node.users} if len(ours) > 1 else {0: node.name}
-        made, i = [], 0
-        for k, wanted in enumerate([True, *asked]):
-            name = f"{node.name}_unused_{k}"
-            if wanted:
-                name, i = parts.get(i, name), i + 1
-            made.append(self._result(node, name, ours[i - 1] if wanted else ours[0]))
-        return made
 
     # ---- indexing ----
 
@@ -484,7 +501,11 @@ def _spec_tree(spec: Any) -> dict:
     known = next((k for k, cls in CLASSES.items() if cls is spec.type), None)
     if known is not None:  # the names of fields, and of those that are None
         return {"type": known, "context": json.dumps([list(spec.context), []]), "children_spec": children}
-    if spec.type not in (tuple, list, dict, OrderedDict):
+    if (
+        getattr(spec.context, "__module__", "") == "taeda.return_types"
+    ):  # PyTorch's files have no form for its own either
+        name, spec = "tuple", SimpleNamespace(type=tuple, context=None)
+    elif spec.type not in (tuple, list, dict, OrderedDict):
         raise ValueError(
             f"export.save: {name} among arguments or results is not written for PyTorch; use tuple, list, dict, or a "
             "dataclass that is registered"

@@ -10,7 +10,6 @@ import pytest
 
 import taeda
 import taeda.export
-from taeda.export._pt2_ops import OVERLOADS, parameters_of
 
 torch = pytest.importorskip("torch")
 from .models import MODELS, OurPair, TheirPair, pair  # noqa: E402
@@ -18,7 +17,6 @@ from .test_like_pytorch import SIZED, as_taeda, compare  # noqa: E402
 from .test_unknown_numbers import PROGRAMS, Calls, inputs, others  # noqa: E402
 
 
-#: What PyTorch's files have no form for here, and what the error says.
 def loaded(program):
     """The program as PyTorch reads it."""
     file = io.BytesIO()
@@ -119,22 +117,30 @@ def test_they_load_here_too():
         assert taeda.allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def steps(t, x, n):
+    """A loop, a scan and a map, with a tensor from outside."""
+    flow, scale = (t.func.control_flow if t is taeda else None), x.sum()
+    _, grown = flow.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * scale), (t.tensor(0), x))
+    carried, rows = flow.scan(lambda c, row: (c + row * scale, c * row), x[0], x)
+    return grown, carried, rows, flow.map(lambda row, w: row * w, x, x[0])
+
+
+def test_control_flow():
+    program = taeda.export.export(Calls(taeda, steps), as_taeda(inputs()))
+    theirs = loaded(program).module()
+    for args in (inputs(), inputs(4, 3)):
+        same(theirs(*args), program.module()(*as_taeda(args)))
+
+
 def test_what_has_no_form_is_refused():
-    program = taeda.export.export(Calls(taeda, lambda t, x: t.special.bessel_j0(x)), (taeda.randn(3),))
-    with pytest.raises(ValueError, match="'bessel_j0' cannot be written for PyTorch"):
+    def sums(t, x):
+        return t.func.control_flow.associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
+
+    program = taeda.export.export(Calls(taeda, sums), (taeda.randn(3),))
+    with pytest.raises(ValueError, match="'associative_scan' cannot be written for PyTorch"):
         taeda.export.save(program, io.BytesIO(), format="pt2")
     with pytest.raises(ValueError, match="expected format 'taeda' or 'pt2'"):
         taeda.export.save(program, io.BytesIO(), format="onnx")
-
-
-@pytest.mark.parametrize("name", OVERLOADS)
-def test_arguments_are_those_of_aten(name):
-    op, _, overload = OVERLOADS[name].partition(".")
-    schema = getattr(getattr(torch.ops.aten, op), overload)._schema.arguments
-    given = {p.name: p.keyword for p in parameters_of(name)}
-    assert [a.name for a in schema if a.name in given] == list(given)
-    assert {a.name for a in schema if not a.has_default_value()} - {"cudnn_enable"} <= given.keys()
-    assert all(a.kwarg_only == given[a.name] for a in schema if a.name in given)
 
 
 def bags(t, x, n):

@@ -1,0 +1,88 @@
+"""Entries of the operator database as ``.pt2`` files for PyTorch, written here and run there."""
+
+import io
+import warnings
+
+import pytest
+
+import taeda
+import taeda.export
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="the database imports it")
+
+from .opdb.checks import UNSPECIFIED, entries, tensors  # noqa: E402
+from .opdb.decomposed import _Call, samples_of, translate_copy  # noqa: E402
+from .opdb.translate import back, translate  # noqa: E402
+
+NAMES = sorted(entries())
+#: Entries that no file can be written of, and why.
+REFUSED = {
+    "chalf": "complex32 has no form",
+    "max_pool2d_with_indices_backward": "ATen has no op of this name",
+    "to": "no argument of programs",
+    "resize_": "no form without writes",
+}
+#: Not exported at all: they need values, or have arguments that have no counterpart here.
+LEFT_OUT = {
+    "allclose", "equal", "tensor_split", "histogramdd", "nn.functional.one_hot",
+    "nn.functional.linear_cross_entropy.chunked", "nn.functional.linear_cross_entropy.chunked_none",
+    "nn.functional.triplet_margin_with_distance_loss",
+}  # fmt: skip
+#: Numbers that are drawn: each package draws its own.
+RANDOM = {
+    "cauchy", "exponential", "geometric", "log_normal", "normal", "normal.in_place", "normal.number_mean", "uniform",
+    "nn.functional.rrelu", "svd_lowrank", "pca_lowrank", "randn", "randn_like", "rand_like", "randint", "randint_like",
+    "multinomial", "bernoulli",
+}  # fmt: skip
+
+
+def compare(name):
+    """Write the first sample's call and run it in PyTorch.
+
+    Raises:
+        AssertionError: PyTorch gives something else.
+    """
+    samples = samples_of(entries()[name], 1)
+    if not samples or name in LEFT_OUT:
+        return
+    sample, file = samples[0], io.BytesIO()
+    args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
+    program = taeda.export.export(_Call(translate(entries()[name].op), kwargs), translate_copy(args))
+    if name in REFUSED:
+        with pytest.raises((ValueError, RuntimeError), match=REFUSED[name]):
+            taeda.export.save(program, file, format="pt2")
+        return
+    taeda.export.save(program, file, format="pt2")
+    file.seek(0)
+    theirs = torch.export.load(file).module()
+    given = torch.utils._pytree.tree_map(
+        lambda x: x.clone() if isinstance(x, torch.Tensor) else x, (sample.input, *sample.args)
+    )
+    got = [x for x in torch.utils._pytree.tree_leaves(theirs(*given)) if isinstance(x, torch.Tensor)]
+    want = [back(x) for x in tensors(program.module()(*translate_copy(args)))]
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        if name in RANDOM or name.rpartition(".")[2] in UNSPECIFIED:
+            continue
+        a, b = (x.detach().resolve_conj().resolve_neg().to(torch.complex128) for x in (a, b))
+        if name in ("linalg.eigh", "linalg.eig", "linalg.svd", "svd"):  # the signs of vectors are free
+            a, b = a.abs(), b.abs()
+        assert torch.allclose(a, b, 1e-4, 1e-5, True)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES[::9], *REFUSED, "linalg.eigh", "sort", "special.zeta", "randint"}))
+def test_some(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compare(name)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", NAMES)
+def test_all(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compare(name)
