@@ -123,3 +123,6 @@ class StreamContext:
 def stream(stream: Any) -> StreamContext:
     """A context manager in which work goes to ``stream``."""
     return StreamContext(stream)
+
+
+from . import amp  # noqa: E402

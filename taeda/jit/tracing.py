@@ -159,7 +159,8 @@ class Recorder:
     def item(self, x: Tensor) -> Any:
         """A number that Python reads: it is a constant of the trace."""
         if not self.quiet:
-            self.warn("Converting a tensor to a Python number might cause the trace to be incorrect")
+            kind = "boolean" if x.dtype is _core.bool_ else "number"
+            self.warn(f"Converting a tensor to a Python {kind} might cause the trace to be incorrect")
         with _recording(None):
             return x.item()
 

@@ -438,6 +438,8 @@ def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alp
             f"{name}: expected input to have the dtype of the matrices, but got: {input.dtype.name} != {a.dtype.name}"
         )
     beta, alpha = _scales(input, beta, alpha)
+    if beta and (beta != 1 or alpha != 1) and a.dtype.itemsize == 2 and a.is_floating_point():  # rounded once
+        return _add(name, input.float(), a.float(), b.float(), shape, beta, alpha).to(a.dtype)
     small = input.numel() < math.prod(shape)
     if alpha == 1 and beta != 0 and not a.is_complex() and (beta == 1 or small):
         return gemm.multiply_add(name, a, b, input if beta == 1 else input * beta)

@@ -44,6 +44,15 @@ def _check_window(where, window, win_length):
         )
 
 
+def _warn_of_no_window(why: str) -> None:
+    warnings.warn(
+        f"A window was not provided. A rectangular window will be applied: {why}. To say so, pass "
+        "window=torch.ones(n_fft)",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
 @composite(autocast="float32")
 def stft(
     input, n_fft, hop_length=None, win_length=None, window=None, center: Any = True, pad_mode="reflect",
@@ -86,6 +95,8 @@ def stft(
             UserWarning,
             stacklevel=2,
         )
+    if window is None:
+        _warn_of_no_window("torch.hann_window(n_fft) leaks less")
     where = _described("stft", input, n_fft, hop, width, window)
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(f"{where}: expected a tensor of floating point or complex values")
@@ -146,6 +157,8 @@ def istft(
         )
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
+    if window is None:
+        _warn_of_no_window("it must be the window of the stft")
     where = _described("istft", input, n_fft, hop, width, window)
     if input.numel() == 0:
         raise RuntimeError(f"{where}: input tensor cannot be empty.")

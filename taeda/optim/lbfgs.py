@@ -16,13 +16,13 @@ __all__ = ["LBFGS"]
 class _Point(NamedTuple):
     """A point of the line search: step, loss, gradient, slope along the line."""
 
-    t: float
+    t: Any  #: a number, or a tensor without dimensions
     loss: float
     grad: Tensor
-    slope: float
+    slope: Tensor
 
 
-def _cubic_minimum(a: _Point, b: _Point, bounds: tuple[float, float] | None = None) -> float:
+def _cubic_minimum(a: _Point, b: _Point, bounds: tuple[Any, Any] | None = None) -> Any:
     """The minimum of the cubic through two points with their slopes, within bounds (Nocedal & Wright, eq. 3.59)."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
@@ -30,13 +30,13 @@ def _cubic_minimum(a: _Point, b: _Point, bounds: tuple[float, float] | None = No
     if square < 0:
         return (low + high) / 2.0
     first, second = (a, b) if a.t <= b.t else (b, a)
-    d2 = square**0.5
+    d2 = square.sqrt()
     t = second.t - (second.t - first.t) * ((second.slope + d2 - d1) / (second.slope - first.slope + 2 * d2))
     return min(max(t, low), high)
 
 
 def _wolfe_step(
-    evaluate: Callable[[float], _Point], start: _Point, t: float, d_norm: float, tolerance: float, limit: int,
+    evaluate: Callable[[Any], _Point], start: _Point, t: Any, d_norm: Tensor, tolerance: float, limit: int,
     c1: float = 1e-4, c2: float = 0.9,
 ) -> tuple[_Point, int]:  # fmt: skip
     """A step that satisfies the strong Wolfe conditions, or the best one found (Nocedal & Wright, alg. 3.5 and 3.6).
@@ -46,10 +46,10 @@ def _wolfe_step(
     """
 
     def too_high(p: _Point) -> bool:
-        return p.loss > start.loss + c1 * p.t * start.slope
+        return bool(p.loss > start.loss + c1 * p.t * start.slope)
 
     def flat(p: _Point) -> bool:
-        return abs(p.slope) <= -c2 * start.slope
+        return bool(abs(p.slope) <= -c2 * start.slope)
 
     previous, point, evaluations, done = start, evaluate(t), 1, False
     n = 0
@@ -134,7 +134,7 @@ class LBFGS(Optimizer):
             parts.append((taeda.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
         return taeda.cat(parts, 0)
 
-    def _move(self, t: float, direction: Tensor) -> None:
+    def _move(self, t: Any, direction: Tensor) -> None:
         """``params += t * direction``."""
         offset = 0
         for p in self._params:
@@ -143,45 +143,44 @@ class LBFGS(Optimizer):
             target.add_(direction[offset : offset + n].view(target.shape), alpha=t)
             offset += n
 
-    def _search(self, closure: Callable, start: _Point, t: float, direction: Tensor, limit: int) -> tuple[_Point, int]:
+    def _search(self, closure: Callable, start: _Point, t: Any, direction: Tensor, limit: int) -> tuple[_Point, int]:
         """The line search from where the parameters are, which is where they are again afterwards."""
         origin = [p.clone(memory_format=taeda.contiguous_format) for p in self._params]
 
-        def evaluate(t: float) -> _Point:
+        def evaluate(t: Any) -> _Point:
             self._move(t, direction)
             loss, grad = float(closure()), self._flat_grad()
             for p, old in zip(self._params, origin, strict=True):
                 p.copy_(old)
-            return _Point(t, loss, grad, float(grad.dot(direction)))
+            return _Point(t, loss, grad, grad.dot(direction))
 
         tolerance = self.param_groups[0]["tolerance_change"]
-        return _wolfe_step(evaluate, start, t, float(direction.abs().max()), tolerance, limit)
+        return _wolfe_step(evaluate, start, t, direction.abs().max(), tolerance, limit)
 
-    def _direction(self, state: dict, grad: Tensor) -> Tensor:
+    def _direction(self, state: dict, memory: dict, grad: Tensor) -> Tensor:
         """Minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
         if state["n_iter"] == 1:
-            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()
-        dirs, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
-        y, s = grad.sub(state["prev_flat_grad"]), state["d"].mul(state["t"])
-        ys = float(y.dot(s))
+        dirs, steps, ro = memory["old_dirs"], memory["old_stps"], memory["ro"]
+        size = self.param_groups[0]["history_size"]
+        y, s = grad.sub(memory["prev_flat_grad"]), memory["d"].mul(memory["t"])
+        ys = y.dot(s)
         if ys > 1e-10:
-            if len(dirs) == self.param_groups[0]["history_size"]:
-                for memory in (dirs, steps, ro):
-                    memory.pop(0)
+            if len(dirs) == size:
+                for kept in (dirs, steps, ro):
+                    kept.pop(0)
             dirs.append(y)
             steps.append(s)
             ro.append(1.0 / ys)
-            state["H_diag"] = ys / float(y.dot(y))
-        q = grad.neg()
-        al = [0.0] * len(dirs)
+            memory["H_diag"] = ys / y.dot(y)
+        q, al = grad.neg(), state.setdefault("al", [None] * size)
         for i in reversed(range(len(dirs))):
-            al[i] = float(steps[i].dot(q)) * ro[i]
+            al[i] = steps[i].dot(q) * ro[i]
             q.add_(dirs[i], alpha=-al[i])
-        r = q.mul(state["H_diag"])
+        r = q.mul(memory["H_diag"])
         for i in range(len(dirs)):
-            r.add_(steps[i], alpha=al[i] - float(dirs[i].dot(r)) * ro[i])
-        state["al"] = al
+            r.add_(steps[i], alpha=al[i] - dirs[i].dot(r) * ro[i])
         return r
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
@@ -208,13 +207,15 @@ class LBFGS(Optimizer):
         grad = self._flat_grad()
         if float(grad.abs().max()) <= small:
             return first_loss
+        keys = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+        memory = {key: state.get(key) for key in keys}
         for n in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
-            d = state["d"] = self._direction(state, grad)
-            state["prev_flat_grad"] = grad.clone(memory_format=taeda.contiguous_format)
-            previous = state["prev_loss"] = loss
-            t = state["t"] = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
-            slope = float(grad.dot(d))
+            d = memory["d"] = self._direction(state, memory, grad)
+            memory["prev_flat_grad"] = grad.clone(memory_format=taeda.contiguous_format)
+            previous = memory["prev_loss"] = loss
+            t = memory["t"] = min(1.0, 1.0 / grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
+            slope = grad.dot(d)
             if slope > -change:
                 break
             used = 0
@@ -223,7 +224,7 @@ class LBFGS(Optimizer):
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 limit = group["max_eval"] - evaluations
                 point, used = self._search(closure, _Point(0, loss, grad, slope), t, d, limit)
-                t = state["t"] = point.t
+                t = memory["t"] = point.t
                 loss, grad = point.loss, point.grad
                 self._move(t, d)
             else:
@@ -238,4 +239,5 @@ class LBFGS(Optimizer):
                 break
             if float(d.mul(t).abs().max()) <= change or abs(loss - previous) < change:
                 break
+        state.update(memory)
         return first_loss

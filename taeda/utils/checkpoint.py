@@ -318,6 +318,7 @@ def checkpoint(
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        check_backward_validity(args)
         return CheckpointFunction.apply(function, preserve, *args)
     chosen = getattr(_settings, "early_stop", None)
     explain = getattr(_settings, "debug", None)

@@ -10,11 +10,15 @@ import pytest
 
 import taeda
 import taeda.nn
+import taeda.nn.attention.bias
 import taeda.optim
+import taeda.utils.checkpoint
 
 torch = pytest.importorskip("torch")
-import torch.nn.utils.parametrizations  # noqa: E402, F811
+import torch.nn.attention.bias  # noqa: E402, F811
+import torch.nn.utils.parametrizations  # noqa: E402
 import torch.nn.utils.prune  # noqa: E402
+import torch.utils.checkpoint  # noqa: E402
 
 from .peer import failure  # noqa: E402
 
@@ -644,6 +648,37 @@ def _warned(call, lib):
 )
 def test_results_that_are_likely_wrong_warn(call):
     assert _warned(call, taeda) == _warned(call, torch)
+
+
+@program
+def causal_biases(L):
+    make, attend = L.nn.attention.bias, L.nn.functional.scaled_dot_product_attention
+    L.manual_seed(0)
+    q, k, v = (L.randn(1, 2, n, 4, dtype=L.float64, requires_grad=True) for n in (3, 5, 5))
+    for bias in (make.causal_upper_left(3, 5), make.causal_lower_right(3, 5)):
+        yield type(bias).__name__, bias.variant, bias.seq_len_q, bias.seq_len_kv, repr(bias)
+        y = attend(q, k, v, attn_mask=bias, scale=0.5)
+        yield type(y).__name__, y, L.autograd.grad(y.sum(), (q, k, v)), attend(q, k, v, bias)
+        yield failure(attend, q, k, v, bias, is_causal=True), failure(make.causal_lower_right, 5)
+    yield warned(make.causal_lower_right, 5, 3)
+
+
+def warned(function, *args, **kwargs):
+    """Kinds and first words of the warnings."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        function(*args, **kwargs)
+    return [(w.category.__name__, str(w.message)[:45]) for w in given if w.category is UserWarning]
+
+
+@program
+def warnings_of_what_is_left_out(L):
+    again = L.utils.checkpoint.checkpoint
+    yield warned(again, L.neg, L.ones(2), use_reentrant=True)
+    yield warned(again, L.neg, L.ones(2, requires_grad=True), use_reentrant=True)
+    yield warned(L.stft, L.ones(40), 16, return_complex=True)
+    spectrum = L.stft(L.ones(40), 16, window=L.ones(16), return_complex=True)
+    yield warned(L.istft, spectrum, 16), warned(L.istft, spectrum, 16, window=L.ones(16))
 
 
 @pytest.mark.parametrize("name", ["max_pool1d", "adaptive_max_pool1d"])

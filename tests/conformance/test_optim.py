@@ -157,7 +157,9 @@ def test_lbfgs(search):
 
         for _ in range(4):
             optimizer.step(closure)
-        return x.tolist(), losses, optimizer.state[x]["func_evals"], optimizer.state[x]["n_iter"]
+        state = optimizer.state[x]
+        kinds = {k: [isinstance(i, L.Tensor) for i in (v if isinstance(v, list) else [v])] for k, v in state.items()}
+        return x.tolist(), losses, state["func_evals"], state["n_iter"], list(kinds.items())
 
     ours, theirs = go(taeda), go(torch)
     np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)

@@ -7,6 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import taeda  # noqa: E402
+
+from .opdb.translate import back, translate  # noqa: E402
 from .peer import compare, gradients  # noqa: E402
 
 GENERATOR = torch.Generator()
@@ -355,3 +358,15 @@ BAD = [
 def test_errors(i):
     """The same type of exception."""
     compare(f"bad {i}", BAD[i])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("factors", [(-4.775, 2.0315), (1, 0.3), (0.7, 1)])
+def test_added_products_are_rounded_once(dtype, factors):
+    """Factors and sums are computed in float32: the error is that of rounding the exact result."""
+    beta, alpha = factors
+    a, b, c = rand(32, 64, dtype=dtype), rand(64, 32, dtype=dtype), rand(32, 32, dtype=dtype) * 10
+    exact = beta * c.double() + alpha * (a.double() @ b.double())
+    got = taeda.addmm(*map(translate, (c, a, b)), beta=beta, alpha=alpha)
+    error, least = ((x.double() - exact).square().mean().sqrt() for x in (back(got), exact.to(dtype)))
+    assert error <= 1.01 * least
