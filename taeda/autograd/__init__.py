@@ -1,6 +1,6 @@
 """Automatic differentiation: modes, backward and grad, custom functions, numerical checks."""
 
-from . import functional, graph, profiler, profiler_util
+from . import forward_ad, functional, graph, profiler, profiler_util
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, once_differentiable

@@ -56,7 +56,7 @@ def _squared_error(input, target):
     return d * d
 
 
-@pointwise(**_ELEMENTWISE, operands=3)
+@pointwise(**_ELEMENTWISE, operands=3, node="MseLossBackwardBackward0")
 def _squared_slope(grad, input, target):
     """The derivative of :func:`_squared_error` by ``input``, times ``grad``."""
     return grad * ((input - target) * 2.0)

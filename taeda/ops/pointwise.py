@@ -100,7 +100,7 @@ mul.vjp(input=lambda g, other: mul_conj(g, other), other=lambda g, input: mul_co
 alias(mul, "multiply")
 
 
-@pointwise(method=False, inplace=False, reference="multiply")
+@pointwise(method=False, inplace=False, reference="multiply", node="Mul")
 def mul_conj(input, other):
     """``input`` times the conjugate of ``other``: how a gradient passes a product."""
     return input * s.conj(other)

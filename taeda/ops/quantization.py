@@ -11,7 +11,9 @@ from .powers import reciprocal
 from .table import composite, pointwise
 
 
-@pointwise(method=False, inplace=False, operands=3, dtypes=("float",))
+@pointwise(
+    method=False, inplace=False, operands=3, dtypes=("float",), node="FakeQuantizePerTensorAffineCachemask"
+)  # fmt: skip
 def _fake_quantize(input, scale, zero_point, low, high):
     """``(clamp(round(input / scale) + zero_point, low, high) - zero_point) * scale``; NaN counts as the lowest."""
     level = s.round(input * (1.0 / scale)) + zero_point

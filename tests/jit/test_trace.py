@@ -71,7 +71,7 @@ def test_values_that_python_reads_are_warned_of():
     def f(x):
         return x * 2 if bool(x.sum() > 0) else x
 
-    with pytest.warns(taeda.jit.TracerWarning, match="Python number"):
+    with pytest.warns(taeda.jit.TracerWarning, match="Python boolean"):
         traced = taeda.jit.trace(f, taeda.ones(2))
     assert traced(-taeda.ones(2)).tolist() == [-2, -2]
 

@@ -101,7 +101,7 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
     return add(module_registration_hooks, hook)
 
 
-class _Boundary(Function):
+class BackwardHookFunction(Function):
     """Identity on several tensors whose backward sees all gradients at once: ``seen`` may replace them."""
 
     @staticmethod
@@ -130,7 +130,7 @@ class _Backward:
         chosen = [values[i] for i in at]
         if not at or not any(t.requires_grad for t in chosen):
             return values, []
-        wrapped = _Boundary.apply(seen, *chosen)
+        wrapped = BackwardHookFunction.apply(seen, *chosen)
         wrapped = wrapped if isinstance(wrapped, tuple) else (wrapped,)
         result = list(values)
         for i, t in zip(at, wrapped, strict=True):
