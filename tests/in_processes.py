@@ -1,5 +1,7 @@
 """What tests run in processes that are spawned: such a process imports it by name, which a test file, read by pytest, has not."""
 
+import os
+
 import taeda
 
 
@@ -10,3 +12,24 @@ def answer(i, x, queue, answers, received):
     t += 10
     answers.put((i, t, taeda.nn.Parameter(taeda.zeros(2))))
     received.wait(200)  # the memory is handed over when it is received
+
+
+def add(a, b):
+    """In each process of a launch: what it is given, and who it is."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    print(f"from {rank}")
+    return a + b + rank, size, os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_RUN_ID"]
+
+
+def fail_once(path):
+    if os.environ["RANK"] == "1":
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            return "again"
+        raise KeyError("first")
+    return None
+
+
+def fail():
+    raise KeyError("always")

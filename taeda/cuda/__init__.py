@@ -15,7 +15,7 @@ import taeda
 
 from .._core import NoCudaError, OutOfMemoryError
 from .._no_device import answering, refusing
-from . import amp, nvtx
+from . import amp, nccl, nvtx
 
 _WHY = "taeda was installed without CUDA support: put tensors and modules on device 'cpu'"
 

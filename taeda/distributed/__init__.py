@@ -16,6 +16,7 @@ from .collectives import (
     all_to_all_single, barrier, batch_isend_irecv, broadcast, gather, irecv, isend, monitored_barrier, recv, reduce,
     reduce_scatter, reduce_scatter_tensor, scatter, send,
 )  # fmt: skip
+from .debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .device_mesh import DeviceMesh, init_device_mesh
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from .groups import (
@@ -23,15 +24,15 @@ from .groups import (
     get_backend_config, get_default_backend_for_device, get_global_rank, get_group_rank, get_node_local_rank,
     get_pg_count, get_process_group_ranks, get_rank, get_world_size, group, init_process_group, is_available,
     is_backend_available, is_gloo_available, is_initialized, is_mpi_available, is_nccl_available,
-    is_torchelastic_launched, is_ucc_available, is_xccl_available, new_group, new_subgroups,
-    new_subgroups_by_enumeration,
+    is_torchelastic_launched, is_ucc_available, is_xccl_available, new_group,
 )  # fmt: skip
 from .objects import (
     all_gather_object, broadcast_object_list, gather_object, recv_object_list, scatter_object_list, send_object_list,
 )  # fmt: skip
-from .reduction import ReduceOp
+from .reduction import ReduceOp, supports_complex
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .subgroups import new_subgroups, new_subgroups_by_enumeration, shrink_group, split_group
 from .work import Work
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
@@ -41,7 +42,18 @@ all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatte
 
 #: Where names are that load modules (layers, optimisers) which not every program with several processes needs.
 _LAZY = {"DistributedDataParallel": "data_parallel", "GradBucket": "data_parallel", "simulate": "simulation"}
-_PACKAGES = ("algorithms", "checkpoint", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "pipelining", "tensor")
+_PACKAGES = (
+    "algorithms",
+    "checkpoint",
+    "distributed_c10d",
+    "elastic",
+    "fsdp",
+    "launcher",
+    "nn",
+    "optim",
+    "pipelining",
+    "tensor",
+)
 
 
 def __getattr__(name: str) -> Any:

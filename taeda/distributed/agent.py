@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from .elastic.multiprocessing.errors import ProcessFailure
 from .errors import DistError, DistNetworkError, DistStoreError
 from .links import own_address
 from .stores import PrefixStore, Store, TCPStore
@@ -111,8 +112,10 @@ class Agent:
         self.restarts = 0
         self.keeper = False  # whether this one keeps the store
         self.store: Any = None if self.alone else self._meet()
-        self._beats: dict[int, tuple[bytes, float]] = {}
+        self._beats: dict[int, tuple[int, float]] = {}  # of each other machine: the last, and when it was seen
         self._beat = 0.0
+        self.ranks: list[int] = []  # of this machine's processes, in the last round
+        self.failures: dict[int, ProcessFailure] = {}  # of those, by rank
         self._reserved: ReservedPort | None = None  # where the processes of the round meet, on this machine
 
     def run(self) -> int:
@@ -250,16 +253,18 @@ class Agent:
 
     def _round(self, current: Round) -> Ended:
         """Start the processes, and look at them until the round ends."""
-        workers = Workers(self.plan.command, self._environments(current), self.plan.logs, current.restarts)
-        self._beats, told = {}, False
+        workers, told = Workers(self.plan.logs, current.restarts), False
+        first = sum(current.counts[: current.index])
+        self.ranks, self.failures = list(range(first, first + self.plan.processes)), {}
         try:
+            self._beats = {i: (self._beat_of(current, i), time.monotonic()) for i in self._others(current)}
+            workers.start(self.plan.command, self._environments(current))
             while True:
                 failed = workers.failed()
                 if failed is not None:
                     workers.wait(_SPEAK)  # the others notice by themselves, and say what they were doing
-                    local, code = workers.failed() or failed
-                    told_first = self._let_speak(current) if workers.follows(local) else None
-                    return told_first or self._failure(current, local, code)
+                    told_first = self._let_speak(current, workers)
+                    return told_first or self._failure(current, workers, *(workers.failed() or failed))
                 if not workers.running():
                     if self.alone:
                         return Ended()
@@ -276,18 +281,27 @@ class Agent:
             if self._reserved is not None:
                 self._reserved.release()
 
-    def _let_speak(self, current: Round) -> Ended | None:
-        """Processes here have failed because of one elsewhere: its machine says so first, or is found to be silent."""
-        end = time.monotonic() + _FIRST
-        while not self.alone and time.monotonic() < end:
-            ended = self._listen(current)
+    def _let_speak(self, current: Round, workers: Workers) -> Ended | None:
+        """Where processes here have failed because of another, wait until that ends, or its machine says how it did.
+
+        A machine from which nothing was heard since then is waited for until it is found to be silent.
+        """
+        begin, seconds = time.monotonic(), _SPEAK if self.alone else _FIRST
+        while (failed := workers.failed()) is not None and workers.follows(failed[0]):
+            ended = None if self.alone else self._listen(current)
             if ended is not None:
                 return ended
+            heard = all(when > begin for _, when in self._beats.values())
+            if time.monotonic() > begin + seconds and heard:
+                break
             time.sleep(0.05)
         return None
 
-    def _failure(self, current: Round, local: int, code: int) -> Ended:
-        rank = sum(current.counts[: current.index]) + local
+    def _failure(self, current: Round, workers: Workers, local: int, code: int) -> Ended:
+        rank = self.ranks[local]
+        said = workers.said(local).get("message", how_it_ended(code))
+        text = str(said.get("message") if isinstance(said, dict) else said)
+        self.failures = {rank: ProcessFailure(local, workers.processes[local].pid, code, "", text)}
         who = "mpiexec" if self.plan.mpi else f"rank {rank} (local rank {local})"
         ended = Ended(exit_code(code), f"{who} on host {self.host} {how_it_ended(code)}")
         return self._tell(current, ended)
@@ -311,20 +325,26 @@ class Agent:
         if now - self._beat >= _BEAT:
             self._beat = now
             store.add(f"{number}/beat/{current.index}", 1)
-            silent = [i for i in range(nodes) if i != current.index and self._is_silent(number, i, now)]
+            silent = [i for i in self._others(current) if self._is_silent(current, i, now)]
             if silent:
+                for i in silent:  # the keeper of the store does not wait for it at the end
+                    store.add("left", int(store.add(f"{number}/silent/{i}", 1) == 1))
                 return self._tell(current, Ended(1, f"machine {silent[0]} was not heard of for {_SILENT:.0f} seconds"))
             if current.index == 0 and nodes < self.plan.nodes[1] and int(store.add(f"{number}/late", 0)):
                 return self._tell(current, Ended(joining=True))
         return None
 
-    def _is_silent(self, number: int, index: int, now: float) -> bool:
-        beat = str(self.store.add(f"{number}/beat/{index}", 0)).encode()
-        before = self._beats.get(index)
-        if before is None or before[0] != beat:
-            self._beats[index] = (beat, now)
-            return False
-        return now - before[1] > _SILENT
+    def _others(self, current: Round) -> list[int]:
+        return [i for i in range(len(current.counts)) if i != current.index]
+
+    def _beat_of(self, current: Round, index: int) -> int:
+        return self.store.add(f"{current.number}/beat/{index}", 0)
+
+    def _is_silent(self, current: Round, index: int, now: float) -> bool:
+        beat = self._beat_of(current, index)
+        if self._beats[index][0] != beat:
+            self._beats[index] = beat, now
+        return now - self._beats[index][1] > _SILENT
 
     def _leave(self) -> None:
         """The keeper of the store ends last."""

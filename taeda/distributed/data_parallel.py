@@ -242,6 +242,10 @@ class DistributedDataParallel(Module, Joinable):
         Raises:
             RuntimeError: the last ``backward`` did not reach all parameters.
         """
+        self._before_forward()
+        return self._after_forward(self.module(*inputs, **kwargs))
+
+    def _before_forward(self) -> None:
         training = taeda.is_grad_enabled() and self.require_backward_grad_sync
         Join.notify_join_context(self)
         joining = self._join_config.enable and not self._alone
@@ -260,7 +264,9 @@ class DistributedDataParallel(Module, Joinable):
             self._begin()
         if self.broadcast_buffers and not self._alone and self.require_forward_param_sync:
             self._broadcast_buffers(True)
-        outputs = self.module(*inputs, **kwargs)
+
+    def _after_forward(self, outputs: Any) -> Any:
+        training = taeda.is_grad_enabled() and self.require_backward_grad_sync
         if training and (self.find_unused_parameters or self.static_graph):
             if not self.static_graph or self._used is None:
                 self._found_unused = set(self._trained) - _reached(outputs)

@@ -98,6 +98,7 @@ class _World:
         self.engine: Engine | None = None
         self.made = 0  # groups so far: equal on all processes, so it names them
         self.local: dict[str, int] = {}  # those that only their members made, by their ranks
+        self.shrunk: list[Engine] = []  # of former default groups
 
 
 _world = _World()
@@ -321,6 +322,8 @@ def destroy_process_group(group: Any = None) -> None:
     if group is None or group is _world.default:
         for one in reversed(_world.groups):
             one.engine.close()
+        for engine in _world.shrunk:
+            engine.close()
         _world.__init__()  # type: ignore[misc]
     else:
         resolved = resolve(group)
@@ -374,7 +377,7 @@ def new_group(
         if not use_local_synchronization:
             _world.made += 1
         return GroupMember.NON_GROUP_MEMBER
-    name = _name_of_next(chosen, use_local_synchronization)
+    name = name_of_next(chosen, use_local_synchronization)
     engine = world.engine.split(name, chosen, world.timeout if timeout is None else timeout)
     made = ProcessGroup(chosen, engine, named)
     made.group_desc = group_desc or name
@@ -382,7 +385,7 @@ def new_group(
     return made
 
 
-def _name_of_next(ranks: list[int], local: bool) -> str:
+def name_of_next(ranks: list[int], local: bool) -> str:
     """The name of a new group, equal at all who call; where only its members do, they count the groups of these
     ranks."""
     if not local:
@@ -391,48 +394,6 @@ def _name_of_next(ranks: list[int], local: bool) -> str:
     of = ",".join(map(str, ranks))
     count = _world.local[of] = _world.local.get(of, 0) + 1
     return f"{of} {count}"
-
-
-def new_subgroups(
-    group_size: int | None = None, group: Any = None, timeout: timedelta | None = None, backend: str | None = None,
-    pg_options: Any = None, group_desc: str | None = None,
-) -> tuple[Any, list]:  # fmt: skip
-    """Groups of ``group_size`` neighbours each among the processes of ``group``: that of this process, and all.
-
-    Raises:
-        ValueError: the world does not divide into such groups.
-    """
-    ranks, local = get_process_group_ranks(group), group is not None and group is not _world.default
-    world = len(ranks)
-    group_size = world if group_size is None else group_size
-    if group_size <= 0 or group_size > world:
-        raise ValueError(
-            f"The arg 'group_size' ({group_size}) must be positive and not exceed the world size ({world})"
-        )
-    if world % group_size:
-        raise ValueError(f"The world size ({world}) must be divisible by '{group_size=}'")
-    chosen = [ranks[i : i + group_size] for i in range(0, world, group_size)]
-    return _subgroups(chosen, timeout, backend, local)
-
-
-def new_subgroups_by_enumeration(
-    ranks_per_subgroup_list: list[list[int]], timeout: timedelta | None = None, backend: str | None = None,
-    pg_options: Any = None, group_desc: str | None = None,
-) -> tuple[Any, list]:  # fmt: skip
-    """A group for each list of ranks: that of this process (None if there is none), and all.
-
-    Raises:
-        ValueError: a rank is in two of them.
-    """
-    everyone = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
-    if len(set(everyone)) != len(everyone):
-        raise ValueError("new_subgroups_by_enumeration: a rank has appeared in both subgroups")
-    return _subgroups(ranks_per_subgroup_list, timeout, backend, False)
-
-
-def _subgroups(lists: list[list[int]], timeout: timedelta | None, backend: str | None, local: bool) -> tuple[Any, list]:
-    made = [new_group(ranks, timeout, backend, use_local_synchronization=local) for ranks in lists]
-    return next((one for one in made if one != GroupMember.NON_GROUP_MEMBER), None), made
 
 
 def get_rank(group: Any = None) -> int:

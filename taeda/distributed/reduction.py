@@ -38,6 +38,11 @@ class ReduceOp(enum.Enum):
         return f"RedOpType.{self.name}"
 
 
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Whether complex numbers have this reduction: sums and means."""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
+
+
 _COMBINE: dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
     ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUCT: operator.mul, ReduceOp.MIN: taeda.minimum,
     ReduceOp.MAX: taeda.maximum, ReduceOp.BAND: operator.and_, ReduceOp.BOR: operator.or_, ReduceOp.BXOR: operator.xor,
@@ -55,7 +60,7 @@ def check_op(name: str, op: Any, tensor: Tensor) -> ReduceOp:
         raise TypeError(f"{name}: expected op to be a ReduceOp, got {op!r}")
     if op is ReduceOp.PREMUL_SUM:
         raise ValueError(f"{name}: ReduceOp.PREMUL_SUM is not supported; multiply the tensor first")
-    if tensor.is_complex() and op not in (ReduceOp.SUM, ReduceOp.AVG):
+    if tensor.is_complex() and not supports_complex(op):
         raise ValueError(f"{name} does not support {op!r} on complex tensors")
     if op.name.startswith("B") and (tensor.is_floating_point() or tensor.is_complex()):
         raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")

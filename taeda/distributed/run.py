@@ -16,13 +16,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import socket
 import sys
 from typing import Any
 
 from .agent import Agent, Plan
-from .workers import Logs, streams
+from .workers import SIGNALS, Logs, signals_handled, streams
 
 __all__ = ["main"]
 
@@ -145,12 +144,8 @@ def main(args: list[str] | None = None) -> None:
     def stop(number: int, _: Any) -> None:
         raise SystemExit(128 + number)  # what ends the agent ends its processes
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-    try:
+    with signals_handled(stop, SIGNALS):
         code = Agent(plan, socket.gethostname()).run()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     raise SystemExit(code)
 
 

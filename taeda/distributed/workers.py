@@ -11,11 +11,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 _STREAMS = (("stdout", 1), ("stderr", 2))
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # that end a launcher and its processes
 _GRACE = 10.0  # seconds between asking a process to end and ending it
 
 
@@ -111,41 +112,78 @@ class Logs:
                     console.flush()
 
 
+@contextlib.contextmanager
+def signals_handled(handler: Any, numbers: Iterable[int]) -> Iterator[None]:
+    """Call ``handler`` for signals that come meanwhile. Threads other than the main one get none."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """What handles a signal that comes meanwhile is called afterwards; a blocked one would stay so in new processes."""
+    came: list[int] = []
+    ours = [number for number in SIGNALS if callable(signal.getsignal(number))]
+    try:
+        with signals_handled(lambda number, _: came.append(number), ours):
+            yield
+    finally:
+        for number in came:
+            signal.raise_signal(number)
+
+
 class Workers:
     """The processes of one attempt on this machine."""
 
-    def __init__(
-        self, command: Sequence[str], environments: Sequence[dict[str, str]], logs: Logs, attempt: int
-    ) -> None:
+    def __init__(self, logs: Logs, attempt: int) -> None:
         self.processes: list[subprocess.Popen] = []
+        self._logs, self._attempt = logs, attempt
         self._copying: list[threading.Thread] = []
         self._words = tempfile.TemporaryDirectory(prefix="taeda_words_")
+
+    def start(self, command: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
+        """Start a process for each environment. Whoever catches an error, or a signal's, has to :meth:`stop`.
+
+        Raises:
+            SystemExit: there is no such command.
+        """
         for local, environment in enumerate(environments):
-            given, copied = logs.open(attempt, local)
+            given, copied = self._logs.open(self._attempt, local)
             environment = {**environment, "TORCHELASTIC_ERROR_FILE": str(self._word(local))}
-            try:
-                self.processes.append(subprocess.Popen(command, env={**os.environ, **environment}, **given))
-            except OSError as error:
-                self.stop()
-                raise SystemExit(f"taeda.distributed.run: cannot start {command[0]}: {error}") from None
+            with _signals_wait():  # one that came while the process is made would leave it to itself
+                try:
+                    self.processes.append(subprocess.Popen(command, env={**os.environ, **environment}, **given))
+                except OSError as error:
+                    raise SystemExit(f"taeda.distributed.run: cannot start {command[0]}: {error}") from None
             for stream in given.values():
                 if hasattr(stream, "close"):
                     stream.close()  # the process has it
             for name, target in copied:
                 arguments = (getattr(self.processes[-1], name), target, name, local)
-                self._copying.append(threading.Thread(target=logs.copy, args=arguments, daemon=True))
+                self._copying.append(threading.Thread(target=self._logs.copy, args=arguments, daemon=True))
                 self._copying[-1].start()
 
     def _word(self, local: int) -> Path:
         """Where a process leaves word that it fails because another has ended."""
         return Path(self._words.name) / f"{local}.json"
 
+    def said(self, local: int) -> dict[str, Any]:
+        """The word that a process has left, empty where it left none."""
+        try:
+            said = json.loads(self._word(local).read_text())
+        except (OSError, ValueError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
     def follows(self, local: int) -> bool:
         """Whether a process has failed because another one was gone."""
-        try:
-            return "follows" in json.loads(self._word(local).read_text())
-        except (OSError, ValueError):
-            return False  # it left none, or one of its own
+        return "follows" in self.said(local)
 
     def failed(self) -> tuple[int, int] | None:
         """The local rank and the code of one that has failed; rather one that did by itself than one that follows."""

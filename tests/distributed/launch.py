@@ -8,6 +8,8 @@ from pathlib import Path
 
 from taeda.distributed.agent import ReservedPort
 
+from .forked import Forked
+
 #: Programs may import from `tests`; taeda, which may lie beside these sources unbuilt, has been found by then.
 HEAD = f"""
 import sys, taeda
@@ -50,19 +52,17 @@ def launch(code, world, init=True, timeout=200):
     The limits are far from what a busy machine takes: they end what hangs.
     """
     start = f"dist.init_process_group('gloo', timeout=timedelta(seconds={timeout}))\nrank = dist.get_rank()\n"
-    program = HEAD + (start if init else "") + textwrap.dedent(code) + PYTORCHS_END * ("import sys, torch" in HEAD)
-    where = meeting_place(world)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", program],
-            env={**os.environ, **where, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
+    theirs = "import sys, torch" in HEAD
+    program = HEAD + (start if init else "") + textwrap.dedent(code) + PYTORCHS_END * theirs
+    where = {**os.environ, **meeting_place(world)}
+    begin = _interpreter if theirs else Forked
+    processes = [begin(program, {**where, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)]
     return [(*p.communicate(timeout=250), p.returncode) for p in processes]
+
+
+def _interpreter(program, environment):
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, **how)
 
 
 def outputs(code, world, **kwargs):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
@@ -16,7 +15,7 @@ from taeda import nn
 from taeda.distributed import simulate
 from taeda.distributed.fsdp import fully_shard
 from taeda.distributed.pipelining import Schedule1F1B
-from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic
+from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic, record
 from taeda.distributed.simulation.layers import _Counting
 from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from taeda.nn.parallel import DistributedDataParallel
@@ -274,9 +273,12 @@ def test_programs_that_are_sharded():
     )
 
 
-def test_a_programs_own_python_counts_where_the_host_does_not_run_ahead():
+def test_a_programs_own_python_counts_where_the_host_does_not_run_ahead(monkeypatch):
+    now = 0.0
+
     def slow():
-        return sum(range(100_000))
+        nonlocal now
+        now += 1.0
 
     def program(mesh):
         model, x = nn.Linear(4, 4, device="meta"), taeda.zeros(2, 4, device="meta")
@@ -288,15 +290,10 @@ def test_a_programs_own_python_counts_where_the_host_does_not_run_ahead():
 
         return step
 
-    times = []
-    for _ in range(5):
-        begin = time.thread_time()
-        slow()
-        times.append(time.thread_time() - begin)
-    once = min(times)
+    monkeypatch.setattr(record, "time", SimpleNamespace(thread_time=lambda: now))
     ahead = simulate(program, {"dp": 2}, FREE, DEVICE)
     beside = simulate(program, {"dp": 2}, FREE, replace(DEVICE, host=10.0))
-    assert beside.seconds > ahead.seconds + 10 * once and beside.flops == ahead.flops
+    assert math.isclose(beside.seconds, ahead.seconds + 20, rel_tol=1e-9) and beside.flops == ahead.flops
     assert beside.memory == ahead.memory and beside.traffic == ahead.traffic
 
 

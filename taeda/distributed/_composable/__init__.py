@@ -1,5 +1,6 @@
-"""The older place of ``fully_shard``."""
+"""Older places of what cuts and copies modules without a wrapper."""
 
 from ..fsdp import fully_shard
+from .replicate import replicate
 
-__all__ = ["fully_shard"]
+__all__ = ["fully_shard", "replicate"]

@@ -11,22 +11,25 @@ NaN.
 from __future__ import annotations
 
 import atexit
-import math
+import contextlib
+import fcntl
 import os
 import signal
 import socket
 import sys
+import termios
 import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import taeda
 from taeda import Tensor
 
 from ...futures import Future
+from ..debug import DebugLevel, get_debug_level
 from ..errors import DistBackendError
 from ..reduction import HALVES, ReduceOp
 from ..work import Work
@@ -60,7 +63,7 @@ _OF_BOOL = {
 _EAGER = 1.0  # seconds of testing without sleep: what is under way moves on while it is tested
 _BURST = 64  # tests between sleeps after that
 _LAST = 1.0  # seconds for what a process sent before it ended
-_NOTE = 1024  # bytes of what a process says about its collective
+_NOTE = 1024  # bytes of what a process says about its collective, or its end
 
 _own_ops: dict[tuple[Any, ReduceOp], Any] = {}
 _ABORT = 5  # seconds that an abort may take
@@ -142,24 +145,44 @@ class _Ends:
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD.Dup()
-        self._since: dict[int, float] = {}  # when each was found to have ended
+        self._since: dict[int, tuple[float, str]] = {}  # when each was found to have ended, and what it said
         self._reading = threading.Lock()
+        self._exit: SystemExit | None = None  # the last that :func:`sys.exit` raised
         self.closed = False  # in order
+        sys.exit = self._leave  # the interpreter tells nobody of its exit code
+        atexit.register(self._tell)
 
-    def tell(self) -> None:
+    def _leave(self, status: Any = None, /) -> NoReturn:
+        """``sys.exit``."""
+        self._exit = SystemExit(status)
+        raise self._exit
+
+    def _how(self) -> str:
+        """How this process ends, in words."""
+        code = "with an exit code that it does not know: 0, or that of its SystemExit"
+        if self._exit is not None:
+            trace, given = self._exit.__traceback__, self._exit.code
+            # where the program has caught it, and gone on, it is not how that ends
+            if trace is None or trace.tb_frame.f_lasti == trace.tb_lasti:
+                code = f"with exit code {given & 255 if isinstance(given, int) else int(given is not None)}"
+        return f"on host {socket.gethostname()} has ended {code}"
+
+    def _tell(self) -> None:
         """This one ends."""
         if not self.closed and not MPI.Is_finalized():
-            me = self._comm.Get_rank()
-            self._sent = [self._comm.Isend([None, 0, MPI.BYTE], r) for r in range(self._comm.Get_size()) if r != me]
+            me, word = self._comm.Get_rank(), self._how().encode()[:_NOTE]
+            self._sent = [self._comm.Isend([word, MPI.BYTE], r) for r in range(self._comm.Get_size()) if r != me]
 
-    def among(self, ranks: Sequence[int]) -> list[int]:
-        """Those of ``ranks`` from which nothing more will come."""
-        status = MPI.Status()
+    def among(self, ranks: Sequence[int]) -> dict[int, str]:
+        """Those of ``ranks`` from which nothing more will come, and what they said of it."""
+        status, word = MPI.Status(), bytearray(_NOTE)
         with self._reading:
             while self._comm.Iprobe(status=status):
-                self._comm.Recv([None, 0, MPI.BYTE], status.Get_source())
-                self._since[status.Get_source()] = time.monotonic()
-        return [rank for rank in ranks if time.monotonic() > self._since.get(rank, math.inf) + _LAST]
+                self._comm.Recv([word, MPI.BYTE], status.Get_source(), status=status)
+                said = word[: status.Get_count(MPI.BYTE)].decode(errors="replace")
+                self._since[status.Get_source()] = time.monotonic() + _LAST, said
+            now = time.monotonic()
+            return {rank: self._since[rank][1] for rank in ranks if rank in self._since and self._since[rank][0] < now}
 
 
 class _Pending:
@@ -182,6 +205,7 @@ class MpiWork(Work):
         super().__init__(Future())
         self._engine, self._pending, self._finish, self._what = engine, pending, finish, what
         self._message, self._with = of is not None, of if to is None else to  # with whom a message is exchanged
+        self._look = time.monotonic() + _EAGER  # when to look whether who is waited for has ended
         self._testing = threading.RLock()
         self._helper: threading.Thread | None = None
 
@@ -190,6 +214,12 @@ class MpiWork(Work):
         with self._testing:
             if not self._future.done():
                 self._test()
+            if not self._future.done() and time.monotonic() > self._look:
+                self._look = time.monotonic() + _LAST
+                try:
+                    self._engine.check_ends(self._what, self._with)
+                except DistBackendError as error:
+                    self._future.set_exception(error)
         return self._future.done()
 
     def _test(self) -> None:
@@ -237,7 +267,6 @@ class MpiWork(Work):
             tests += 1
             if passed > _EAGER and tests % _BURST == 0:
                 time.sleep(0.0005)
-                self._engine.check_ends(self._what, self._with)
             else:
                 os.sched_yield()
         return super().wait()
@@ -267,7 +296,8 @@ class MpiEngine(Engine):
         self.comm, self._ends, self._whole = comm, ends, whole
         self._world = list(comm.Get_group().Translate_ranks(range(self.size), MPI.COMM_WORLD.Get_group()))
         comm.Set_errhandler(MPI.ERRORS_RETURN)
-        self._debug = comm.Dup() if os.environ.get("TAEDA_DISTRIBUTED_DEBUG", "0") not in ("", "0") else None
+        asked = os.environ.get("TAEDA_DISTRIBUTED_DEBUG", "0") not in ("", "0")
+        self._debug = comm.Dup() if asked or get_debug_level() is DebugLevel.DETAIL else None
         self._trouble = ""
 
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MpiEngine:
@@ -280,8 +310,8 @@ class MpiEngine(Engine):
         """Raise where ``what`` would wait for a process that has ended: any of the group, or all of ``ranks``."""
         gone = self._ends.among(self._world if ranks is None else [self._world[rank] for rank in ranks])
         if gone and (ranks is None or len(gone) == len(ranks)):
-            names = ", ".join(map(str, gone))
-            raise self.failed(f"{what}: rank {names} has ended, while rank {self._world[self.rank]} waits")
+            names = ", ".join(f"rank {rank} {said}" for rank, said in gone.items())
+            raise self.failed(f"{what}: {names}, while rank {self._world[self.rank]} waits")
 
     def failed(self, text: str) -> DistBackendError:
         """The error ``text``, with which the group ends: MPI cannot take a collective back."""
@@ -456,9 +486,7 @@ def world(group: str, timeout: timedelta) -> MpiEngine:
             "mpiexec, srun or python -m taeda.distributed.run --mpi"
         )
     _end_together()
-    ends = _Ends()
-    atexit.register(ends.tell)
-    return MpiEngine(group, comm.Dup(), timeout, ends, whole=True)
+    return MpiEngine(group, comm.Dup(), timeout, _Ends(), whole=True)
 
 
 def _end_together() -> None:
@@ -475,6 +503,17 @@ def _end_together() -> None:
     atexit.register(lambda: _abort(_failed[0]) if _failed else None)
 
 
+def _wait_until_read() -> None:
+    """Wait until the launcher has read this process's outputs, and a little: it drops what it has not passed on."""
+    end = time.monotonic() + _ABORT
+    for fd in (1, 2):
+        unread = bytearray(4)
+        with contextlib.suppress(OSError):  # no pipe
+            while time.monotonic() < end and fcntl.ioctl(fd, termios.FIONREAD, unread) == 0 and any(unread):
+                time.sleep(0.005)
+    time.sleep(0.3)
+
+
 def _abort(why: str) -> None:
     _failed.clear()  # said once
     if MPI.Is_finalized():
@@ -485,7 +524,7 @@ def _abort(why: str) -> None:
     )
     sys.stdout.flush()
     sys.stderr.flush()
-    time.sleep(0.3)  # launchers drop what they have not passed on
+    _wait_until_read()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_ABORT)  # cut off from its launcher, MPI waits for an answer for ever

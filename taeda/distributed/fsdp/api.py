@@ -9,8 +9,8 @@ from typing import Any
 __all__ = [
     "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig",
     "LocalOptimStateDictConfig", "LocalStateDictConfig",
-    "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig",
-    "ShardingStrategy",
+    "MixedPrecision", "OptimStateDictConfig", "OptimStateKeyType", "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig", "ShardingStrategy",
     "StateDictConfig", "StateDictSettings", "StateDictType",
 ]  # fmt: skip
 
@@ -38,6 +38,13 @@ class StateDictType(enum.Enum):
     FULL_STATE_DICT = 1
     LOCAL_STATE_DICT = 2
     SHARDED_STATE_DICT = 3
+
+
+class OptimStateKeyType(enum.Enum):
+    """By what an optimiser's state dict names parameters: their names, or their numbers."""
+
+    PARAM_NAME = 1
+    PARAM_ID = 2
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from .api import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
     MixedPrecision,
+    OptimStateKeyType,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
@@ -259,6 +260,44 @@ class FullyShardedDataParallel(Module):
         if load_directly:
             optim.load_state_dict(made)
         return made
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any], optim_state_key_type: OptimStateKeyType, model: Module,
+        optim_input: Any = None, optim: Optimizer | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """An optimiser's state dict with the other names for the parameters of ``model``.
+
+        Args:
+            optim_state_dict: one with numbers for names, or with names for numbers.
+            optim_state_key_type: what it is to have.
+            model: whose parameters these are.
+            optim_input: what the optimiser was made of, in place of ``optim``; the model's parameters by default.
+            optim: the optimiser.
+        Raises:
+            AssertionError: ``optim_state_key_type`` is no such type.
+            ValueError: both ``optim_input`` and ``optim`` are given.
+        """
+        if not isinstance(optim_state_key_type, OptimStateKeyType):
+            raise AssertionError(
+                f"Expected optim_state_key_type to be PARAM_NAME or PARAM_ID, got {optim_state_key_type}"
+            )
+        if optim_input is not None and optim is not None:
+            raise ValueError("rekey_optim_state_dict: expected optim_input or optim, got both")
+        given = list(model.parameters() if optim_input is None else optim_input)
+        groups = optim.param_groups if optim is not None else given
+        chosen = [p for one in groups for p in (one["params"] if isinstance(one, dict) else [one])]
+        names = parameter_names(model)
+        keys: dict[Any, Any] = {i: names[id(p)] for i, p in enumerate(chosen)}
+        if optim_state_key_type is OptimStateKeyType.PARAM_ID:
+            keys = {name: i for i, name in keys.items()}
+        return {
+            "state": {keys.get(key, key): value for key, value in optim_state_dict["state"].items()},
+            "param_groups": [
+                {**one, "params": sorted(keys.get(key, key) for key in one["params"])}
+                for one in optim_state_dict["param_groups"]
+            ],
+        }
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """The state by the names of the module as it was before it was wrapped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....futures import Future
-from ...groups import new_subgroups
+from ...subgroups import new_subgroups
 from .default_hooks import allreduce_hook
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]

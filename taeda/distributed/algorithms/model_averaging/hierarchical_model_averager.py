@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...groups import get_world_size, new_subgroups
+from ...groups import get_world_size
+from ...subgroups import new_subgroups
 from . import utils
 from .averagers import _NO_NEED, ModelAverager
 

@@ -6,16 +6,56 @@ import contextlib
 import functools
 import json
 import os
+import signal
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ChildFailedError", "ErrorHandler", "get_error_handler", "record"]
+__all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "get_error_handler", "record"]
+
+
+@dataclass
+class ProcessFailure:
+    """How a process that a launcher started has failed.
+
+    Attributes:
+        message: what it wrote to its error file (see :func:`record`), or how it ended.
+        timestamp: when it wrote that, or when the launcher saw its end: seconds since 1970.
+    """
+
+    local_rank: int
+    pid: int
+    exitcode: int
+    error_file: str
+    message: str = ""
+    timestamp: int = field(default_factory=lambda: int(time.time()))
+
+    def signal_name(self) -> str:
+        """That of the signal that ended it, or ``<N/A>``."""
+        return signal.Signals(-self.exitcode).name if self.exitcode < 0 else "<N/A>"
 
 
 class ChildFailedError(Exception):
-    """A process that a launcher started has failed."""
+    """Processes that a launcher started have failed.
+
+    Args:
+        name: what they ran.
+        failures: how, by rank.
+    """
+
+    def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
+        self.name, self.failures = name, failures
+        lines = [
+            f"rank {rank} (local rank {one.local_rank}, pid {one.pid}), exit code {one.exitcode}: {one.message}"
+            for rank, one in failures.items()
+        ]
+        super().__init__("\n".join([f"{name} FAILED", *lines]))
+
+    def get_first_failure(self) -> tuple[int, ProcessFailure]:
+        """The rank that failed first, and how."""
+        return min(self.failures.items(), key=lambda item: item[1].timestamp)
 
 
 class ErrorHandler:
