@@ -62,30 +62,36 @@ def _wide(*tensors: Tensor) -> list[Tensor]:
     return [t.float() if t.element_size() == 2 else t for t in tensors]
 
 
+def _turns(here: list[Tensor], group: Any, causal: bool, balanced: bool, half: int) -> Iterator[tuple[Any, Any, Any]]:
+    """The keys and values of each process in turn, cut to the block that is seen, while the next are under way."""
+    rank, size = get_rank(group), get_world_size(group)
+    for step in range(size):
+        places, works = _rotate(here, group) if step < size - 1 else ([], [])
+        block = _block(rank, (rank - step) % size, causal, balanced, half)
+        k, v = (None, None) if block is None else _wide(*(x[:, :, block[1]] for x in here))
+        yield block, k, v
+        for work in works:
+            work.wait()
+        here = places
+
+
 class _Ring(Function):
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, causal: bool, balanced: bool, scale: float, group: Any
     ) -> Tensor:
-        rank, size = get_rank(group), get_world_size(group)
         q, here = _wide(query)[0], [key.contiguous(), value.contiguous()]
         out: Any = None
         lse: Any = None
-        for step in range(size):
-            places, works = _rotate(here, group) if step < size - 1 else ([], [])
-            block = _block(rank, (rank - step) % size, causal, balanced, query.shape[2] // 2)
+        for block, k, v in _turns(here, group, causal, balanced, query.shape[2] // 2):
             if block is not None:
-                rows, columns, masked = block
-                k, v = _wide(*(x[:, :, columns] for x in here))
+                rows, _, masked = block
                 part, sums = _attention(q[:, :, rows], k, v, None, masked, scale)
                 part_lse = sums[..., :1] - sums[..., 1:].log()
                 if out is None:
                     out, lse = part, part_lse
                 else:
                     _merge(out[:, :, rows], lse[:, :, rows], part, part_lse)
-            for work in works:
-                work.wait()
-            here = places
         ctx.save_for_backward(query, key, value, out, lse)
         ctx.settings = causal, balanced, scale, group
         return out.to(query.dtype)
@@ -95,18 +101,14 @@ class _Ring(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple:
         query, key, value, out, lse = ctx.saved_tensors
         causal, balanced, scale, group = ctx.settings
-        rank, size = get_rank(group), get_world_size(group)
         grad, q = _wide(grad, query)
         sums = taeda.cat([lse, taeda.ones_like(lse)], -1)  # exp(score - lse) are the weights of the whole row
         dq = taeda.zeros_like(q)
         here = [key.contiguous(), value.contiguous()]
         grads = [taeda.zeros_like(x) for x in _wide(*here)]
-        for step in range(size):
-            places, works = _rotate(here, group) if step < size - 1 else ([], [])
-            block = _block(rank, (rank - step) % size, causal, balanced, query.shape[2] // 2)
+        for block, k, v in _turns(here, group, causal, balanced, query.shape[2] // 2):
             if block is not None:
                 rows, columns, masked = block
-                k, v = _wide(*(x[:, :, columns] for x in here))
                 found = _attention_backward(
                     grad[:, :, rows], q[:, :, rows], k, v, None, out[:, :, rows], sums[:, :, rows].contiguous(), masked,
                     scale,
@@ -114,12 +116,10 @@ class _Ring(Function):
                 dq[:, :, rows] += found[0]
                 for whole, part in zip(grads, found[1:], strict=True):
                     whole[:, :, columns] += part
-            if size > 1:  # the gradients follow their keys, one step behind, until they are at home
-                grads, more = _rotate(grads, group)
-                works = [*works, *more]
-            for work in works:
-                work.wait()
-            here = places
+            if get_world_size(group) > 1:  # the gradients follow their keys, one step behind, until they are at home
+                grads, works = _rotate(grads, group)
+                for work in works:
+                    work.wait()
         dk, dv = (g.to(x.dtype) for g, x in zip(grads, (key, value), strict=True))
         return dq.to(query.dtype), dk, dv, None, None, None, None
 

@@ -5,6 +5,7 @@ What MPI's launchers say of a process that was killed does not always name its r
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ import sys
 from typing import Any
 
 from .launched import variable
-from .workers import exit_code, how_it_ended
+from .workers import MEMBER_FILE, exit_code, how_it_ended
 
 
 def main(command: list[str]) -> int:
@@ -32,6 +33,10 @@ def main(command: list[str]) -> int:
             f"taeda.distributed.run: rank {rank} on host {socket.gethostname()} {how_it_ended(code)}",
             file=sys.stderr, flush=True,
         )  # fmt: skip
+        path = os.environ.get(MEMBER_FILE)
+        if path:  # MPICH's mpiexec waits for ever where one ends before it has begun with MPI
+            with contextlib.suppress(OSError), open(path, "x") as file:
+                file.write(str(exit_code(code)))
     return exit_code(code)
 
 

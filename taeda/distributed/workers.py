@@ -17,6 +17,7 @@ from typing import Any
 
 _STREAMS = (("stdout", 1), ("stderr", 2))
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # that end a launcher and its processes
+MEMBER_FILE = "TAEDA_MPI_FAILED"  # the variable with the file where a process of mpiexec says with which code it failed
 _GRACE = 10.0  # seconds between asking a process to end and ending it
 
 
@@ -156,6 +157,7 @@ class Workers:
         for local, environment in enumerate(environments):
             given, copied = self._logs.open(self._attempt, local)
             environment = {**environment, "TORCHELASTIC_ERROR_FILE": str(self._word(local))}
+            environment[MEMBER_FILE] = str(self._word(local, "member"))
             with _signals_wait():  # one that came while the process is made would leave it to itself
                 try:
                     self.processes.append(subprocess.Popen(command, env={**os.environ, **environment}, **given))
@@ -169,9 +171,17 @@ class Workers:
                 self._copying.append(threading.Thread(target=self._logs.copy, args=arguments, daemon=True))
                 self._copying[-1].start()
 
-    def _word(self, local: int) -> Path:
-        """Where a process leaves word that it fails because another has ended."""
-        return Path(self._words.name) / f"{local}.json"
+    def _word(self, local: int, kind: str = "json") -> Path:
+        """Where a process leaves word that it fails because another has ended, or that one of its own has failed."""
+        return Path(self._words.name) / f"{local}.{kind}"
+
+    def _code(self, local: int) -> int | None:
+        """The code of a process, or of one that it has started and that has failed; None while it runs."""
+        code = self.processes[local].poll()
+        try:
+            return int(self._word(local, "member").read_text()) if code is None else code
+        except (OSError, ValueError):
+            return None
 
     def said(self, local: int) -> dict[str, Any]:
         """The word that a process has left, empty where it left none."""
@@ -187,7 +197,7 @@ class Workers:
 
     def failed(self) -> tuple[int, int] | None:
         """The local rank and the code of one that has failed; rather one that did by itself than one that follows."""
-        codes = [(p.poll(), local) for local, p in enumerate(self.processes)]
+        codes = [(self._code(local), local) for local in range(len(self.processes))]
         wrong = sorted((self.follows(local), code > 0, local, code) for code, local in codes if code)
         return wrong[0][2:] if wrong else None
 

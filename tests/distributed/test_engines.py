@@ -285,6 +285,18 @@ def test_who_comes_too_late_is_named(engine, program):
 
 
 @mpi
+def test_who_ends_before_it_meets_the_others(tmp_path):
+    """Where ``mpiexec`` does not see to it, the launcher does."""
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import sys\nfrom taeda.distributed import init_process_group, launched\n"
+        "if launched.variable('RANK') == '1': sys.exit(5)\ninit_process_group('mpi')"
+    )
+    code, _, err, _ = run("mpi", 2, path)
+    assert code and re.search(r"rank 1 on host \S+ ended with exit code 5", err), err
+
+
+@mpi
 def test_mpi_by_its_own_launcher(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(

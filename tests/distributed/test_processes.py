@@ -107,7 +107,7 @@ def test_collectives():
         ("dist.all_reduce(x)", "raise SystemError('mine')", "rank 1 has ended"),
         (
             "dist.all_reduce(x)",
-            "dist.destroy_process_group(); import time; time.sleep(5)",
+            "dist.destroy_process_group(); import time; time.sleep(2)",
             "rank 1 has ended, or has left",
         ),
     ],
@@ -128,7 +128,7 @@ def test_who_does_not_come_is_named():
     code = """
     try:
         dist.init_process_group(init_method=f"tcp://127.0.0.1:{sys.argv[1:] or __import__('os').environ['MASTER_PORT']}",
-                                rank=0, world_size=2, timeout=timedelta(seconds=3))
+                                rank=0, world_size=2, timeout=timedelta(seconds=1))
     except RuntimeError as error:
         print(error)
     """

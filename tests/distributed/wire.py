@@ -26,6 +26,7 @@ class Wire:
     def __init__(self, names, delay=0.0, jitter=0.0, loss=0.0, twice=0.0, seed=0):
         self.delay, self.jitter, self.loss, self.twice = delay, jitter, loss, twice
         self.draw = random.Random(seed)
+        self.losses = random.Random(seed)  # one number a packet: of as many packets, as many are lost each time
         self.carried = self.dropped = 0
         self.ends = []
         for name in names:
@@ -65,7 +66,7 @@ class Wire:
                 except OSError:
                     continue
                 other = self.ends[1 - self.ends.index(end)]
-                if self.draw.random() < self.loss:
+                if self.losses.random() < self.loss:
                     self.dropped += 1
                     continue
                 self.carried += 1

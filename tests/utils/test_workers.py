@@ -51,18 +51,16 @@ def test_start_methods(method):
 
 def test_a_killed_worker_is_reported_before_its_work_ends():
     def slow(i):
-        time.sleep(0.05 if i < 4 else 200)
+        time.sleep(0.05 if i < 4 else 10_000)  # who waits for that is ended by the test's limit
         return i, os.getpid()
 
     batches = iter(DataLoader(Made(slow), 1, num_workers=2, multiprocessing_context="fork"))
     pid = int(next(batches)[1])
     next(batches)
     os.kill(pid, signal.SIGKILL)
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=rf"\(pid {pid}\) is killed by signal: Killed"):
         for _ in range(4):
             next(batches)
-    assert time.monotonic() - start < 100  # it sleeps for 200
     with pytest.raises(RuntimeError, match="killed"):
         next(batches)
 
