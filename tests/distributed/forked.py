@@ -16,15 +16,19 @@ _server = []
 
 
 class Forked:
-    """A process that runs ``code``, with the variables ``environment``."""
+    """A process that runs ``code``, with the variables ``environment``.
 
-    def __init__(self, code, environment):
+    What it prints is kept for :meth:`communicate`, or written to the descriptor ``stdout``.
+    """
+
+    def __init__(self, code, environment, stdout=None):
         self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115 (read when it has ended)
         self.returncode = None
         self._connection, there = socket.socketpair()
         with there:
             request = json.dumps({"code": code, "environment": environment}).encode()
             fds = [there.fileno(), *(file.fileno() for file in self._files)]
+            fds[1] = fds[1] if stdout is None else stdout
             socket.send_fds(_forks(), [len(request).to_bytes(8, "little")], fds)
             _forks().sendall(request)
         self._words = self._connection.makefile("r")

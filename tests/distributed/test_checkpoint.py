@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import taeda
 from taeda.distributed import checkpoint
 
+from .forked import Forked
 from .launch import meeting_place, outputs
 
 HEAD = """
@@ -100,7 +99,7 @@ def test_other_numbers_of_processes(tmp_path):
 
 
 WRITER = """
-import sys, taeda, taeda.distributed as dist, taeda.distributed.checkpoint as dcp
+import taeda, taeda.distributed as dist, taeda.distributed.checkpoint as dcp
 from taeda.distributed.device_mesh import init_device_mesh
 from taeda.distributed.tensor import Shard, full, distribute_tensor
 dist.init_process_group("gloo")
@@ -114,24 +113,21 @@ for step in range(10**6):
 
 def _kill_while_saving(folder, delay):
     """Start two processes that save again and again, and kill both ``delay`` seconds after the third time."""
-    where = meeting_place(2)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, folder],
-            env={**os.environ, **where, "RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        seen = [int(processes[0].stdout.readline()) for _ in range(3)]
-        time.sleep(delay)
-    finally:
-        for p in processes:
-            p.send_signal(signal.SIGKILL)
-        rest = [p.communicate()[0] for p in processes]
-    return max([*seen, *map(int, rest[0].split())])
+    where, (end, printed) = {**os.environ, **meeting_place(2)}, os.pipe()
+    program = WRITER.replace("sys.argv[1]", repr(folder))
+    with open(end) as lines:
+        processes = [Forked(program, {**where, "RANK": str(rank)}, None if rank else printed) for rank in range(2)]
+        os.close(printed)
+        try:
+            seen = [int(lines.readline()) for _ in range(3)]
+            time.sleep(delay)
+        finally:
+            for p in processes:
+                os.kill(p.pid, signal.SIGKILL)
+        rest = lines.read()
+    for p in processes:
+        p.communicate(100)
+    return max([*seen, *map(int, rest.split())])
 
 
 def test_a_kill_leaves_a_whole_checkpoint(tmp_path):
