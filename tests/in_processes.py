@@ -21,14 +21,10 @@ def add(a, b):
     return a + b + rank, size, os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_RUN_ID"]
 
 
-def fail_once(path):
-    if os.environ["RANK"] == "1":
-        try:
-            os.mkdir(path)
-        except FileExistsError:
-            return "again"
+def fail_once():
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
         raise KeyError("first")
-    return None
+    return "again"
 
 
 def fail():

@@ -10,7 +10,7 @@ from .._no_device import refusing
 
 def is_available(tensors: Any) -> bool:
     """Whether NCCL takes ``tensors``: False."""
-    warnings.warn("PyTorch is not compiled with NCCL support", stacklevel=2)
+    warnings.warn("taeda is not compiled with NCCL support", stacklevel=2)
     return False
 
 
