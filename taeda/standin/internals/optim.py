@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda import Tensor, device, dtype
+from taeda import Tensor, as_tensor, device, dtype
 from taeda.nn import Parameter
 from taeda.optim import lbfgs
 
 
 def _cubic_interpolate(
-    x1: float, f1: Any, g1: Any, x2: float, f2: Any, g2: Any, bounds: tuple[float, float] | None = None
-) -> float:
+    x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: tuple[Any, Any] | None = None
+) -> Any:
     """Where the cubic with values ``f1``, ``f2`` and slopes ``g1``, ``g2`` is least between the bounds."""
     return lbfgs._cubic_minimum(_point(x1, f1, g1), _point(x2, f2, g2), bounds)
 
 
-def _point(t: float, loss: Any, slope: Any, grad: Any = None) -> Any:
-    return lbfgs._Point(float(t), float(loss), grad, float(slope))
+def _point(t: Any, loss: Any, slope: Any, grad: Any = None) -> Any:
+    return lbfgs._Point(t, float(loss), grad, as_tensor(slope))
 
 
 def _strong_wolfe(
-    obj_func: Callable, x: Any, t: float, d: Tensor, f: Any, g: Tensor, gtd: Any, c1: float = 1e-4, c2: float = 0.9,
+    obj_func: Callable, x: Any, t: Any, d: Tensor, f: Any, g: Tensor, gtd: Any, c1: float = 1e-4, c2: float = 0.9,
     tolerance_change: float = 1e-9, max_ls: int = 25,
-) -> tuple[float, Tensor, float, int]:  # fmt: skip
+) -> tuple[float, Tensor, Any, int]:  # fmt: skip
     """The step of L-BFGS's line search: the loss, its gradient, the step, and how often ``obj_func(x, t, d)`` ran."""
 
-    def evaluate(step: float) -> Any:
+    def evaluate(step: Any) -> Any:
         loss, grad = obj_func(x, step, d)
         return _point(step, loss, grad.dot(d), grad.clone())
 
     found, count = lbfgs._wolfe_step(
-        evaluate, _point(0.0, f, gtd, g.clone()), float(t), float(d.abs().max()), tolerance_change, max_ls, c1, c2
+        evaluate, _point(0.0, f, gtd, g.clone()), t, d.abs().max(), tolerance_change, max_ls, c1, c2
     )
     return found.loss, found.grad, found.t, count
 
