@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from . cimport memory
-from .fused cimport bytes_read, gather_all, is_watched, names_of, tell_watcher
+from .fused cimport bytes_read, end_taking, gather_all, is_watched, names_of, tell_watcher
 from .memory cimport Storage, is_planning, settle, settle_to_read
 from .recipes cimport (
     CACHED, Epilogue, Kernel, Recipe, Source, compute_row, fill_later, finish, hold, is_free, is_held, is_recording,
@@ -128,6 +128,7 @@ cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
     cdef Tensor spare = None, like = <Tensor>Tensor.__new__(Tensor)
     cdef PyObject* at = mean.after
     cdef object after = None
+    cdef bint found
     cdef int i
     cdef list others = []
     like.code, like.holds = mean.code, VALUES
@@ -151,7 +152,15 @@ cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
         c.pointers[0], c.pointers[6], c.pointers[7] = y.data, y.sources[3].data, y.sources[4].data
     if e != NULL:
         after = epilogue_of(y, e)
-    if not (<ChannelOp>mean.rows).run_channels(like, &c, after):
+    try:
+        found = (<ChannelOp>mean.rows).run_channels(like, &c, after)
+    except:
+        if e != NULL:
+            end_taking(&e.kernel, False)
+        raise
+    if e != NULL:
+        end_taking(&e.kernel, True)
+    if not found:
         return False
     if is_watched():
         tell_channels(mean, y, e)

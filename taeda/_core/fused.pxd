@@ -18,6 +18,7 @@ cdef bint shares(Kernel* k, Recipe r) noexcept
 cdef int readings(Kernel* k, Recipe r) noexcept
 cdef void write_along(Kernel* k) noexcept
 cdef bint take_over(Kernel* k, int which) except -1
+cdef int end_taking(Kernel* k, bint computed) except -1
 # Run one; with what is worth writing on the way, or into `target` alone.
 cdef int run(Kernel* kernel) except -1
 cdef int launch(Kernel* k, Tensor target) except -1

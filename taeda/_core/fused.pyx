@@ -9,8 +9,8 @@ from libc.string cimport memcmp, memcpy, memset
 from .memory cimport Storage
 from .pool cimport kernel_t
 from .recipes cimport (
-    AGAIN, CACHED, LEAF, MOST_NODES, MOST_NUMBERS, MOST_WORDS, NODE, NUMBER, Kernel, Recipe, Source, finish, is_held,
-    is_undone_row, move_block, pending,
+    AGAIN, CACHED, LEAF, MOST_NODES, MOST_NUMBERS, MOST_WORDS, NODE, NUMBER, Kernel, Recipe, Source, Taken, finish,
+    is_held, is_undone_row, move_back, move_block, pending,
 )
 from .tensor cimport (
     ITEMSIZE, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, Launch, Tensor, coalesce, layout_class, need_memory,
@@ -98,7 +98,7 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
 cdef int start(Kernel* k) noexcept:
     global generation
     generation += 1
-    k.nnodes = k.nouts = k.nleaves = k.nnumbers = 0
+    k.nnodes = k.nouts = k.nleaves = k.nnumbers = k.ntaken = 0
     return 0
 
 
@@ -206,10 +206,14 @@ cdef int run(Kernel* kernel) except -1:
             if not take_over(&k, i):
                 need_memory(<Storage>k.storages[i])
         launch(&k, None)
+        end_taking(&k, True)
         for i in range(k.nouts):
             r = <Recipe>k.outs[i]
             if (<Storage>k.storages[i]).recipe is r:
                 finish(r, <Storage>k.storages[i])
+    except:
+        end_taking(&k, False)
+        raise
     finally:
         for i in range(k.nouts):
             Py_DECREF(<object>k.storages[i])
@@ -246,9 +250,32 @@ cdef bint take_over(Kernel* k, int which) except -1:
         same = places == 1 and ITEMSIZE[k.leaves[i].code] == ITEMSIZE[out.code]
         for d in range(out.nd):
             same = same and k.leaves[i].strides[d] == out.strides[d] * ITEMSIZE[out.code]
-        if same and readers == (<Storage>old).waits == Py_REFCNT(old) and move_block(<Storage>old, storage):
+        if same and readers == (<Storage>old).waits == Py_REFCNT(old) and take_block(k, <Storage>old, storage):
             return True
     return False
+
+
+cdef bint take_block(Kernel* k, Storage old, Storage storage) except -1:
+    cdef Taken* t = &k.taken[k.ntaken]
+    cdef object late = storage.late
+    t.old, t.storage, t.late, t.before = <PyObject*>old, <PyObject*>storage, <PyObject*>late, storage.data
+    if not move_block(old, storage):
+        return False
+    Py_INCREF(late)
+    k.ntaken += 1
+    return True
+
+
+cdef int end_taking(Kernel* k, bint computed) except -1:
+    """After the kernel: what it has taken over stays. Where it did not run, its operands have their memory back."""
+    cdef Taken* t
+    while k.ntaken:
+        k.ntaken -= 1
+        t = &k.taken[k.ntaken]
+        if not computed:
+            move_back(<Storage>t.old, <Storage>t.storage, t.before, <object>t.late)
+        Py_DECREF(<object>t.late)
+    return 0
 
 
 cdef int launch(Kernel* k, Tensor target) except -1:

@@ -82,6 +82,13 @@ cdef class Later:         # what computes a recipe that is not that of a pointwi
     cdef bint go_on(self, Recipe root, int rows) except -1
 
 
+cdef struct Taken:        # a block that an output has taken over from `old`, and what the output was before
+    PyObject* old
+    PyObject* storage
+    PyObject* late
+    char* before
+
+
 cdef struct Kernel:
     PyObject* nodes[MOST_NODES]      # operands before what reads them
     int nnodes
@@ -91,6 +98,8 @@ cdef struct Kernel:
     Source* leaves[MOST_FUSED]
     int nleaves
     int nnumbers
+    Taken taken[MOST_FUSED]
+    int ntaken
 
 
 cdef struct Prologue:     # what computes elements where another kernel reads them
@@ -152,6 +161,7 @@ cdef Recipe with_memory(Recipe r)
 cdef bint reads(Recipe r, Storage storage) noexcept
 cdef int give_memory(Storage storage) except -1
 cdef bint move_block(Storage old, Storage storage) except -1
+cdef int move_back(Storage old, Storage storage, char* before, object late) except -1
 
 
 cdef inline int compute_row(Recipe r) except -1:

@@ -182,6 +182,15 @@ cdef bint move_block(Storage old, Storage storage) except -1:
     return True
 
 
+cdef int move_back(Storage old, Storage storage, char* before, object late) except -1:
+    """Undo :func:`move_block`, before which ``storage`` had this address and this ``late``."""
+    cdef char* block = storage.data
+    storage.data, old.owner, storage.late = before, None, late
+    tell_address(storage, block)
+    storage.late = late
+    return 0
+
+
 cdef int tell_address(Storage storage, char* before) except -1:
     """Tell its tensor, the only one on it, where its memory lies by now."""
     holder = <object>PyWeakref_GetObject(storage.late)

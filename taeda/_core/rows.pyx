@@ -8,8 +8,8 @@ from libc.string cimport memcpy
 
 from . cimport memory
 from .fused cimport (
-    bytes_read, describe, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of, readings, start,
-    take_over, tell, tell_watcher, write_along,
+    bytes_read, describe, end_taking, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of,
+    readings, start, take_over, tell, tell_watcher, write_along,
 )
 from .memory cimport Storage, is_planning, settle_to_read
 from .recipes cimport (
@@ -136,6 +136,7 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
     cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
     cdef Source* s = &r.sources[0]
     cdef object before = None, after = None
+    cdef bint found
     cdef int i
     like.code, like.holds = r.code, VALUES
     like = alias_tensor(like, r.nd, r.sizes, r.strides, 0)
@@ -152,7 +153,15 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
         rows.pointers[i] = r.sources[i].data
     if e != NULL:
         after = epilogue_of(r, e)
-    if not (<RowOp>r.rows).run_rows(like, &rows, before, after):
+    try:
+        found = (<RowOp>r.rows).run_rows(like, &rows, before, after)
+    except:
+        if e != NULL:
+            end_taking(&e.kernel, False)
+        raise
+    if e != NULL:
+        end_taking(&e.kernel, True)
+    if not found:
         if before is None or e != NULL:
             return False
         compute(<Recipe>s.recipe)
