@@ -207,9 +207,11 @@ class Links:
                 finally:
                     peer.reading.release()
 
-    def _read_here(self, rank: int, key: Key, doing: str, into: memoryview | None, seconds: float) -> None:
-        """Read from ``rank`` until its message ``key`` is there or cannot come; for ``seconds`` at most."""
-        peer, end = self._peers[rank], time.monotonic() + seconds
+    def _read_here(self, rank: int, key: Key, doing: str, into: memoryview | None, timeout: timedelta) -> None:
+        """Read from ``rank`` until its message ``key`` is there or cannot come. It must begin within :data:`_EAGER`
+        seconds, and may not stop for ``timeout``."""
+        peer, end = self._peers[rank], time.monotonic() + min(_EAGER, timeout.total_seconds())
+        hurried = timeout < self.timeout
         while (left := end - time.monotonic()) > 0:
             mine = peer.reading.acquire(blocking=False)
             try:
@@ -222,9 +224,13 @@ class Links:
                 if mine:
                     peer.claims += 1
                     if peer.has_come(left):
+                        if hurried:
+                            _limit_reading(peer.connection, timeout)
                         self._read_message(rank, peer, key, doing, into)
             finally:
                 if mine:
+                    if hurried:
+                        _limit_reading(peer.connection, self.timeout)
                     peer.claims += 1
                     peer.reading.release()
 
@@ -251,7 +257,7 @@ class Links:
                 receive_exactly(peer.connection, size, place)
             self._lay_out(rank, header, place)
         except BlockingIOError:
-            self._leave(rank, f"rank {rank} timed out after {self.timeout} in the middle of a message")
+            self._leave(rank, f"rank {rank} stopped in the middle of a message for longer than the timeout")
         except (OSError, ValueError, KeyError, TypeError, MemoryError, RuntimeError):  # ended, or sends no message
             with self._changed:
                 self._gone.setdefault(rank, "")
@@ -365,7 +371,7 @@ class Links:
         told = False
         doing = doing[:_TEXT]
         if len(ranks) == 1:
-            self._read_here(ranks[0], key, doing, into, min(_EAGER, timeout.total_seconds()))
+            self._read_here(ranks[0], key, doing, into, timeout)
         while True:
             with self._changed:
                 found = self._look(ranks, key, doing)
@@ -491,14 +497,24 @@ def _hello(token: bytes, rank: int, machine: bytes, host: str) -> bytes:
     return _HELLO.pack(token, rank, machine, host.encode()[:64])
 
 
-def _watch(connection: socket.socket, timeout: timedelta) -> None:
-    """No delay for small messages; a machine that does not answer for 30 seconds is gone, and sending has a limit.
-
-    A process that is stopped, or a machine on the way, may answer and take nothing: only the limit ends that.
-    """
+def _timeval(timeout: timedelta) -> bytes:
     seconds = max(timeout.total_seconds(), 0.001)
-    limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))  # a timeval: the reader's thread has no limit
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+
+
+def _limit_reading(connection: socket.socket, timeout: timedelta) -> None:
+    with contextlib.suppress(OSError):  # it may be closed
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout))
+
+
+def _watch(connection: socket.socket, timeout: timedelta) -> None:
+    """No delay for small messages; a machine that does not answer for 30 seconds is gone, and transfers have a limit.
+
+    A process that is stopped, or a machine on the way, may answer and take or give nothing: only the limit ends that.
+    Who waits for the beginning of a message asks for it without reading.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(timeout))
+    _limit_reading(connection, timeout)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # the last is in milliseconds; without it, nothing ends while what was sent is not acknowledged
