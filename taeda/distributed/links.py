@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, NoReturn
 import taeda
 
 from .errors import DistBackendError, DistNetworkError
-from .stores import Store, receive_exactly
+from .stores import Store, limit_transfer, receive_exactly
 
 Key = tuple[str, str]  # the group's name, and which of its messages
 _HEAD = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
@@ -497,14 +497,9 @@ def _hello(token: bytes, rank: int, machine: bytes, host: str) -> bytes:
     return _HELLO.pack(token, rank, machine, host.encode()[:64])
 
 
-def _timeval(timeout: timedelta) -> bytes:
-    seconds = max(timeout.total_seconds(), 0.001)
-    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
-
-
 def _limit_reading(connection: socket.socket, timeout: timedelta) -> None:
     with contextlib.suppress(OSError):  # it may be closed
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout))
+        limit_transfer(connection, socket.SO_RCVTIMEO, timeout.total_seconds())
 
 
 def _watch(connection: socket.socket, timeout: timedelta) -> None:
@@ -513,7 +508,7 @@ def _watch(connection: socket.socket, timeout: timedelta) -> None:
     A process that is stopped, or a machine on the way, may answer and take or give nothing: only the limit ends that.
     Who waits for the beginning of a message asks for it without reading.
     """
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(timeout))
+    limit_transfer(connection, socket.SO_SNDTIMEO, timeout.total_seconds())
     _limit_reading(connection, timeout)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

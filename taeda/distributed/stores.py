@@ -298,6 +298,7 @@ _MAGIC = b"taeda\0\1\0"  # and the version of what follows
 _CHALLENGE = 16
 _GREETING = 30.0  # seconds for the answer
 _AT_ONCE = 1 << 20  # bytes
+_LATE = 30.0  # seconds that a server's answer may take beyond what it waits for
 _FIELDS, _FIELD = 4096, 1 << 28  # how many, and bytes of each
 
 
@@ -315,6 +316,13 @@ def _send(connection: socket.socket, fields: Sequence[bytes | None]) -> None:
     for field in fields:
         parts.append(struct.pack("<q", -1 if field is None else len(field)) + (field or b""))
     connection.sendall(b"".join(parts))
+
+
+def limit_transfer(connection: socket.socket, way: int, seconds: float) -> None:
+    """A call that sends (``SO_SNDTIMEO``) or reads (``SO_RCVTIMEO``) raises BlockingIOError after ``seconds`` in which
+    nothing moved."""
+    seconds = max(seconds, 0.001)
+    connection.setsockopt(socket.SOL_SOCKET, way, struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6)))
 
 
 def receive_exactly(connection: socket.socket, count: int, into: memoryview | None = None) -> memoryview:
@@ -487,11 +495,19 @@ class TCPStore(Store):
                 "processes need the same TAEDA_DISTRIBUTED_SECRET in their environment, or none"
             ) from None
 
-    def _ask(self, *fields: bytes) -> bytes | None:
+    def _ask(self, *fields: bytes, waits: float | None = None) -> bytes | None:
+        """What the server answers, which may wait for so many seconds (None: the store's timeout)."""
+        seconds = (self._timeout.total_seconds() if waits is None else waits) + _LATE
         with self._lock:
             try:
+                limit_transfer(self._connection, socket.SO_RCVTIMEO, seconds)
                 _send(self._connection, fields)
                 return _receive(self._connection)[0]
+            except BlockingIOError:
+                self._connection.close()  # its answer could be taken for that to another question
+                raise DistNetworkError(
+                    f"TCPStore: the server at {self.host}:{self.port} has not answered for {seconds:.0f} seconds"
+                ) from None
             except OSError as error:
                 raise DistNetworkError(f"TCPStore: lost the server at {self.host}:{self.port}: {error}") from None
 
@@ -503,7 +519,8 @@ class TCPStore(Store):
     def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
         if self._server is not None:
             return self._server.table.wait(keys, timeout.total_seconds())
-        return self._ask(b"wait", _bytes(timeout.total_seconds()), *(key.encode() for key in keys)) is not None  # type: ignore[arg-type]
+        seconds = timeout.total_seconds()
+        return self._ask(b"wait", _bytes(seconds), *(key.encode() for key in keys), waits=seconds) is not None  # type: ignore[arg-type]
 
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:

@@ -203,3 +203,16 @@ def test_a_machine_that_says_nothing_keeps_nobody_waiting(monkeypatch):
     other.set("a", "1")
     assert store.get("a") == b"1"
     [one.close() for one in silent]
+
+
+def test_a_server_of_a_store_that_says_nothing_keeps_nobody_waiting(monkeypatch):
+    """A client gives up, and does not take an answer that comes late for that to its next question."""
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    client = dist.TCPStore("127.0.0.1", master.port, timeout=timedelta(seconds=0.2))
+    client.set("a", "1")
+    monkeypatch.setattr(stores, "_LATE", 0.2)
+    with master._server.table.changed, pytest.raises(dist.DistNetworkError, match="has not answered"):
+        client.get("a")  # the server cannot look into its table
+    with pytest.raises(dist.DistNetworkError, match="lost the server"):
+        client.set("b", "2")
+    assert dist.TCPStore("127.0.0.1", master.port).get("a") == b"1"
