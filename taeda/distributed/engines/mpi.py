@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import os
 import signal
 import socket
 import sys
-import termios
 import threading
 import time
 import zlib
@@ -505,6 +503,12 @@ def _end_together() -> None:
 
 def _wait_until_read() -> None:
     """Wait until the launcher has read this process's outputs, and a little: it drops what it has not passed on."""
+    try:
+        import fcntl
+        import termios
+    except ImportError:  # on Windows nothing tells
+        time.sleep(0.3)
+        return
     end = time.monotonic() + _ABORT
     for fd in (1, 2):
         unread = bytearray(4)
