@@ -1,5 +1,7 @@
 """The engine: runs nodes from the outputs back, in reverse order of recording."""
 
+import threading
+
 cimport cython
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_Check
@@ -9,6 +11,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
+from ..kernels.forks import free_in_children
 from .memory cimport Storage, is_planning, swap_planning, unsettled
 from .planners cimport META_NUMBER
 from .tensor cimport (
@@ -254,7 +257,7 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     return 0
 
 
-cdef object LEAF_LOCK = __import__("threading").RLock()
+cdef object LEAF_LOCK = free_in_children(threading.RLock())
 
 
 cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:

@@ -20,6 +20,7 @@ from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from ..kernels.forks import loading
 from .memory cimport Storage, foreign_storage, new_storage
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
@@ -52,7 +53,8 @@ cdef object generic = None
 cdef int need_numpy() except -1:
     global ndarray, generic
     if ndarray is None:
-        import numpy
+        with loading:
+            import numpy
 
         for d in ALL_DTYPES:
             NUMPY.append(None if d.name in NOT_NUMPY else numpy.dtype(d.name))

@@ -17,6 +17,7 @@ cdef class Generator:
     cdef bint has_float
     cdef float next_float
     cdef PyThread_type_lock guard
+    cdef int64_t forks          # that led to the process of the guard
     cdef object __weakref__
 
 # The caller holds the generator: enter() before, leave() after.

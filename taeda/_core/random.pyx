@@ -43,6 +43,7 @@ cdef enum:
     SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
 
 cdef kernel_t twist_kernel = NULL, temper_kernel = NULL, fence_kernel = NULL
+cdef int64_t forks = 0  # how many led from the first process to this one
 cdef uint64_t DISTRIBUTION = new_owner("random.distribution")
 
 
@@ -163,6 +164,8 @@ cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil:
 
 cdef int enter(Generator g) except -1:
     refuse_recording(b"the state of a generator is read or set")
+    if g.forks != forks:
+        g.guard, g.forks = PyThread_allocate_lock(), forks  # the old one may be in any state: it is given up
     if not PyThread_acquire_lock(g.guard, 0):
         with nogil:
             PyThread_acquire_lock(g.guard, 1)
@@ -185,6 +188,7 @@ cdef class Generator:
         self.guard = PyThread_allocate_lock()
         if self.guard == NULL:
             raise MemoryError()
+        self.forks = forks
         if device is not None and getattr(device, "type", device) != "cpu" and not str(device).startswith("cpu"):
             raise RuntimeError(f"Generator: expected device 'cpu', got {str(device)!r}")
         reseed(self, DEFAULT_SEED)
@@ -527,8 +531,9 @@ cdef Generator which(object generator):
 
 
 def _after_fork():
-    """Another thread may have been drawing at the moment of the fork."""
-    _default.guard = PyThread_allocate_lock()
+    """Another thread may have been drawing at the moment of the fork: locks are of one process."""
+    global forks
+    forks += 1
 
 
 import os as _os

@@ -9,6 +9,7 @@ import os
 import threading
 from typing import Any
 
+from ..kernels.forks import free_in_children
 from . import shared
 
 _BLOCK = 1 << 20  # bytes of a segment for small storages
@@ -20,7 +21,7 @@ class _Arena:
     """The segment that small storages are being added to."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = free_in_children(threading.Lock())
         self.segment: Any = None
         self.used = 0
         self.pid = 0
@@ -39,14 +40,6 @@ class _Arena:
 
 
 _arena = _Arena()
-
-
-def _after_fork() -> None:
-    _arena.lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _is_shared(storage: Any) -> bool:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from taeda._core.module import ModuleBase, quicken
+from taeda.kernels.forks import free_in_children
 from taeda.nn import Module
 
 from .node import map_aggregate
@@ -124,7 +125,7 @@ class _Replaced:
             setattr(self.owner, self.name, value)
 
 
-_lock = threading.RLock()
+_lock = free_in_children(threading.RLock())
 _replaced: dict[tuple[int, str], _Replaced] = {}
 
 

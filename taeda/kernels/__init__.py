@@ -5,21 +5,17 @@ Most programs need few of them, and ``import taeda`` none.
 """
 
 import importlib.util
-import os
 import sys
-import threading
 from types import ModuleType
 
-_lock = threading.RLock()  # of all modules, as one may load another, and of kernels that are made
-if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through either
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+from .forks import loading
 
 
 class _Deferred(ModuleType):
     """A module that runs when an attribute is asked for that it lacks. Other threads that ask meanwhile wait."""
 
     def __getattr__(self, name: str):
-        with _lock:
+        with loading:
             if type(self) is _Deferred:
                 assert self.__spec__ is not None and self.__spec__.loader is not None
                 if self.__spec__.loader_state:  # it is running, on this thread

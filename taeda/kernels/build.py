@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _lock
+from .forks import loading
 from .ir import Function
 from .target import Target, host
 
@@ -45,7 +45,8 @@ def cache_dir() -> Path:
 
 @functools.cache
 def _compiler_version() -> str:
-    import llvmlite  # the package alone: LLVM itself is loaded when something must be compiled or loaded
+    with loading:
+        import llvmlite  # the package alone: LLVM itself is loaded when something must be compiled or loaded
 
     return f"llvmlite-{llvmlite.__version__}-{FORMAT}"
 
@@ -114,7 +115,7 @@ _compilers: dict[str, Compiler] = {}
 def compiler(target: Target | None = None) -> Compiler:
     """The compiler for ``target`` (default: this machine), made on first use."""
     target = target or host()
-    with _lock:
+    with loading:
         if target.key not in _compilers:
             _compilers[target.key] = Compiler(target)
         return _compilers[target.key]
@@ -184,7 +185,7 @@ def watch(watcher: int) -> None:
     global _watcher
     import ctypes
 
-    with _lock:
+    with loading:
         _watcher = watcher
         for _, probe in _probes:
             ctypes.c_int64.from_address(probe).value = watcher
@@ -208,7 +209,7 @@ def build(f: Function, again: Callable[[], Function]) -> int:
     address = _addresses.get(digest)
     if address is not None:
         return address
-    with _lock:
+    with loading:
         if digest in _addresses:
             return _addresses[digest]
         name = f"k{digest}"

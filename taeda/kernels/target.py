@@ -7,6 +7,8 @@ import os
 import platform
 from dataclasses import dataclass
 
+from .forks import loading
+
 
 @dataclass(frozen=True)
 class Target:
@@ -69,7 +71,8 @@ def host() -> Target:
     triple = f"x86_64-{tail}"
     flags = _cpu_flags()
     if not flags:
-        import llvmlite.binding as llvm
+        with loading:
+            import llvmlite.binding as llvm
 
         features = llvm.get_host_cpu_features()
         flags = frozenset(name.replace(".", "_") for name, on in features.items() if on)

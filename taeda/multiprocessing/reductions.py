@@ -10,11 +10,12 @@ from typing import Any
 
 from .._core import Storage, Tensor, shared
 from .._core.sharing import share, share_storage
+from ..kernels.forks import free_in_children
 from ..nn.parameter import Buffer, Parameter
 
 #: Segments that came from other processes, by the identity of their file: one mapping for all tensors in it.
 _received: weakref.WeakValueDictionary[tuple[int, int], Any] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 
 def _rebuild_segment(descriptor: Any, size: int) -> Any:

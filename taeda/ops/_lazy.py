@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..kernels.forks import loading
+
 
 class _NumPy:
     def __getattr__(self, name: str) -> Any:
-        import numpy
+        with loading:
+            import numpy
 
         value = getattr(numpy, name)
         setattr(self, name, value)  # the next time it is found at once

@@ -7,6 +7,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..kernels.forks import loading
+
 _settings: list[Callable[[], tuple[bool, str | None]]] = [lambda: (True, "auto")]
 
 
@@ -19,7 +21,8 @@ def read_settings_from(reader: Callable[[], tuple[bool, str | None]]) -> None:
 def planner() -> Any:
     """The package ``opt_einsum``, or None."""
     try:
-        import opt_einsum
+        with loading:
+            import opt_einsum
     except ImportError:
         return None
     return opt_einsum

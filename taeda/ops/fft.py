@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import HELPERS, Tensor
+from ..kernels.forks import loading
 from .creation import arange
 from .shape import pad, roll
 from .table import composite, primitive
@@ -28,8 +29,9 @@ def _pocketfft() -> Any:
     dispatch took 2.5 of 3.7 us.
     """
     try:
-        import numpy as np
-        from scipy.fft._pocketfft import pypocketfft as direct
+        with loading:
+            import numpy as np
+            from scipy.fft._pocketfft import pypocketfft as direct
 
         half, real = np.empty(2, np.complex64), np.empty(2, np.float32)
         direct.c2c(np.ones(2, np.complex64), (0,), True, 0, half, 1)
@@ -58,7 +60,8 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
     direct = _pocketfft()
     if direct is not None and (n is None or half == n // 2 + 1) and input.numel():
         return _transform_into(direct, input, dims, n, forward, scale, count, dtype)
-    from numpy import fft as library
+    with loading:
+        from numpy import fft as library
 
     norm = _norm(scale, count, forward)
     array, given = input.detach().contiguous().numpy(), norm or ("backward" if forward else "forward")

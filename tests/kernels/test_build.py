@@ -38,6 +38,58 @@ thread.join()
 print(os.waitpid(child, 0)[1])
 """
 
+_FORKS_DURING_IMPORTS = """
+import os, signal, sys, threading, time
+import taeda
+reached, name = threading.Event(), sys.argv[1]
+class Slow:
+    def find_spec(self, module, path, target=None):
+        if module == name and threading.current_thread() is thread:
+            reached.set()
+            time.sleep(0.5)
+ones = lambda: taeda.ones(8)
+use = {
+    "numpy": lambda: ones().numpy(),
+    "llvmlite": ones,
+    "llvmlite.binding": ones,
+    "scipy_openblas32": lambda: taeda.linalg.eigvals(taeda.ones(3, 3)),
+    "scipy.fft._pocketfft": lambda: taeda.fft.fft(ones()),
+    "opt_einsum": lambda: taeda.einsum("a,a,a->a", ones(), ones(), ones()),
+}[name]
+thread = threading.Thread(target=use)
+sys.meta_path.insert(0, Slow())
+thread.start()
+assert reached.wait(100)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    use()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+_FORKS_DURING_DRAWS = """
+import os, signal, threading
+import taeda
+generator, ended = taeda.Generator(), threading.Event()
+def draw():
+    while not ended.is_set():
+        taeda.rand(1_000_000, generator=generator)
+draw_once = lambda: taeda.rand(3, generator=generator)
+draw_once()
+thread = threading.Thread(target=draw)
+thread.start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        draw_once()
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+ended.set()
+thread.join()
+"""
+
 
 def test_threads_that_need_their_first_kernels_at_once(run_python, tmp_path):
     assert run_python(_AT_ONCE, TAEDA_CACHE=str(tmp_path / "cache")).split() == ["6", "True"]
@@ -46,3 +98,17 @@ def test_threads_that_need_their_first_kernels_at_once(run_python, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_process_that_forks_while_a_thread_makes_a_kernel(run_python, tmp_path):
     assert run_python(_FORKS, timeout=250, TAEDA_CACHE=str(tmp_path / "cache")).split() == ["0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize(
+    "library", ["numpy", "llvmlite", "llvmlite.binding", "scipy_openblas32", "scipy.fft._pocketfft", "opt_einsum"]
+)
+def test_a_process_that_forks_while_a_thread_imports_a_library(run_python, tmp_path, library):
+    pytest.importorskip(library)
+    assert run_python(_FORKS_DURING_IMPORTS, library, TAEDA_CACHE=str(tmp_path / "cache")).split() == ["0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_process_that_forks_while_a_thread_draws(run_python):
+    assert run_python(_FORKS_DURING_DRAWS).split() == ["0"] * 10

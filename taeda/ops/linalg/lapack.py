@@ -16,6 +16,7 @@ from ..._core.lapack import call as _call
 from ..._core.lapack import columns as columns
 from ..._core.lapack import empty_columns as empty_columns
 from ..._core.lapack import zero_ints as ints  # noqa: F401
+from ...kernels.forks import loading
 from ..creation import eye
 from ..table import primitive
 from ..views import broadcast_shapes
@@ -39,9 +40,10 @@ LinAlgError.__module__ = "taeda.linalg"
 
 @functools.cache
 def _library() -> Any:
-    import ctypes
+    with loading:
+        import ctypes
 
-    import scipy_openblas32 as blas
+        import scipy_openblas32 as blas
 
     library = ctypes.CDLL(os.path.join(blas.get_lib_dir(), blas.get_library(fullname=True)))
     use_thread_setter(ctypes.cast(library.scipy_openblas_set_num_threads, ctypes.c_void_p).value)
