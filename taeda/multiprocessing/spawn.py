@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-_MOST = 60_000  # characters of a traceback: what a pipe holds without a reader
+_MOST = 60_000  # bytes of a traceback: what a pipe mostly holds without a reader
 
 
 class ProcessException(Exception):
@@ -73,7 +73,7 @@ def _run(fn: Callable, i: int, args: tuple, report: Any) -> None:
     except KeyboardInterrupt:
         pass  # the parent was interrupted too, and says so
     except Exception:
-        report.send(traceback.format_exc()[-_MOST:])
+        report.send_bytes(traceback.format_exc().encode(errors="backslashreplace")[-_MOST:])
         sys.exit(1)
 
 
@@ -82,7 +82,8 @@ class ProcessContext:
 
     def __init__(self, processes: list, reports: list):
         self.processes = processes
-        self._reports = reports
+        self._reports = {report: index for index, report in enumerate(reports)}  # that are still to come
+        self._texts: dict[int, str] = {}  # those that came
         self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
@@ -104,8 +105,13 @@ class ProcessContext:
         if not self.sentinels:
             return True
         failed = None
-        for sentinel in multiprocessing.connection.wait(list(self.sentinels), timeout=timeout):
-            index = self.sentinels.pop(sentinel)
+        for ready in multiprocessing.connection.wait([*self.sentinels, *self._reports], timeout=timeout):
+            if (
+                ready in self._reports
+            ):  # a process ends only when its report is out, for which the pipe may be too short
+                self._read(ready)
+                continue
+            index = self.sentinels.pop(ready)
             self.processes[index].join()
             if self.processes[index].exitcode:
                 failed = index
@@ -132,12 +138,18 @@ class ProcessContext:
                 process.kill()
             process.join()
 
+    def _read(self, report: Any) -> None:
+        index = self._reports.pop(report)
+        with contextlib.suppress(EOFError, OSError):  # there is none
+            self._texts[index] = report.recv_bytes().decode(errors="replace")
+
     def _failure(self, index: int) -> ProcessException:
-        process, report = self.processes[index], self._reports[index]
-        with contextlib.suppress(EOFError, OSError):
-            if report.poll(0):
-                text = f"\n\n-- Process {index} terminated with the following error:\n{report.recv()}"
-                return ProcessRaisedException(text, index, process.pid)
+        process = self.processes[index]
+        for report in [report for report, i in self._reports.items() if i == index and report.poll(0)]:
+            self._read(report)
+        if index in self._texts:
+            text = f"\n\n-- Process {index} terminated with the following error:\n{self._texts[index]}"
+            return ProcessRaisedException(text, index, process.pid)
         code = process.exitcode
         if code >= 0:
             return ProcessExitedException(f"process {index} terminated with exit code {code}", index, process.pid, code)

@@ -314,6 +314,17 @@ def test_spawn_reports_the_first_failure():
     assert info.value.exit_code == -signal.SIGKILL
 
 
+def _fail_at_length(i):
+    raise ValueError("Länge" * 100_000)
+
+
+@pytest.mark.parametrize("most", [60_000, 10_000_000])
+def test_a_report_longer_than_a_pipe(most, monkeypatch):
+    monkeypatch.setattr(sys.modules["taeda.multiprocessing.spawn"], "_MOST", most)
+    with pytest.raises(mp.ProcessRaisedException, match="LängeLänge"):
+        mp.start_processes(_fail_at_length, nprocs=1, start_method="fork")
+
+
 def test_sharing_moves_views_along():
     x = taeda.arange(6.0).reshape(2, 3)
     row, column = x[1], x[:, 0]
