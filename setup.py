@@ -35,8 +35,9 @@ def extension(path: Path) -> Extension:
     level = "-O2" if path.stem in HOT else "-O1"
     # -g0: Python's own flags ask for debug information, which is four fifths of a library of Cython's
     flags = [level, "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
-    flags = [] if sys.platform == "win32" else flags
-    return Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags)
+    linking = ["-pthread"]  # pthread_atfork: glibc before 2.34 has it in a library of its own
+    flags, linking = ([], []) if sys.platform == "win32" else (flags, linking)
+    return Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags, extra_link_args=linking)
 
 
 setup(

@@ -1,4 +1,4 @@
-"""Atomic operations (the compilers' own), a hint for busy waiting, and giving up a time slice."""
+"""Atomic operations (the compilers' own), a hint for busy waiting, giving up a time slice, and locks at forks."""
 
 from libc.stdint cimport int64_t
 
@@ -7,8 +7,11 @@ cdef extern from *:
     #ifdef _WIN32
       #include <windows.h>
       #define TAEDA_YIELD() SwitchToThread()
+      #define TAEDA_AROUND_FORKS(before, after) ((void)0)
     #else
+      #include <pthread.h>
       #include <sched.h>
+      #define TAEDA_AROUND_FORKS(before, after) pthread_atfork(before, after, after)
       #define TAEDA_YIELD() sched_yield()
     #endif
     #if defined(__x86_64__) || defined(_M_X64)
@@ -29,6 +32,8 @@ cdef extern from *:
     void _store "__atomic_store_n"(int64_t* p, int64_t x, int order) noexcept nogil
     void pause "TAEDA_PAUSE"() noexcept nogil
     void yield_slice "TAEDA_YIELD"() noexcept nogil
+    # A fork takes a lock that is held for moments, so that the child finds it free and what it guards whole.
+    void around_forks "TAEDA_AROUND_FORKS"(void (*before)() noexcept nogil, void (*after)() noexcept nogil)
     int RELAXED "__ATOMIC_RELAXED"
     int ACQUIRE "__ATOMIC_ACQUIRE"
     int RELEASE "__ATOMIC_RELEASE"

@@ -243,6 +243,8 @@ cdef inline void acquire() noexcept nogil:
 cdef inline void drop() noexcept nogil:
     atomics._store(&lock, 0, atomics.RELEASE)
 
+atomics.around_forks(acquire, drop)
+
 
 # ---- the system ------------------------------------------------------------------------------------------------------
 cdef inline void reserve(int64_t nbytes) noexcept nogil:
@@ -612,11 +614,6 @@ def plans_only():
     return bool(planning)
 
 
-def _after_fork():
-    """Another thread may have held the lock at the moment of the fork."""
-    atomics.store(&lock, 0)
-
-
 def _exercise(sizes):
     """Allocate and release blocks of ``sizes`` in turn, for tests and benchmarks: the addresses modulo 64."""
     cdef int64_t n
@@ -638,12 +635,6 @@ def _storage(nbytes):
 
 def _resize(Storage storage, nbytes):
     resize_storage(storage, nbytes, True)
-
-
-import os as _os
-
-if hasattr(_os, "register_at_fork"):
-    _os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef void* take_scratch(int64_t nbytes) noexcept nogil:

@@ -105,6 +105,8 @@ cdef inline void acquire() noexcept nogil:
 cdef inline void drop() noexcept nogil:
     atomics._store(&lock, 0, atomics.RELEASE)
 
+atomics.around_forks(acquire, drop)
+
 
 cdef inline void join_session() noexcept nogil:
     """What this thread remembers of an earlier recording means nothing now."""
@@ -188,6 +190,16 @@ cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Prob
     last_run = n_runs
     n_runs += 1
     drop()
+
+
+def _hold(int64_t ns):
+    """Hold the lock for a time, as another thread may at the moment of a fork, for tests."""
+    cdef int64_t end = clock() + ns
+    with nogil:
+        acquire()
+        while clock() < end:
+            atomics.yield_slice()
+        drop()
 
 
 def watcher():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Node, Tensor
+from ..kernels.forks import free_in_children
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
@@ -141,7 +142,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     edges = [get_gradient_edge(t) for t in tensors]
     passes: dict[int, list] = {}  # backward pass -> [gradients so far, how many are still to come]
-    lock = threading.Lock()
+    lock = free_in_children(threading.Lock())
 
     def on_gradient(index: int, grad: Tensor) -> None:
         task = _core.current_task()

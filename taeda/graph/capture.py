@@ -30,6 +30,7 @@ from taeda.fx import _names
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import BASE_TYPES
+from taeda.kernels.forks import free_in_children
 from taeda.nn import Module, Parameter
 from taeda.ops.aten import OpOverload
 from taeda.ops.creation import empty_strided
@@ -261,7 +262,7 @@ class Session(TorchFunctionMode):
         self.names: dict[int, str] = {}
         self.wrapped: list[Stand] = []
         self.stopped = False
-        self.lock = threading.RLock()
+        self.lock = free_in_children(threading.RLock())
         self.start()
 
     def start(self) -> None:

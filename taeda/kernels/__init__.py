@@ -12,21 +12,32 @@ from .forks import loading
 
 
 class _Deferred(ModuleType):
-    """A module that runs when an attribute is asked for that it lacks. Other threads that ask meanwhile wait."""
+    """A module that runs when an attribute is asked for. Other threads that ask meanwhile wait: what it has by then may
+    call what it has not."""
 
-    def __getattr__(self, name: str):
-        with loading:
-            if type(self) is _Deferred:
-                assert self.__spec__ is not None and self.__spec__.loader is not None
-                if self.__spec__.loader_state:  # it is running, on this thread
-                    raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} yet")
-                self.__spec__.loader_state = True
-                try:
-                    self.__spec__.loader.exec_module(self)
-                    self.__class__ = ModuleType
-                finally:
-                    self.__spec__.loader_state = False
-        return getattr(self, name)
+    def __getattribute__(self, name: str):
+        if not name.startswith("__"):
+            _run(self)
+        return ModuleType.__getattribute__(self, name)
+
+    def __getattr__(self, name: str):  # one with underscores, that it has once it has run
+        _run(self)
+        return ModuleType.__getattribute__(self, name)
+
+
+def _run(module: ModuleType) -> None:
+    with loading:
+        if type(module) is not _Deferred:
+            return
+        assert module.__spec__ is not None and module.__spec__.loader is not None
+        if module.__spec__.loader_state:  # it is running, on this thread
+            return
+        module.__spec__.loader_state = True
+        try:
+            module.__spec__.loader.exec_module(module)
+            module.__class__ = ModuleType
+        finally:
+            module.__spec__.loader_state = False
 
 
 def _deferred(name: str) -> ModuleType:
@@ -46,6 +57,7 @@ channel_norm = _deferred("channel_norm")
 conv = _deferred("conv")
 conv_windows = _deferred("conv_windows")
 copy = _deferred("copy")
+cross_entropy = _deferred("cross_entropy")
 ctc = _deferred("ctc")
 depthwise = _deferred("depthwise")
 depthwise_last = _deferred("depthwise_last")
@@ -54,9 +66,12 @@ floor = _deferred("floor")
 fused = _deferred("fused")
 gemm = _deferred("gemm")
 gridsample = _deferred("gridsample")
+images = _deferred("images")
 indexing = _deferred("indexing")
 normalize = _deferred("normalize")
+online = _deferred("online")
 optim = _deferred("optim")
+pipeline = _deferred("pipeline")
 pointwise = _deferred("pointwise")
 pool = _deferred("pool")
 pool_last = _deferred("pool_last")
@@ -64,6 +79,7 @@ random = _deferred("random")
 recurrent = _deferred("recurrent")
 reduce = _deferred("reduce")
 resample = _deferred("resample")
+rows = _deferred("rows")
 rowwise = _deferred("rowwise")
 scalar = _deferred("scalar")
 scan = _deferred("scan")

@@ -1,18 +1,49 @@
 """Forks: a child has one thread, the one that forked, and what others held at that moment is held in it for ever."""
 
+import logging  # noqa: F401  # its hook is older than the one below and comes after it: what is imported may log
 import os
 import threading
+import time
+import weakref
+from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
 
 #: Held by who imports something on first use or makes a kernel: a fork waits until that is done.
 loading = threading.RLock()
+#: The packages that taeda imports on first use, itself among them: a fork waits for whoever imports a part of them.
+_PACKAGES = {"taeda", "numpy", "llvmlite", "scipy", "scipy_openblas32", "opt_einsum"}
+_PATIENCE = 60  # seconds: such an import may wait in turn for what the forking thread holds
+_freed: weakref.WeakSet[Any] = weakref.WeakSet()
+_module_locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
+
+
+def _others_import() -> bool:
+    """Whether another thread imports a part of the packages."""
+    held = [(name, ref()) for name, ref in list(_module_locks.items()) if name.partition(".")[0] in _PACKAGES]
+    return any(lock is not None and lock.owner not in (None, threading.get_ident()) for _, lock in held)
+
+
+def _before_fork() -> None:
+    end = time.monotonic() + _PATIENCE
+    loading.acquire()
+    while _others_import() and time.monotonic() < end:
+        loading.release()
+        time.sleep(0.001)
+        loading.acquire()
+
+
+def _after_fork_in_child() -> None:
+    for lock in _freed:
+        if not getattr(lock, "_is_owned", bool)():  # by this thread, the only one
+            lock._at_fork_reinit()
+    loading.release()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=loading.acquire, after_in_parent=loading.release, after_in_child=loading.release)
+    os.register_at_fork(before=_before_fork, after_in_parent=loading.release, after_in_child=_after_fork_in_child)
 
 
 def free_in_children(lock: Any) -> Any:
-    """``lock``, which a child finds free, whoever held it: for what is whole at any moment."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    """``lock``, which a child finds free, whichever other thread held it: for what is whole at any moment."""
+    _freed.add(lock)
     return lock

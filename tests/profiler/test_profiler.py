@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import threading
 
 import pytest
@@ -469,3 +470,26 @@ def test_many_events_take_little_room():
             a.exp()
     assert len(prof.events()) == 20_000
     assert sum(run.event is not None for run in prof.kernels()) == 20_000
+
+
+FORKS = """
+import os, signal, threading, time
+import taeda
+from taeda._core.profile import _hold
+from taeda.profiler import profile
+thread = threading.Thread(target=_hold, args=(1_000_000_000,))
+with profile():
+    thread.start()
+    time.sleep(0.3)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        taeda.ones(3).exp()
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_process_that_forks_while_a_thread_notes_a_kernel(run_python):
+    assert run_python(FORKS).split() == ["0"]

@@ -217,6 +217,33 @@ def test_workers_end_after_an_exception_in_the_loop():
     assert [p.exitcode for p in processes] == [0, 0]
 
 
+def _stay(i):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(10_000 if i else 0)
+    return i
+
+
+def test_a_worker_that_ignores_the_end_is_killed(monkeypatch):
+    iterator = iter(DataLoader(Made(_stay), 1, num_workers=1, multiprocessing_context="fork"))
+    next(iterator)
+    monkeypatch.setattr(sys.modules[type(iterator).__module__], "_PATIENCE", 0.1)
+    process = iterator._workers[0].process
+    del iterator
+    process.join(200)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def test_a_handler_of_the_loaders_process_does_not_keep_workers(run_python):
+    program = """
+import signal
+from taeda.utils.data import DataLoader
+signal.signal(signal.SIGTERM, lambda *_: None)
+batches = iter(DataLoader(range(10), num_workers=1, multiprocessing_context="fork"))
+print(next(batches).item())
+"""
+    assert run_python(program).split() == ["0"]  # and it ends, though the iterator is still there
+
+
 PROGRAM = """
 import os, signal, sys, time, taeda
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it

@@ -252,18 +252,19 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return value
 
     # ---- the end -----------------------------------------------------------------------------------------------------
-    def _shutdown_workers(self, patience: float = _PATIENCE) -> None:
+    def _shutdown_workers(self, patience: float | None = None) -> None:
         if self._shutdown or self._pid != os.getpid():  # a forked copy of this object ends nothing
             return
         self._shutdown = True
         for w in self._workers:
             w.close()
-        end = time.monotonic() + patience
+        end = time.monotonic() + (_PATIENCE if patience is None else patience)
         for w in self._workers:
             w.process.join(max(0.0, end - time.monotonic()))
-            if w.process.is_alive():
-                w.process.terminate()
-                w.process.join(_PATIENCE)
+            for stop in (w.process.terminate, w.process.kill):  # it may ignore the first
+                if w.process.is_alive():
+                    stop()
+                    w.process.join(_PATIENCE)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):

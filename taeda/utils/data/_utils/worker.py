@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import select
+import signal
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -171,6 +172,7 @@ def run(connection: Any, parent: int, direct: bool, job: Job) -> None:
     """
     from .channel import Pipe, Sender
 
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the loader's handler, inherited by a fork, may not end this process
     done: list[bool] = []
     atexit.register(_leave, done)  # after all functions that are registered from here on
     try:
