@@ -1,5 +1,6 @@
 """What computes a tensor that was put off: its *recipe*. ``fusion.pyx`` says what they are for."""
 
+import atexit
 import os
 
 cimport cython
@@ -40,6 +41,7 @@ cdef int64_t least = 6144  # smaller ones take no longer eagerly
 cdef unsigned long owner = 0      # the thread that computes
 cdef bint collects = False        # whether Python's collector was on before
 cdef int depth = 0                # how often it is on its way
+cdef unsigned long last = 0       # the thread that ends the process, once it does: no other one computes from then on
 cdef computer_t computer = NULL
 
 
@@ -257,7 +259,7 @@ cdef void begin() noexcept:
     """
     global owner, depth, collects
     cdef unsigned long me = PyThread_get_thread_ident()
-    while depth and owner != me:  # the other thread has given up the GIL meanwhile
+    while (depth and owner != me) or (last and last != me):  # the other thread has given up the GIL meanwhile
         with nogil:
             taeda_pause()
     owner = me
@@ -273,13 +275,23 @@ cdef void end() noexcept:
         PyGC_Enable()
 
 
+def _at_exit():
+    """A daemon thread that computes is waited for: it may be about to make a kernel, and would wait for this thread."""
+    global last
+    begin()
+    last = owner
+    end()
+
+
 def _after_fork():
     """In a forked process no other thread computes."""
-    global depth
+    global depth, last
+    last = 0
     if depth:
         depth = 1
         end()
 
 
+atexit.register(_at_exit)  # called before kernels/forks.py locks: the order in which other threads take the two
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

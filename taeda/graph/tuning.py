@@ -9,7 +9,6 @@ reads it.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
@@ -82,6 +81,7 @@ class Contest:
         self.turn = ("usual", False)  # the way that is measured, and whether launches keep to this thread in it
         self._turns: Any = None
         self._best: dict[tuple[str, bool], list[float]] = {}  # of each step, and in the end of the whole call
+        self._key = self._content()
         self._choice = self._read()
         if self._choice is not None:
             self.missing = [way for way in self.missing if way == self._choice["way"]]
@@ -173,9 +173,8 @@ class Contest:
     def _path(self) -> Path:
         return _folder() / f"{self._key}.json"
 
-    @functools.cached_property
-    def _key(self) -> str:
-        """The content that a choice is kept by."""
+    def _content(self) -> str:
+        """The content that a choice is kept by, as a name."""
         names = build.names()
         steps = [(names.get(kernel, ""), total, grain) for kernel, total, grain, _ in self.traces["usual"].work]
         machine = target.host().key, target.processor(), get_num_threads()

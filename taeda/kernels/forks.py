@@ -1,5 +1,9 @@
-"""Forks: a child has one thread, the one that forked, and what others held at that moment is held in it for ever."""
+"""Forks and the end of a process.
 
+A forked child has one thread, the one that forked, and what others held at that moment is held in it for ever.
+"""
+
+import atexit
 import logging  # noqa: F401  # its hook is older than the one below and comes after it: what is imported may log
 import os
 import threading
@@ -39,6 +43,8 @@ def _after_fork_in_child() -> None:
     loading.release()
 
 
+# A daemon thread in LLVM while the process ends would end it by a signal: it is waited for, and none begins again.
+atexit.register(loading.acquire, timeout=_PATIENCE)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=loading.release, after_in_child=_after_fork_in_child)
 

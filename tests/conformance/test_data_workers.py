@@ -68,7 +68,7 @@ OPTIONS = [
     {"sampler": [5, 3, 1, 0, 22]},
     {"batch_size": 5, "collate_fn": len},
     {"batch_size": 4, "in_order": False, "workers": 1},
-    {"batch_size": 3, "timeout": 30},
+    {"batch_size": 3, "timeout": 200},
 ]
 
 

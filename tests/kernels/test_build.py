@@ -67,10 +67,10 @@ use = {
 thread = threading.Thread(target=use)
 sys.meta_path.insert(0, Slow())
 thread.start()
-assert reached.wait(100)
+assert reached.wait(200)
 child = os.fork()
 if child == 0:
-    signal.alarm(60)
+    signal.alarm(200)
     use()
     os._exit(0)
 print(os.waitpid(child, 0)[1])
@@ -91,11 +91,40 @@ held.wait()
 with ours:
     child = os.fork()
 if child == 0:
-    signal.alarm(60)
+    signal.alarm(200)
     with theirs, ours:
         os._exit(0)
 print(os.waitpid(child, 0)[1])
 ended.set()
+"""
+
+_ENDS_MEANWHILE = """
+import atexit, sys, threading, time
+if sys.argv[1] == "reads":
+    atexit.register(lambda: pending[0].item())  # called after taeda's own
+import taeda
+from taeda import _core
+from taeda.kernels import build
+compile, reached, x = build.Compiler.object, threading.Event(), taeda.ones(10_000)
+_core.put_off_ops(True)
+(x + 1)[0].item()
+pending = x + 1
+def slowly(self, text):
+    reached.set()
+    time.sleep(0.5)
+    code = compile(self, text)
+    print("made")
+    return code
+build.Compiler.object = slowly
+def compute():
+    _core.put_off_ops(True)
+    y = x
+    for function in (taeda.sin, taeda.cos, taeda.tanh):  # more than one kernel takes
+        for _ in range(100):
+            y = function(y)
+    y[0].item()
+threading.Thread(target=compute, daemon=True).start()
+reached.wait()
 """
 
 _FORKS_DURING_DRAWS = """
@@ -112,7 +141,7 @@ thread.start()
 for _ in range(10):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)
+        signal.alarm(200)
         draw_once()
         os._exit(0)
     print(os.waitpid(child, 0)[1])
@@ -175,7 +204,13 @@ def test_a_thread_that_needs_a_module_which_another_one_runs(run_python, tmp_pat
 
 @pytest.mark.parametrize("module, user", [("rows", "reduce"), ("pipeline", "normalize"), ("online", "softmax")])
 def test_a_thread_that_imports_what_another_one_runs(run_python, module, user):
-    assert run_python(_IN_TWO_ORDERS, module, user, timeout=100).split() == ["done"]
+    assert run_python(_IN_TWO_ORDERS, module, user).split() == ["done"]
+
+
+@pytest.mark.parametrize("last", ["reads", "ends"])
+def test_a_process_that_ends_while_a_thread_makes_a_kernel(run_python, tmp_path, last):
+    """LLVM is not ended while a daemon thread is in it, and the last thread may still compute."""
+    assert run_python(_ENDS_MEANWHILE, last, TAEDA_CACHE=str(tmp_path / "cache")).split()[0] == "made"
 
 
 def test_what_takes_the_lock_when_it_runs_is_run_with_it():

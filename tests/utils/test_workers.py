@@ -15,8 +15,15 @@ import pytest
 import taeda
 from taeda import multiprocessing as mp
 from taeda.utils.data import DataLoader, Dataset, TensorDataset, get_worker_info
+from taeda.utils.data._utils import processes
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A worker that ends by itself has time for it, however busy the machine: its exit code is 0."""
+    monkeypatch.setattr(processes, "_PATIENCE", 200)
 
 
 class Made(Dataset):
@@ -73,7 +80,7 @@ def test_a_worker_that_exits():
 
 def test_timeout():
     batches = iter(
-        DataLoader(Made(lambda i: time.sleep(2)), num_workers=1, timeout=0.1, multiprocessing_context="fork")
+        DataLoader(Made(lambda i: time.sleep(10_000)), num_workers=1, timeout=0.1, multiprocessing_context="fork")
     )
     with pytest.raises(RuntimeError, match=r"timed out after 0\.1 seconds"):
         next(batches)
@@ -170,7 +177,7 @@ def test_leaving_early_ends_the_workers():
     assert not any(p.is_alive() for p in processes)
 
 
-# A worker that does not read the end of its pipe is terminated after some seconds: its exit code is not 0.
+# A worker that does not read the end of its pipe is terminated at last: its exit code is not 0.
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_end_by_themselves_though_newer_ones_hold_their_pipe(method):
     data = TensorDataset(taeda.arange(100.0))
@@ -226,7 +233,7 @@ def _stay(i):
 def test_a_worker_that_ignores_the_end_is_killed(monkeypatch):
     iterator = iter(DataLoader(Made(_stay), 1, num_workers=1, multiprocessing_context="fork"))
     next(iterator)
-    monkeypatch.setattr(sys.modules[type(iterator).__module__], "_PATIENCE", 0.1)
+    monkeypatch.setattr(processes, "_PATIENCE", 0.1)
     process = iterator._workers[0].process
     del iterator
     process.join(200)
@@ -288,7 +295,7 @@ def test_nothing_is_left_when_the_loader_dies(how):
     else:
         program.send_signal(how)
     errors = program.communicate(timeout=200)[1]
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
 
     def left():
         return [pid for pid in pids if Path(f"/proc/{pid}").exists()], [name for name in files if os.path.exists(name)]
