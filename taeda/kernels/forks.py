@@ -24,7 +24,7 @@ _module_locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
 def _others_import() -> bool:
     """Whether another thread imports a part of the packages."""
     held = [(name, ref()) for name, ref in list(_module_locks.items()) if name.partition(".")[0] in _PACKAGES]
-    return any(lock is not None and lock.owner not in (None, threading.get_ident()) for _, lock in held)
+    return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for _, lock in held)
 
 
 def _before_fork() -> None:
