@@ -1,7 +1,7 @@
 """Kernels of several pointwise ops."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from .recipes cimport Kernel, Recipe, Source
 from .tensor cimport Tensor
@@ -14,6 +14,7 @@ cdef int gather_all(Kernel* k, Recipe root) except -1
 cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept
 cdef int measure(Recipe r, PyObject** parts) except -1
 cdef bint join(Kernel* k, Recipe r) except -1
+cdef uint64_t places_of(Recipe r) noexcept
 cdef bint shares(Kernel* k, Recipe r) noexcept
 cdef int readings(Kernel* k, Recipe r) noexcept
 cdef void write_along(Kernel* k) noexcept

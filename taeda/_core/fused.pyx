@@ -23,10 +23,11 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef int generation = 0
+cdef int walk = 0         # below 0: the mark, in `place`, of what has been seen of recipes that are in no kernel
 cdef object WATCHER = None
 
 
-cdef bint same_place(const Source* a, const Source* b, int nd) noexcept:
+cdef inline bint same_place(const Source* a, const Source* b, int nd) noexcept:
     return a.data == b.data and a.code == b.code and memcmp(a.strides, b.strides, nd * sizeof(int64_t)) == 0
 
 
@@ -43,8 +44,8 @@ cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
     return k.nleaves - 1
 
 
-cdef bint are_alike(Recipe a, Recipe b) noexcept:
-    """Whether two recipes of one form compute the same."""
+cdef bint are_alike(Recipe a, Recipe b, bint gathered) noexcept:
+    """Whether two recipes of one form compute the same. ``gathered``: what they read has a place in one kernel."""
     cdef int i
     cdef Source* s
     cdef Source* t
@@ -60,7 +61,9 @@ cdef bint are_alike(Recipe a, Recipe b) noexcept:
             if s.slots[0] != t.slots[0] or s.slots[1] != t.slots[1]:
                 return False
         elif pending(s) != NULL and pending(t) != NULL:
-            if not are_alike(<Recipe>s.recipe, <Recipe>t.recipe):
+            if gathered and (<Recipe>s.recipe).place != (<Recipe>t.recipe).place:
+                return False
+            if not gathered and not are_alike(<Recipe>s.recipe, <Recipe>t.recipe, False):
                 return False
         elif pending(s) != pending(t) or not same_place(s, t, a.nd):
             return False
@@ -84,7 +87,7 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
         elif leaf_of(k, s, r.nd) < 0:
             return False
     for i in range(k.nnodes):  # two recipes for the same values are computed once
-        if are_alike(<Recipe>k.nodes[i], r):
+        if are_alike(<Recipe>k.nodes[i], r, True):
             r.place = i
             return True
     if k.nnodes == MOST_NODES:
@@ -132,16 +135,56 @@ cdef bint join(Kernel* k, Recipe r) except -1:
     return k.nouts + k.nleaves <= MOST_FUSED and k.nnumbers <= MOST_NUMBERS
 
 
+cdef inline void begin_walk() noexcept:
+    """Forget what has been seen. Without marks, what is read twice would be visited twice, and what that reads four
+    times."""
+    global walk
+    walk = walk - 1 if walk > -(1 << 30) else -1
+
+
+cdef uint64_t places_of(Recipe r) noexcept:
+    """A bit for each place that a kernel for ``r`` reads; all of them where it reads none. Kernels without a bit in
+    common share nothing."""
+    cdef uint64_t found
+    begin_walk()
+    found = places_below(r)
+    return found if found else ~<uint64_t>0
+
+
+cdef uint64_t places_below(Recipe r) noexcept:
+    cdef uint64_t found = 0
+    cdef int i
+    cdef Source* s
+    r.place = walk
+    for i in range(r.nsources):
+        s = &r.sources[i]
+        if s.code == PARAM:
+            continue
+        if pending(s) == NULL:
+            found |= <uint64_t>1 << (<uint64_t>s.data * <uint64_t>0x9E3779B97F4A7C15 >> 58)
+        elif (<Recipe>s.recipe).place != walk:
+            found |= places_below(<Recipe>s.recipe)
+    return found
+
+
 cdef bint shares(Kernel* k, Recipe r) noexcept:
     """Whether ``r`` reads something that the kernel reads or computes."""
+    begin_walk()
+    return shares_below(k, r)
+
+
+cdef bint shares_below(Kernel* k, Recipe r) noexcept:
     cdef int i, j
     cdef Source* s
+    r.place = walk  # it is in no kernel
     for i in range(r.nsources):
         s = &r.sources[i]
         if s.code == PARAM:
             continue
         if pending(s) != NULL:
-            if (<Recipe>s.recipe).mark == generation or shares(k, <Recipe>s.recipe):
+            if (<Recipe>s.recipe).mark == generation:
+                return True
+            if (<Recipe>s.recipe).place != walk and shares_below(k, <Recipe>s.recipe):
                 return True
             continue
         for j in range(k.nleaves):
@@ -173,7 +216,7 @@ cdef void write_along(Kernel* k) noexcept:
         for j in range(r.nsources):
             s = &r.sources[j]
             if pending(s) != NULL:
-                cost[i] += cost[(<Recipe>s.recipe).place]
+                cost[i] = min(cost[i] + cost[(<Recipe>s.recipe).place], AGAIN + 1)
         chosen = False
         if r.superseded or r.storage == NULL:
             continue
@@ -492,7 +535,10 @@ cdef int place_of(Kernel* k, PyObject* node) noexcept:
     """The number of a node: what it is marked with may be that of a kernel which was gathered since."""
     cdef int i
     for i in range(k.nnodes):
-        if are_alike(<Recipe>k.nodes[i], <Recipe>node):
+        if k.nodes[i] == node:
+            return i
+    for i in range(k.nnodes):
+        if are_alike(<Recipe>k.nodes[i], <Recipe>node, False):
             return i
     return -1
 

@@ -14,11 +14,12 @@ cache; a large result of few ops stays a recipe: computing it again costs less t
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
 from . cimport memory, recipes
-from .fused cimport gather, gather_all, generation, join, launch, measure, run, shares, start
+from .fused cimport gather, gather_all, generation, join, launch, measure, places_of, run, shares, start
 from .memory cimport Storage, is_planning, set_settler, settle, settle_to_read
 from .recipes cimport (
     AGAIN, ALONE, FITS, LEAST_ELEMENTS, MOST_NODES, MOST_NUMBERS, MOST_READ, MOST_SOURCES, NEIGHBOURS, UNKNOWN, Kernel,
@@ -238,6 +239,10 @@ cdef int settle_together(list storages) except -1:
     cdef Recipe first, r
     cdef Storage other
     cdef Py_ssize_t i, j, n = len(storages)
+    cdef uint64_t* places = <uint64_t*>malloc(n * sizeof(uint64_t))
+    cdef uint64_t own
+    if places == NULL:
+        raise MemoryError()
     begin()
     try:
         for i in range(n):  # row-wise ops run with what goes on with them, or else alone
@@ -249,12 +254,18 @@ cdef int settle_together(list storages) except -1:
             if other.recipe is not None and (<Recipe>other.recipe).is_row:
                 compute(<Recipe>other.recipe)
         for i in range(n):
+            other = <Storage>storages[i]
+            places[i] = places_of(<Recipe>other.recipe) if other.recipe is not None else 0
+        for i in range(n):
             if (<Storage>storages[i]).recipe is None:
                 continue
             first = <Recipe>(<Storage>storages[i]).recipe
+            own = places[i]
             start(&k)
             join(&k, first)
             for j in range(i + 1, min(n, i + NEIGHBOURS)):
+                if not own & places[j]:
+                    continue
                 other = <Storage>storages[j]
                 r = <Recipe>other.recipe if other.recipe is not None else None
                 if r is None or r.mark == generation or not same_shape(first, r) or not shares(&k, r):
@@ -263,9 +274,11 @@ cdef int settle_together(list storages) except -1:
                 if not join(&k, r):
                     k = before
                     break
+                own |= places[j]
             run(&k)
     finally:
         end()
+        free(places)
     return 0
 
 

@@ -568,3 +568,17 @@ def data_and_gradients_that_are_results():
     q.data = x + 1
     q.grad = x * 3
     return q * 2, q.grad + 1
+
+
+@program
+def read_twice_again_and_again():
+    """Chains whose every op reads the one before it twice: as trees they would have 2**36 ops."""
+    x, y = T.full((8192,), 1.0), T.linspace(0.9, 1.1, 8192)
+    a, b, c, d = x, y, x, x
+    for _ in range(36):
+        a, b = a * a, b * b
+    for _ in range(17):
+        c = c + c * 0.5
+    for _ in range(17):
+        d = d + d * 0.5
+    return a, b, c - d, c
