@@ -47,7 +47,6 @@ cdef computer_t computer = NULL
 
 @cython.final
 @cython.no_gc
-@cython.freelist(2048)
 cdef class Recipe(Pending):
     """What the memory of a storage should hold: an op and its operands."""
 
