@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Tuple
 
 from .._core import Tensor
 from ..nn.utils.rnn import PackedSequence
-from .library import batch_norm
+from .library import batch_norm, define
 
 aten: Any = None  # the front end knows the name
 Pair = Tuple[Tensor, Tensor]
@@ -151,35 +151,34 @@ class RNNBase:
         return PackedSequence(out, sizes, order, back), _order(h, back)
 
 
-class RNNCell:
+class _Cell:
+    """One step of a network of one state, batched or not."""
+
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        batched = input.dim() == 2
+        x = input if batched else aten.unsqueeze(input, 0)
+        if hx is None:
+            h = aten.zeros([x.size(0), self.hidden_size], dtype=x.dtype, device=x.device)
+        else:
+            h = hx if batched else aten.unsqueeze(hx, 0)
+        out = self._step(x, h)
+        return out if batched else aten.squeeze(out, 0)
+
+
+class RNNCell(_Cell):
     """One step of an Elman network."""
 
-    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
-        batched = input.dim() == 2
-        x = input if batched else aten.unsqueeze(input, 0)
-        if hx is None:
-            h = aten.zeros([x.size(0), self.hidden_size], dtype=x.dtype, device=x.device)
-        else:
-            h = hx if batched else aten.unsqueeze(hx, 0)
+    def _step(self, x: Tensor, h: Tensor) -> Tensor:
         if self.nonlinearity == "tanh":
-            out = aten.rnn_tanh_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        else:
-            out = aten.rnn_relu_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return out if batched else aten.squeeze(out, 0)
+            return aten.rnn_tanh_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return aten.rnn_relu_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
 
-class GRUCell:
+class GRUCell(_Cell):
     """One step of a GRU."""
 
-    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
-        batched = input.dim() == 2
-        x = input if batched else aten.unsqueeze(input, 0)
-        if hx is None:
-            h = aten.zeros([x.size(0), self.hidden_size], dtype=x.dtype, device=x.device)
-        else:
-            h = hx if batched else aten.unsqueeze(hx, 0)
-        out = aten.gru_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return out if batched else aten.squeeze(out, 0)
+    def _step(self, x: Tensor, h: Tensor) -> Tensor:
+        return aten.gru_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
 
 class LSTMCell:
@@ -210,33 +209,6 @@ class _ConvNd:
         return aten.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
 
 
-class Conv1d(_ConvNd):
-    """A convolution over one dimension."""
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-        if self.padding_mode != "zeros":
-            return aten.conv1d(self._padded_input(input), weight, bias, self.stride, 0, self.dilation, self.groups)
-        return aten.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-
-
-class Conv2d(_ConvNd):
-    """A convolution over two dimensions."""
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-        if self.padding_mode != "zeros":
-            return aten.conv2d(self._padded_input(input), weight, bias, self.stride, 0, self.dilation, self.groups)
-        return aten.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-
-
-class Conv3d(_ConvNd):
-    """A convolution over three dimensions."""
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-        if self.padding_mode != "zeros":
-            return aten.conv3d(self._padded_input(input), weight, bias, self.stride, 0, self.dilation, self.groups)
-        return aten.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-
-
 class _ConvTransposeNd:
     """Transposed convolutions."""
 
@@ -255,34 +227,22 @@ class _ConvTransposeNd:
         return out
 
 
-class ConvTranspose1d(_ConvTransposeNd):
-    """A transposed convolution over one dimension."""
+for _n in (1, 2, 3):
+    define(f"convolution{_n}d", f"""
+class Conv{_n}d(_ConvNd):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+        if self.padding_mode != "zeros":
+            return aten.conv{_n}d(self._padded_input(input), weight, bias, self.stride, 0, self.dilation, self.groups)
+        return aten.conv{_n}d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
+
+class ConvTranspose{_n}d(_ConvTransposeNd):
     def forward(self, input: Tensor, output_size: Optional[List[int]] = None) -> Tensor:
         extra = self._extra_size(input, output_size)
-        return aten.conv_transpose1d(
+        return aten.conv_transpose{_n}d(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
-
-
-class ConvTranspose2d(_ConvTransposeNd):
-    """A transposed convolution over two dimensions."""
-
-    def forward(self, input: Tensor, output_size: Optional[List[int]] = None) -> Tensor:
-        extra = self._extra_size(input, output_size)
-        return aten.conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
-
-
-class ConvTranspose3d(_ConvTransposeNd):
-    """A transposed convolution over three dimensions."""
-
-    def forward(self, input: Tensor, output_size: Optional[List[int]] = None) -> Tensor:
-        extra = self._extra_size(input, output_size)
-        return aten.conv_transpose3d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+""", globals())  # fmt: skip
 
 
 def _canonical_mask(

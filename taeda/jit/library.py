@@ -6,6 +6,7 @@ are called with, so that what is compiled can be written into an archive.
 
 from __future__ import annotations
 
+import linecache
 from typing import Any, List, Optional, Tuple, Union
 
 from .._core import Tensor
@@ -13,59 +14,29 @@ from .._core import Tensor
 aten: Any = None  # the front end knows the name
 
 
+def define(name: str, source: str, space: dict[str, Any]) -> None:
+    """What ``source`` defines, in the namespace ``space``; the front end reads the source again by its file's name."""
+    file = f"<{space['__name__']}.{name}>"
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    exec(compile(source, file, "exec"), space)
+
+
 # ---- activations -----------------------------------------------------------------------------------------------------
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.relu_(input) if inplace else aten.relu(input)
-
-
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.relu6_(input) if inplace else aten.relu6(input)
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)
-
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.selu_(input) if inplace else aten.selu(input)
-
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.celu_(input, alpha) if inplace else aten.celu(input, alpha)
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    return aten.leaky_relu_(input, negative_slope) if inplace else aten.leaky_relu(input, negative_slope)
-
-
-def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
-) -> Tensor:
-    return aten.rrelu_(input, lower, upper, training) if inplace else aten.rrelu(input, lower, upper, training)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.silu_(input) if inplace else aten.silu(input)
-
-
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.mish_(input) if inplace else aten.mish(input)
-
-
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.hardswish_(input) if inplace else aten.hardswish(input)
-
-
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
-
-
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
-
-
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    return aten.threshold_(input, threshold, value) if inplace else aten.threshold(input, threshold, value)
+#: Activations that can write to their input, with the parameters between ``input`` and ``inplace``.
+_INPLACE = {
+    **dict.fromkeys("relu relu6 selu silu mish hardswish hardsigmoid".split(), ""),
+    **dict.fromkeys(("elu", "celu"), "alpha: float = 1.0"),
+    "leaky_relu": "negative_slope: float = 0.01",
+    "rrelu": "lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False",
+    "hardtanh": "min_val: float = -1.0, max_val: float = 1.0",
+    "threshold": "threshold: float, value: float",
+}
+for _name, _parameters in _INPLACE.items():
+    _given = ", ".join(p.split(":")[0] for p in ["input: Tensor", *filter(None, _parameters.split(", "))])
+    define(_name, f"""
+def {_name}(input: Tensor, {_parameters}{", " if _parameters else ""}inplace: bool = False) -> Tensor:
+    return aten.{_name}_({_given}) if inplace else aten.{_name}({_given})
+""", globals())  # fmt: skip
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -213,60 +184,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
-def max_pool1d(
-    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
-    dilation: List[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Tensor:  # fmt: skip
-    steps = kernel_size if stride is None else stride
-    if return_indices:
-        raise RuntimeError("max_pool1d: scripts call max_pool1d_with_indices for the indices")
-    return aten.max_pool1d(input, kernel_size, steps, padding, dilation, ceil_mode)
-
-
-def max_pool2d(
-    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
-    dilation: List[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Tensor:  # fmt: skip
-    steps = kernel_size if stride is None else stride
-    if return_indices:
-        raise RuntimeError("max_pool2d: scripts call max_pool2d_with_indices for the indices")
-    return aten.max_pool2d(input, kernel_size, steps, padding, dilation, ceil_mode)
-
-
-def max_pool3d(
-    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
-    dilation: List[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Tensor:  # fmt: skip
-    steps = kernel_size if stride is None else stride
-    if return_indices:
-        raise RuntimeError("max_pool3d: scripts call max_pool3d_with_indices for the indices")
-    return aten.max_pool3d(input, kernel_size, steps, padding, dilation, ceil_mode)
-
-
-def avg_pool1d(
-    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
-    steps = kernel_size if stride is None else stride
-    return aten.avg_pool1d(input, kernel_size, steps, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: Optional[int] = None,
-) -> Tensor:  # fmt: skip
-    steps = kernel_size if stride is None else stride
-    return aten.avg_pool2d(input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-def avg_pool3d(
-    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: Optional[int] = None,
-) -> Tensor:  # fmt: skip
-    steps = kernel_size if stride is None else stride
-    return aten.avg_pool3d(input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override)
-
-
 def _whole(size: List[Optional[int]], input: Tensor) -> List[int]:
     out: List[int] = []
     shape = input.size()
@@ -279,24 +196,42 @@ def adaptive_avg_pool1d(input: Tensor, output_size: List[int]) -> Tensor:
     return aten.adaptive_avg_pool1d(input, output_size)
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: List[Optional[int]]) -> Tensor:
-    return aten.adaptive_avg_pool2d(input, _whole(output_size, input))
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: List[Optional[int]]) -> Tensor:
-    return aten.adaptive_avg_pool3d(input, _whole(output_size, input))
-
-
 def adaptive_max_pool1d(input: Tensor, output_size: List[int], return_indices: bool = False) -> Tensor:
     return aten.adaptive_max_pool1d(input, output_size)[0]
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: List[Optional[int]], return_indices: bool = False) -> Tensor:
-    return aten.adaptive_max_pool2d(input, _whole(output_size, input))[0]
+for _n in (1, 2, 3):
+    _parameter, _divisor = ("divisor_override: Optional[int] = None", ", divisor_override") if _n > 1 else ("", "")
+    define(f"pooling{_n}d", f"""
+def max_pool{_n}d(
+    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
+    dilation: List[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Tensor:
+    steps = kernel_size if stride is None else stride
+    if return_indices:
+        raise RuntimeError("max_pool{_n}d: scripts call max_pool{_n}d_with_indices for the indices")
+    return aten.max_pool{_n}d(input, kernel_size, steps, padding, dilation, ceil_mode)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: List[Optional[int]], return_indices: bool = False) -> Tensor:
-    return aten.adaptive_max_pool3d(input, _whole(output_size, input))[0]
+def avg_pool{_n}d(
+    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, {_parameter}
+) -> Tensor:
+    steps = kernel_size if stride is None else stride
+    return aten.avg_pool{_n}d(input, kernel_size, steps, padding, ceil_mode, count_include_pad{_divisor})
+""", globals())  # fmt: skip
+
+for _n in (2, 3):
+    define(f"adaptive{_n}d", f"""
+def adaptive_avg_pool{_n}d(input: Tensor, output_size: List[Optional[int]]) -> Tensor:
+    return aten.adaptive_avg_pool{_n}d(input, _whole(output_size, input))
+
+
+def adaptive_max_pool{_n}d(
+    input: Tensor, output_size: List[Optional[int]], return_indices: bool = False
+) -> Tensor:
+    return aten.adaptive_max_pool{_n}d(input, _whole(output_size, input))[0]
+""", globals())  # fmt: skip
 
 
 # ---- embeddings, shapes ----------------------------------------------------------------------------------------------
@@ -451,34 +386,6 @@ def _number(reduction: str) -> int:
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def cross_entropy(
-    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
-    ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean", label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
-    return aten.cross_entropy_loss(input, target, weight, _number(reduction), ignore_index, label_smoothing)
-
-
-def nll_loss(
-    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
-    ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.nll_loss_nd(input, target, weight, _number(reduction), ignore_index)
-
-
-def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.binary_cross_entropy(input, target, weight, _number(reduction))
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None, reduction: str = "mean", pos_weight: Optional[Tensor] = None,
-) -> Tensor:  # fmt: skip
-    return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _number(reduction))
-
-
 def kl_div(
     input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
     reduction: str = "mean", log_target: bool = False,
@@ -489,47 +396,47 @@ def kl_div(
     return aten.kl_div(input, target, _number(reduction), log_target=log_target)
 
 
-def mse_loss(
-    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
-    reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.mse_loss(input, target, _number(reduction))
-
-
-def l1_loss(
-    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
-    reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.l1_loss(input, target, _number(reduction))
-
-
-def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
-    reduction: str = "mean", beta: float = 1.0,
-) -> Tensor:  # fmt: skip
-    return aten.smooth_l1_loss(input, target, _number(reduction), beta)
-
-
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    return aten.huber_loss(input, target, _number(reduction), delta)
-
-
-def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.cosine_embedding_loss(input1, input2, target, margin, _number(reduction))
-
-
-def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.margin_ranking_loss(input1, input2, target, margin, _number(reduction))
-
-
-def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    return aten.hinge_embedding_loss(input, target, margin, _number(reduction))
+_PAIR, _WEIGHT = "input: Tensor, target: Tensor", "weight: Optional[Tensor] = None"
+_TWO = "input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0"
+_OLDER, _IGNORE = "size_average: Optional[bool] = None", "ignore_index: int = -100"
+_REST = 'reduce: Optional[bool] = None, reduction: str = "mean"'
+#: Losses: the parameters, and the call.
+_LOSSES = {
+    "cross_entropy": (
+        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_IGNORE}, {_REST}, label_smoothing: float = 0.0",
+        "cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)",
+    ),
+    "nll_loss": (
+        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_IGNORE}, {_REST}", "nll_loss_nd(input, target, weight, number, ignore_index)"
+    ),
+    "binary_cross_entropy": (
+        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_REST}", "binary_cross_entropy(input, target, weight, number)"
+    ),
+    "binary_cross_entropy_with_logits": (
+        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_REST}, pos_weight: Optional[Tensor] = None",
+        "binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)",
+    ),
+    "mse_loss": (f"{_PAIR}, {_OLDER}, {_REST}", "mse_loss(input, target, number)"),
+    "l1_loss": (f"{_PAIR}, {_OLDER}, {_REST}", "l1_loss(input, target, number)"),
+    "smooth_l1_loss": (
+        f"{_PAIR}, {_OLDER}, {_REST}, beta: float = 1.0", "smooth_l1_loss(input, target, number, beta)"
+    ),
+    "huber_loss": (
+        f'{_PAIR}, reduction: str = "mean", delta: float = 1.0', "huber_loss(input, target, number, delta)"
+    ),
+    "cosine_embedding_loss": (
+        f"{_TWO}, {_OLDER}, {_REST}", "cosine_embedding_loss(input1, input2, target, margin, number)"
+    ),
+    "margin_ranking_loss": (
+        f"{_TWO}, {_OLDER}, {_REST}", "margin_ranking_loss(input1, input2, target, margin, number)"
+    ),
+    "hinge_embedding_loss": (
+        f"{_PAIR}, margin: float = 1.0, {_OLDER}, {_REST}", "hinge_embedding_loss(input, target, margin, number)"
+    ),
+}  # fmt: skip
+for _name, (_parameters, _call) in _LOSSES.items():
+    define(_name, f"""
+def {_name}({_parameters}) -> Tensor:
+    number = _number(reduction)
+    return aten.{_call}
+""", globals())  # fmt: skip
