@@ -135,10 +135,6 @@ def _math(name: str) -> Callable:
     return compute
 
 
-def _range_length(lo: int, hi: int, step: int) -> int:
-    return len(range(lo, hi, step))
-
-
 def _mul(a: Any, b: Any) -> Any:
     if isinstance(a, (list, str)) or isinstance(b, (list, str)):
         sequence, times = (a, b) if isinstance(a, (list, str)) else (b, a)
@@ -170,10 +166,6 @@ def _append(x: list, value: Any) -> list:
     return x
 
 
-def _remove(x: list, value: Any) -> None:
-    x.remove(value)
-
-
 def _min_max(pick: Callable) -> Callable:
     def compute(a: Any, *b: Any) -> Any:
         if not b and not a:
@@ -182,10 +174,6 @@ def _min_max(pick: Callable) -> Callable:
         return float(found) if b and isinstance(a, float) != isinstance(b[0], float) else found
 
     return compute
-
-
-def _copy_dict(x: Any = ()) -> dict:
-    return dict(x)
 
 
 def _infer_size(a: list, b: list) -> list:
@@ -223,9 +211,9 @@ SCALARS: dict[str, Callable] = {
     "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
     "__lshift__": operator.lshift, "__rshift__": operator.rshift, "bitwise_not": operator.invert,
     "__is__": operator.is_, "__isnot__": operator.is_not, "__contains__": operator.contains,
-    "__getitem__": operator.getitem, "slice": _slice, "len": len, "list": list, "dict": _copy_dict,
+    "__getitem__": operator.getitem, "slice": _slice, "len": len, "list": list, "dict": dict,
     "append": _append, "extend": lambda x, other: x.extend(other), "insert": lambda x, i, v: x.insert(i, v),
-    "pop": _pop, "remove": _remove, "reverse": lambda x: x.reverse(), "clear": lambda x: x.clear(),
+    "pop": _pop, "remove": list.remove, "reverse": lambda x: x.reverse(), "clear": lambda x: x.clear(),
     "copy": lambda x: x.copy(), "count": lambda x, *v: x.count(*v), "index": lambda x, *v: x.index(*v),
     "index.str": lambda x, part, start=0, end=-1: x.index(part, start, _end(x, end)),
     "sort": _sort, "sorted": sorted, "_set_item": _set_item, "Delete": operator.delitem,
@@ -240,7 +228,8 @@ SCALARS: dict[str, Callable] = {
     "rindex": lambda s, part, start=0, end=-1: s.rindex(part, start, _end(s, end)),
     "startswith": _affix(str.startswith), "endswith": _affix(str.endswith),
     "replace": lambda s, old, new, n=-1: s.replace(old, new, n), "expandtabs": lambda s, n=8: s.expandtabs(n),
-    "warn": _warn, "_unwrap_optional": _unwrap, "_range_length": _range_length, "__range_length": _range_length,
+    "warn": _warn, "_unwrap_optional": _unwrap, "_range_length": lambda lo, hi, step: len(range(lo, hi, step)),
+    "__range_length": lambda lo, hi, step: len(range(lo, hi, step)),
     "__derive_index": lambda i, start, step: start + i * step, "manual_seed": lambda seed: random.manual_seed(seed),
     "is_grad_enabled": lambda: _core.is_grad_enabled(), "set_grad_enabled": lambda on: autograd.set_grad_enabled(on),
     "is_autocast_enabled": lambda: False, "is_autocast_cpu_enabled": lambda: False, "is_scripting": lambda: True,
@@ -268,21 +257,10 @@ SCALARS |= {
 
 
 # ---- tensors ---------------------------------------------------------------------------------------------------------
-def _reduction(code: Any) -> Any:
-    return ("none", "mean", "sum")[code] if type(code) is int and 0 <= code < 3 else code
-
-
-def _loss(name: str, names: str) -> Callable:
-    """A loss whose reduction is a number."""
-    keys = names.split()
-
-    def compute(*args: Any, **keywords: Any) -> Tensor:
-        given = dict(zip(keys, args, strict=False)) | keywords
-        if "reduction" in given:
-            given["reduction"] = _reduction(given["reduction"])
-        return getattr(F, name)(given.pop("input"), given.pop("target"), **given)
-
-    return compute
+def _loss(name: str, parameters: str) -> Callable:
+    """A loss whose reduction is a number, the mean by default."""
+    rest = {"weight": None, "ignore_index": -100, "label_smoothing": 0.0, "beta": 1.0, "delta": 1.0, "p": 1}
+    return lower.numbered(name, parameters, reduction=1, margin=1.0, **rest)
 
 
 def _to(x: Tensor, *args: Any, **keywords: Any) -> Tensor:
@@ -301,12 +279,6 @@ def _to_device(
     return x.to(
         device=where if where is not None else x.device, dtype=x.dtype if dtype is None else _dtype(dtype), copy=copy
     )
-
-
-def _to_other(
-    x: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
-) -> Tensor:
-    return x.to(other, copy=copy)
 
 
 def _dtype(code: Any) -> Any:
@@ -377,7 +349,7 @@ def _consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = 
     return tuple(OPS["unique_consecutive"](x, True, True, dim))
 
 
-def _upsample(mode: str, dims: int, corners: bool) -> Callable:
+def _upsample(mode: str, corners: bool) -> Callable:
     def compute(x: Tensor, size: Any, *rest: Any) -> Tensor:
         align = rest[0] if corners else None
         scales = [s for s in rest[corners:] if s is not None]
@@ -395,15 +367,6 @@ def _interpolate(x, size=None, scale=None, mode="nearest", align_corners=None, r
     return F.interpolate(x, size, scale, mode, align_corners, recompute, antialias)
 
 
-def _max_pool_indices(n: int) -> Callable:
-    pool = getattr(F, f"max_pool{n}d")
-
-    def compute(x, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
-        return pool(x, kernel_size, stride or None, padding, dilation, ceil_mode, True)
-
-    return compute
-
-
 def _pool(name: str) -> Callable:
     """A pooling whose stride, where it is empty, is the kernel's size."""
     function = getattr(F, name)
@@ -412,11 +375,6 @@ def _pool(name: str) -> Callable:
         return function(x, kernel_size, stride or None, *rest)
 
     return compute
-
-
-def _adaptive(n: int) -> Callable:
-    pool = getattr(F, f"adaptive_max_pool{n}d")
-    return lambda x, size: pool(x, size, True)
 
 
 def _along(name: str) -> Callable:
@@ -499,16 +457,6 @@ def _elu(x, alpha=1, scale=1, input_scale=1):
     )
 
 
-def _cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    return F.cross_entropy(
-        x, target, weight, ignore_index=ignore_index, reduction=_reduction(reduction), label_smoothing=label_smoothing
-    )
-
-
-def _as_lists(x: Tensor) -> Any:
-    return x.tolist()
-
-
 def _lists(name: str) -> Callable:
     """An op that gives a tuple of tensors, as the list that scripts want."""
     return lambda *args, **keywords: list(_named(name)(*args, **keywords))
@@ -518,22 +466,16 @@ def _named(name: str) -> Callable:
     return OPS.get(name) or METHODS.get(name) or getattr(Tensor, name)
 
 
-def _randint(*args: Any, **keywords: Any) -> Tensor:
-    return OPS["randint"](*args, **keywords)
-
-
 def _contiguous(x: Tensor, *, memory_format: Any = None) -> Tensor:
     return x.contiguous(memory_format=memory_format) if memory_format is not None else x.contiguous()
-
-
-def _pad_modes(mode: str) -> Callable:
-    return lambda x, padding: F.pad(x, list(padding), mode)
 
 
 #: Ops of tensors that are called otherwise than taeda's op of that name, by name or ``name.overload``.
 TENSORS: dict[str, Callable] = {
     "to": _to, "to.dtype": _to_dtype, "to.prim_dtype": _to_dtype, "to.device": _to_device,
-    "to.prim_Device": _to_device, "to.other": _to_other, "to.prim_other": lambda x, *rest: x, "index": _index,
+    "to.prim_Device": _to_device,
+    "to.other": lambda x, y, non_blocking=False, copy=False, memory_format=None: x.to(y, copy=copy),
+    "to.prim_other": lambda x, *rest: x, "index": _index,
     "index.str": SCALARS["index.str"],
     "index_put": _index_put, "index_put_": _index_put_, "_unsafe_index": _index, "slice": _slice_tensor,
     "_unique2": _unique2, "unique_dim": _unique_dim, "unique_consecutive": _consecutive,
@@ -555,12 +497,15 @@ TENSORS: dict[str, Callable] = {
     "nll_loss": _loss("nll_loss", "input target weight reduction ignore_index"),
     "nll_loss_nd": _loss("nll_loss", "input target weight reduction ignore_index"),
     "nll_loss2d": _loss("nll_loss", "input target weight reduction ignore_index"),
-    "cross_entropy_loss": _cross_entropy,
+    "cross_entropy_loss": _loss(
+        "cross_entropy", "input target weight reduction ignore_index label_smoothing"
+    ),
     "binary_cross_entropy": _loss("binary_cross_entropy", "input target weight reduction"),
     "soft_margin_loss": _loss("soft_margin_loss", "input target reduction"),
     "multilabel_margin_loss": _loss("multilabel_margin_loss", "input target reduction"),
     "multi_margin_loss": _loss("multi_margin_loss", "input target p margin weight reduction"),
-    "randint": _randint, "_convolution": lambda *a: lower.convolution(*a[:9]), "_convolution_mode": _convolution_mode,
+    "randint": OPS["randint"], "_convolution": lambda *a: lower.convolution(*a[:9]),
+    "_convolution_mode": _convolution_mode,
     "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
     "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x,
     "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
@@ -571,7 +516,7 @@ TENSORS: dict[str, Callable] = {
     "nonzero_numpy": lambda x: list(OPS["nonzero"](x, as_tuple=True)), "stride": lambda x: list(x.stride()),
     "stride.int": lambda x, dim: x.stride(dim), "is_coalesced": lambda x: x.is_coalesced(), "_stack": OPS["stack"],
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
-    "__contains__": operator.contains, "dict": _copy_dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
+    "__contains__": operator.contains, "dict": dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
     "col2im": lambda x, *a: F.fold(x, *a), "im2col": lambda x, *a: F.unfold(x, *a), "swapaxes": OPS["transpose"],
     "eq.Tensor_list": operator.eq, "ne.Tensor_list": operator.ne, "index.list_Tensor": SCALARS["index"],
     "sort.Tensor": _sort, "sorted.Tensor": sorted, "scatter.value": lambda x, d, i, v: OPS["scatter"](x, d, i, value=v),
@@ -605,24 +550,18 @@ TENSORS |= {
     ).split()
 }
 TENSORS |= {"split.str": _split, "where": lambda c, *v: OPS["where"](c, *v) if v else list(OPS["where"](c))}
-TENSORS |= {f"max_pool{n}d_with_indices": _max_pool_indices(n) for n in (1, 2, 3)}
-TENSORS |= {f"max_pool{n}d": _pool(f"max_pool{n}d") for n in (1, 2, 3)}
-TENSORS |= {f"avg_pool{n}d": _pool(f"avg_pool{n}d") for n in (1, 2, 3)}
-TENSORS |= {f"adaptive_max_pool{n}d": _adaptive(n) for n in (1, 2, 3)}
-TENSORS |= {f"_adaptive_avg_pool{n}d": getattr(F, f"adaptive_avg_pool{n}d") for n in (2, 3)}
 TENSORS |= {
-    f"{kind}_pad{n}d": _pad_modes({"reflection": "reflect", "replication": "replicate"}[kind])
-    for kind in ("reflection", "replication")
-    for n in (1, 2, 3)
+    name: _pool(name) for n in (1, 2, 3) for name in (f"max_pool{n}d", f"max_pool{n}d_with_indices", f"avg_pool{n}d")
 }
+TENSORS |= {f"adaptive_max_pool{n}d": getattr(F, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}
+TENSORS |= {f"_adaptive_avg_pool{n}d": getattr(F, f"adaptive_avg_pool{n}d") for n in (2, 3)}
+TENSORS |= {f"reflection_pad{n}d": lambda x, padding: F.pad(x, list(padding), "reflect") for n in (1, 2, 3)}
+TENSORS |= {f"replication_pad{n}d": lambda x, padding: F.pad(x, list(padding), "replicate") for n in (1, 2, 3)}
 TENSORS |= {
-    f"upsample_{mode}{n}d": _upsample({"bilinear": "bilinear",
-    "linear": "linear"}.get(mode, mode), n, mode != "nearest")
-    for mode, n in [
-        ("nearest", 1), ("nearest", 2), ("nearest", 3), ("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3)
-    ]
-}  # fmt: skip
-TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", n, False) for n in (1, 2, 3)}
+    f"upsample_{mode}": _upsample(mode[:-2], True) for mode in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")
+}
+TENSORS |= {f"upsample_nearest{n}d": _upsample("nearest", False) for n in (1, 2, 3)}
+TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", False) for n in (1, 2, 3)}
 
 
 # ---- what is part of the language ------------------------------------------------------------------------------------
@@ -638,7 +577,7 @@ PRIMITIVES: dict[str, Callable] = {
     "requires_grad": lambda x: x.requires_grad, "grad": lambda x: x.grad, "itemsize": lambda x: x.itemsize,
     "nbytes": lambda x: x.nbytes, "index": lambda d: d.index, "type": lambda d: d.type, "min": _min_max(min),
     "max": _min_max(max), "abs": abs, "rangelist": lambda n: list(range(n)), "StringIndex": operator.getitem,
-    "EnumName": lambda x: x.name, "tolist": _as_lists, "EnumValue": lambda x: x.value,
+    "EnumName": lambda x: x.name, "tolist": TENSORS["_tensor_to_list"], "EnumValue": lambda x: x.value,
     "unchecked_unwrap_optional": lambda x: x,
     "id": id, "name": lambda x: None, "VarConcat": lambda *a: OPS["cat"](list(a[:-1]), a[-1]),
     "VarStack": lambda *a: OPS["stack"](list(a[:-1]), a[-1]),

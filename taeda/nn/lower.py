@@ -319,20 +319,13 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
-_REDUCTIONS = ("none", "mean", "sum")
-
-
-def _loss(name: str, parameters: str, **defaults: Any) -> Any:
-    """The loss of ``nn.functional`` of that name, with PyTorch's other list of parameters: its reduction is a
-    number."""
-    function = getattr(F, name)
+def numbered(name: str, parameters: str, **defaults: Any) -> Any:
+    """The loss of ``nn.functional`` of that name, with PyTorch's other list of parameters: its reduction is a number,
+    0 for none, 1 for the mean, 2 for the sum."""
+    function, missing = getattr(F, name), inspect.Parameter.empty
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
-        [
-            inspect.Parameter(
-                p, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(p, inspect.Parameter.empty)
-            )
-            for p in parameters.split()
-        ]
+        [inspect.Parameter(p, kind, default=defaults.get(p, missing)) for p in parameters.split()]
     )
 
     def loss(*args: Any, **kwargs: Any) -> Tensor:
@@ -341,15 +334,20 @@ def _loss(name: str, parameters: str, **defaults: Any) -> Any:
         reduction = given.arguments["reduction"]
         if reduction not in (0, 1, 2):
             raise ValueError(f"{name}: expected reduction to be 0 (none), 1 (mean) or 2 (sum), got {reduction!r}")
-        return function(**{**given.arguments, "reduction": _REDUCTIONS[reduction]})
+        return function(**{**given.arguments, "reduction": ("none", "mean", "sum")[reduction]})
 
     loss.__name__ = loss.__qualname__ = name
     loss.__signature__ = signature  # type: ignore[attr-defined]
+    return loss
+
+
+def _loss(name: str, parameters: str, **defaults: Any) -> Any:
+    loss = numbered(name, parameters, **defaults)
     loss.__doc__ = f"""
     :func:`taeda.nn.functional.{name}` with a number as ``reduction``: 0 for none (the default here, as in PyTorch),
     1 for the mean, 2 for the sum.
     """
-    names = tuple(signature.parameters)
+    names = tuple(parameters.split())
     return _core.Composite(loss, params=names, defaults=(None,) * len(names))
 
 
