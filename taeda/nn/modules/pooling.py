@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from taeda import Tensor
 
-from .. import functional as F
+from ._dims import OfDimensions
 from .module import Module
 from .utils import _ntuple
 
@@ -18,13 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Pool(Module):
-    """A layer that is one function of ``taeda.nn.functional``."""
-
-    _function: Any
-
-
-class _MaxPoolNd(_Pool):
+class _MaxPoolNd(OfDimensions, Module):
     """Arguments of maximum pooling.
 
     Args:
@@ -36,6 +28,7 @@ class _MaxPoolNd(_Pool):
         ceil_mode: round the output size up rather than down.
     """
 
+    _functional = "max_pool"
     __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
@@ -60,31 +53,24 @@ class _MaxPoolNd(_Pool):
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, L)`` or ``(C, L)``."""
 
-    _function = staticmethod(F.max_pool1d)
-
 
 class MaxPool2d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
-
-    _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
 
-    _function = staticmethod(F.max_pool3d)
 
-
-class _MaxUnpoolNd(_Pool):
+class _MaxUnpoolNd(OfDimensions, Module):
     """Arguments of max unpooling.
 
     Args:
         kernel_size, stride, padding: those of the pooling that it undoes.
     """
 
+    _functional = "max_unpool"
     _shown = ("kernel_size", "stride", "padding")
-
-    _dims = 0
 
     def __init__(self, kernel_size, stride=None, padding=0) -> None:
         super().__init__()
@@ -100,25 +86,16 @@ class _MaxUnpoolNd(_Pool):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool1d` found them (its indices), zero elsewhere."""
 
-    _dims = 1
-    _function = staticmethod(F.max_unpool1d)
-
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool2d` found them (its indices), zero elsewhere."""
-
-    _dims = 2
-    _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool3d` found them (its indices), zero elsewhere."""
 
-    _dims = 3
-    _function = staticmethod(F.max_unpool3d)
 
-
-class _AvgPoolNd(_Pool):
+class _AvgPoolNd(OfDimensions, Module):
     """Arguments of average pooling.
 
     Args:
@@ -130,6 +107,7 @@ class _AvgPoolNd(_Pool):
         divisor_override: divide by this instead (not in one dimension).
     """
 
+    _functional = "avg_pool"
     _shown = ("kernel_size", "stride", "padding")
 
     __constants__: tuple[str, ...] = (
@@ -168,22 +146,20 @@ class AvgPool1d(_AvgPoolNd):
         super().__init__(full(kernel_size), full(stride), full(padding), ceil_mode, count_include_pad)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+        return self._function(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
 
 
 class AvgPool2d(_AvgPoolNd):
     """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
 
-    _function = staticmethod(F.avg_pool2d)
-
 
 class AvgPool3d(_AvgPoolNd):
     """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
 
-    _function = staticmethod(F.avg_pool3d)
 
-
-class _FractionalMaxPoolNd(_Pool):
+class _FractionalMaxPoolNd(OfDimensions, Module):
     """Arguments of fractional maximum pooling (Graham 2014).
 
     Args:
@@ -193,8 +169,8 @@ class _FractionalMaxPoolNd(_Pool):
         return_indices: also return where the maxima were.
     """
 
+    _functional = "fractional_max_pool"
     __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
-    _dims = 0
 
     def __init__(
         self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
@@ -225,18 +201,12 @@ class _FractionalMaxPoolNd(_Pool):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows at random, uneven steps."""
 
-    _dims = 2
-    _function = staticmethod(F.fractional_max_pool2d)
-
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maximum over windows at random, uneven steps."""
 
-    _dims = 3
-    _function = staticmethod(F.fractional_max_pool3d)
 
-
-class _LPPoolNd(_Pool):
+class _LPPoolNd(OfDimensions, Module):
     """Arguments of power pooling.
 
     Args:
@@ -246,6 +216,7 @@ class _LPPoolNd(_Pool):
         ceil_mode: round the output size up rather than down.
     """
 
+    _functional = "lp_pool"
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
@@ -263,22 +234,16 @@ class _LPPoolNd(_Pool):
 class LPPool1d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, L)``, ``p`` being ``norm_type``."""
 
-    _function = staticmethod(F.lp_pool1d)
-
 
 class LPPool2d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, H, W)``, ``p`` being ``norm_type``."""
-
-    _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, D, H, W)``, ``p`` being ``norm_type``."""
 
-    _function = staticmethod(F.lp_pool3d)
 
-
-class _AdaptiveMaxPoolNd(_Pool):
+class _AdaptiveMaxPoolNd(OfDimensions, Module):
     """Arguments of adaptive maximum pooling.
 
     Args:
@@ -286,6 +251,7 @@ class _AdaptiveMaxPoolNd(_Pool):
         return_indices: also return where the maxima were.
     """
 
+    _functional = "adaptive_max_pool"
     __constants__ = ("output_size", "return_indices")
     _shown = ("output_size",)
 
@@ -298,13 +264,14 @@ class _AdaptiveMaxPoolNd(_Pool):
         return self._function(input, self.output_size, self.return_indices)
 
 
-class _AdaptiveAvgPoolNd(_Pool):
+class _AdaptiveAvgPoolNd(OfDimensions, Module):
     """Arguments of adaptive average pooling.
 
     Args:
         output_size: one size for all dimensions, or one each; None keeps that of the input.
     """
 
+    _functional = "adaptive_avg_pool"
     __constants__ = ("output_size",)
     _shown = ("output_size",)
 
@@ -319,34 +286,22 @@ class _AdaptiveAvgPoolNd(_Pool):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    _function = staticmethod(F.adaptive_max_pool1d)
-
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
-
-    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    _function = staticmethod(F.adaptive_max_pool3d)
-
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
-
-    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    _function = staticmethod(F.adaptive_avg_pool2d)
-
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
-
-    _function = staticmethod(F.adaptive_avg_pool3d)
