@@ -23,16 +23,9 @@ _CHECKS = ("_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_rang
 
 def _function(name: str) -> Any:
     known = _functions.table()
-    for candidate in (
-        name,
-        f"nn.functional.{name}",
-        f"Tensor.{name}",
-        f"linalg.{name}",
-        f"special.{name}",
-        f"op.{name}",
-    ):
-        if candidate in known:
-            return known[candidate]
+    for space in ("", "nn.functional.", "Tensor.", "linalg.", "special.", "op."):
+        if f"{space}{name}" in known:
+            return known[f"{space}{name}"]
     for prefix in ("linalg", "special", "fft"):
         if name.startswith(f"{prefix}_") and f"{prefix}.{name[len(prefix) + 1 :]}" in known:
             return known[f"{prefix}.{name[len(prefix) + 1 :]}"]
@@ -108,17 +101,16 @@ def _indices(given: list) -> tuple:
 
 def _upsample(mode: str, aligned: bool) -> Callable:
     def adapt(a: list, k: dict, o: str) -> Any:
-        align = _get(a, 2) if aligned else None
-        scales = _get(a, 3 if aligned else 2)
-        size = _get(a, 1)
+        size, scales = _get(a, 1), _get(a, 3 if aligned else 2)
         given = {"size": size} if size is not None else {"scale_factor": scales}
-        return (
-            _function("interpolate"),
-            [a[0]],
-            {**given, "mode": mode, **({"align_corners": align} if aligned else {})},
-        )
+        aligns = {"align_corners": _get(a, 2)} if aligned else {}
+        return _function("interpolate"), [a[0]], {**given, "mode": mode, **aligns}
 
     return adapt
+
+
+def _padded(mode: str) -> Callable:
+    return lambda a, k, o: (_function("pad"), [*a[:2], mode, *([_get(a, 2, 0)] if mode == "constant" else [])], {})
 
 
 def _cast(a: list, k: dict, o: str) -> Any:
@@ -129,11 +121,7 @@ def _cast(a: list, k: dict, o: str) -> Any:
     dtype = k.get("dtype") or (given[0] if given else None)
     copy = any(x is True for x in a[3:4]) or k.get("copy") is True
     made = {"memory_format": k["memory_format"]} if k.get("memory_format") is not None else {}
-    return (
-        _function("to"),
-        [a[0], *([dtype] if dtype is not None else ["cpu"])],
-        {**made, **({"copy": True} if copy else {})},
-    )
+    return _function("to"), [a[0], "cpu" if dtype is None else dtype], {**made, **({"copy": True} if copy else {})}
 
 
 def _reshaped_reduction(name: str) -> Callable:
@@ -168,84 +156,52 @@ _ADAPTED: dict[str, Callable] = {
     "index": lambda a, k, o: (operator.getitem, [a[0], _indices(a[1])], {}),
     "index_put": lambda a, k, o: (_function("index_put"), [a[0], tuple(a[1]), *a[2:]], k),
     "index_put_": lambda a, k, o: (_function("index_put_"), [a[0], tuple(a[1]), *a[2:]], k),
-    "lift_fresh_copy": _to("clone", 0),
-    "lift_fresh": _to("clone", 0),
-    "alias": _to("detach", 0),
-    "detach_": _to("detach_", 0),
+    "lift_fresh_copy": _to("clone", 0), "lift_fresh": _to("clone", 0), "alias": _to("detach", 0),
+    "detach_": _to("detach_", 0), "numpy_T": _to("t", 0), "sym_numel": _to("numel", 0),
     "to": _cast,
     "_to_copy": _cast,
     "sym_size": lambda a, k, o: (_steps.sym_size, a, {}),
-    "sym_numel": _to("numel", 0),
     "_assert_async": lambda a, k, o: (_steps.assert_scalar, [a[0], _get(a, 1, "an assertion of the program")], {}),
     "_assert_scalar": lambda a, k, o: (_steps.assert_scalar, a, {}),
-    "numpy_T": _to("t", 0),
-    "upsample_nearest1d": _upsample("nearest", False),
-    "upsample_nearest2d": _upsample("nearest", False),
-    "upsample_nearest3d": _upsample("nearest", False),
+    **{f"upsample_nearest{n}d": _upsample("nearest", False) for n in (1, 2, 3)},
     "_upsample_nearest_exact2d": _upsample("nearest-exact", False),
-    "upsample_linear1d": _upsample("linear", True),
-    "upsample_bilinear2d": _upsample("bilinear", True),
-    "upsample_bicubic2d": _upsample("bicubic", True),
-    "upsample_trilinear3d": _upsample("trilinear", True),
+    **{f"upsample_{m}": _upsample(m[:-2], True) for m in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")},
     "_native_batch_norm_legit_no_training": _batch_norm_inference,
     "_native_batch_norm_legit_functional": lambda a, k, o: (_steps.batch_norm_functional, a, {}),
     "view.default": _to("reshape"),  # strides may be others here
     "_unsafe_view": _to("reshape"),
     "einsum": lambda a, k, o: (_function("einsum"), [a[0], *a[1]], {}),
-    "sum": _reshaped_reduction("sum"),
-    "mean": _reshaped_reduction("mean"),
-    "var": _reshaped_reduction("var"),
-    "std": _reshaped_reduction("std"),
+    **{name: _reshaped_reduction(name) for name in ("sum", "mean", "var", "std")},
     "cross_entropy_loss": lambda a, k, o: (
-        _function("cross_entropy"),
-        a[:2],
-        {
-            "weight": _get(a, 2),
-            "reduction": _REDUCTIONS[_get(a, 3, 1)],
-            "ignore_index": _get(a, 4, -100),
-            "label_smoothing": _get(a, 5, 0.0),
-        },
+        _function("cross_entropy"), a[:2],
+        {"weight": _get(a, 2), "reduction": _REDUCTIONS[_get(a, 3, 1)], "ignore_index": _get(a, 4, -100),
+         "label_smoothing": _get(a, 5, 0.0)},
     ),
     **{
         name: lambda a, k, o, name=name: (_function(name), a[:2], {"reduction": _REDUCTIONS[_get(a, 2, 1)]})
         for name in ("mse_loss", "l1_loss")
     },
-    "reflection_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "reflect"], {}),
-    "reflection_pad2d": lambda a, k, o: (_function("pad"), [*a[:2], "reflect"], {}),
-    "replication_pad1d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
-    "replication_pad2d": lambda a, k, o: (_function("pad"), [*a[:2], "replicate"], {}),
-    "constant_pad_nd": lambda a, k, o: (_function("pad"), [*a[:2], "constant", _get(a, 2, 0)], {}),
-    "im2col": _to("nn.functional.unfold"),
-    "unfold": _to("Tensor.unfold"),
+    **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2)},
+    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2)},
+    "constant_pad_nd": _padded("constant"),
     "item": lambda a, k, o: (_steps.item, a, {}),
     "_local_scalar_dense": lambda a, k, o: (_steps.item, a, {}),
     "stft.default": lambda a, k, o: (
-        _function("stft"),
-        a[:5],
-        {"center": False, **dict(zip(_STFT, a[5:], strict=False)), **k},
+        _function("stft"), a[:5], {"center": False, **dict(zip(_STFT, a[5:], strict=False)), **k}
     ),
-    "_embedding_bag": _bags,
-    "_embedding_bag_forward_only": _bags,
+    "_embedding_bag": _bags, "_embedding_bag_forward_only": _bags,
     "_fft_c2c": lambda a, k, o: (
-        _function("fft.fftn" if a[3] else "fft.ifftn"),
-        [a[0]],
-        {"dim": a[1], "norm": _NORMS[a[3]][a[2]]},
+        _function("fft.fftn" if a[3] else "fft.ifftn"), [a[0]], {"dim": a[1], "norm": _NORMS[a[3]][a[2]]}
     ),
     "_fft_r2c": lambda a, k, o: (
-        _function("fft.rfftn" if a[3] else "fft.fftn"),
-        [a[0]],
-        {"dim": a[1], "norm": _NORMS[True][a[2]]},
+        _function("fft.rfftn" if a[3] else "fft.fftn"), [a[0]], {"dim": a[1], "norm": _NORMS[True][a[2]]}
     ),
     "_fft_c2r": lambda a, k, o: (
-        _function("fft.irfftn"),
-        [a[0]],
+        _function("fft.irfftn"), [a[0]],
         {"s": [-1] * (len(a[1]) - 1) + [a[3]], "dim": a[1], "norm": _NORMS[False][a[2]]},
     ),
-    "col2im": _to("fold"),
-    "_adaptive_avg_pool2d": _to("adaptive_avg_pool2d"),
-    "relu6": _to("nn.functional.relu6"),
-    "hardtanh": _to("nn.functional.hardtanh"),
-    "__and__": _to("bitwise_and"),
-    "__or__": _to("bitwise_or"),
+    "im2col": _to("nn.functional.unfold"), "unfold": _to("Tensor.unfold"), "col2im": _to("fold"),
+    "_adaptive_avg_pool2d": _to("adaptive_avg_pool2d"), "relu6": _to("nn.functional.relu6"),
+    "hardtanh": _to("nn.functional.hardtanh"), "__and__": _to("bitwise_and"), "__or__": _to("bitwise_or"),
     "__xor__": _to("bitwise_xor"),
-}
+}  # fmt: skip

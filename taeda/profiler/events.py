@@ -62,6 +62,15 @@ class KernelRun:
         return f"<KernelRun {self.name} {format_time(self.elapsed)}>"
 
 
+_CPU_TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
+_DEVICE_TIMES = ("device_time", "device_time_total", "self_device_time_total")
+
+
+def _as_text(name: str) -> Any:
+    """The attribute ``name``, microseconds, as text."""
+    return property(lambda self: format_time(getattr(self, name)))
+
+
 class _Times:
     """What an event and an average share: text forms, times per call, and the devices that there are not."""
 
@@ -86,29 +95,8 @@ class _Times:
 
     cuda_time = device_time
 
-    @property
-    def cpu_time_str(self) -> str:
-        return format_time(self.cpu_time)
-
-    @property
-    def cpu_time_total_str(self) -> str:
-        return format_time(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        return format_time(self.self_cpu_time_total)
-
-    @property
-    def device_time_str(self) -> str:
-        return format_time(self.device_time)
-
-    @property
-    def device_time_total_str(self) -> str:
-        return format_time(self.device_time_total)
-
-    @property
-    def self_device_time_total_str(self) -> str:
-        return format_time(self.self_device_time_total)
+    cpu_time_str, cpu_time_total_str, self_cpu_time_total_str = map(_as_text, _CPU_TIMES)
+    device_time_str, device_time_total_str, self_device_time_total_str = map(_as_text, _DEVICE_TIMES)
 
 
 class FunctionEvent(_Times):
