@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ._refuse import refused_class
+
 #: What the namespace of any such device answers.
 ANSWERS = """
     is_available() = False: Whether tensors can be put on one: False.
@@ -60,3 +62,9 @@ def refusing(module: str, names: str, refuse: Callable[[str], Any], doc: str) ->
 def manual_seed(seed: int) -> None:
     """Seed their generators: nothing."""
     int(seed)
+
+
+def absent(module: str) -> dict[str, Any]:
+    """All names of the namespace ``module`` of a kind of GPU."""
+    made = {name: refused_class(f"{module[6:]}.{name}", "there is no such device") for name in ("Event", "Stream")}
+    return answering(module, ANSWERS) | made | {"manual_seed": manual_seed, "manual_seed_all": manual_seed}

@@ -1,18 +1,12 @@
 """Intel's GPUs. There are none: queries say so, and using one raises an error."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from ._no_device import ANSWERS, answering, manual_seed
-from ._refuse import refused_class
+from ._no_device import absent
 
-Event = refused_class("xpu.Event", "there is no such device")
-Stream = refused_class("xpu.Stream", "there is no such device")
-manual_seed_all = manual_seed
-_answers = answering(__name__, ANSWERS)
-globals().update(_answers)
-__all__ = [*_answers, "manual_seed", "manual_seed_all"]
+_names = absent(__name__)
+globals().update(_names)
+__all__ = [name for name in _names if name[0].islower()]
 
 
 def __getattr__(name: str) -> Any:  # for type checkers, which do not see what is in the table

@@ -390,7 +390,7 @@ class _Exporter:
             self._constrain(attempt.capture)
             for base in range(1, len(attempt.capture.samples)):
                 other = _Attempt(self, samples, base)
-                if difference := _difference(attempt, other):
+                if difference := _graphs_differ(attempt.capture.root, other.capture.root, attempt, other):
                     return Conflict(base, attempt.capture.progress, difference), None
             return None, attempt
         except Conflict as conflict:
@@ -671,11 +671,6 @@ def _prune(graph: Any) -> None:
         part = node.target is operator.getitem and isinstance(node.args[0].meta.get("val"), tuple)
         if part or not isinstance(node.meta.get("val"), (Tensor, tuple)):
             graph.erase_node(node)
-
-
-def _difference(one: _Attempt, two: _Attempt) -> str | None:
-    """Where two recordings of a program are not the same."""
-    return _graphs_differ(one.capture.root, two.capture.root, one, two)
 
 
 def _graphs_differ(one: Any, two: Any, first: _Attempt, second: _Attempt) -> str | None:

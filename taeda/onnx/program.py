@@ -287,7 +287,10 @@ class ONNXProgram:
         if example is not None:  # what is no tensor is fixed, and may be left out
             fixed = {**dict(zip(positional, example[0], strict=True)), **example[1]}
             left = [n for n in fixed if n not in given and n not in kwargs]
-            kwargs = {**kwargs, **{n: fixed[n] for n in left if not _has_tensors(fixed[n])}}
+            kwargs = {
+                **kwargs,
+                **{n: fixed[n] for n in left if not any(isinstance(x, Tensor) for x in pytree.tree_leaves(fixed[n]))},
+            }
         twice = [n for n in kwargs if n in given]
         given.update(kwargs)
         missing = [n for n in (*positional, *named) if n not in given]
@@ -295,10 +298,6 @@ class ONNXProgram:
         if missing or unknown or twice:
             raise TypeError(f"ONNXProgram: arguments missing: {missing}, not known: {unknown}, given twice: {twice}")
         return tuple(given[n] for n in positional), {n: given[n] for n in named}
-
-
-def _has_tensors(tree: Any) -> bool:
-    return any(isinstance(x, Tensor) for x in pytree.tree_leaves(tree))
 
 
 def _plain(x: Any) -> Any:

@@ -109,7 +109,8 @@ def prelu_kernel(input, weight):
 
 
 prelu_kernel.vjp(
-    input=lambda g, input, weight: prelu_slope(g, input, weight), weight=lambda g, input: mul(g, _negative_part(input))
+    input=lambda g, input, weight: prelu_slope(g, input, weight),
+    weight=lambda g, input: mul(g, sub(input, relu(input))),
 )
 
 
@@ -124,10 +125,6 @@ prelu_slope.vjp(
     input=no_slope,
     weight=lambda g, grad, input: mul(g, sub(grad, relu_backward(grad, input))),
 )
-
-
-def _negative_part(input):
-    return sub(input, relu(input))
 
 
 @composite(autocast="lower")
@@ -535,11 +532,10 @@ def gated(input, gate):
     return s.gated(input, gate)
 
 
-def _gate_gradient(g, input, gate):
-    return sigmoid_backward(mul(g, input), sigmoid(gate))
-
-
-gated.vjp(input=lambda g, gate: gated(g, gate), gate=_gate_gradient)
+gated.vjp(
+    input=lambda g, gate: gated(g, gate),
+    gate=lambda g, input, gate: sigmoid_backward(mul(g, input), sigmoid(gate)),
+)
 
 
 @composite(method=False)

@@ -44,11 +44,10 @@ def copy(input, src, non_blocking=False):
     _core.copy_tensor(input, src)
 
 
-def _copy_src(g, src_shape, src_dtype):
-    return convert(sum_to_size(g, src_shape), src_dtype)
-
-
-copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
+copy.vjp(
+    input=lambda g: g.new_zeros(g.shape),
+    src=lambda g, src_shape, src_dtype: convert(sum_to_size(g, src_shape), src_dtype),
+)
 copy_ = copy.traits["inplace"]
 
 

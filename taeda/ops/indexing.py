@@ -264,14 +264,10 @@ def _where(self, condition, other):
 _core.install("where", _where)
 
 
-def _as_mask(input: Tensor) -> Tensor:
-    return input if input.dtype is _core.bool_ else input.ne(0)
-
-
 @primitive(method=False, out="same", meta="values")
 def argwhere(input):
     """Coordinates of the elements that are not zero, one row each, in row-major order."""
-    return core_indexing.true_positions(_as_mask(input))
+    return core_indexing.true_positions(input if input.dtype is _core.bool_ else input.ne(0))
 
 
 _core.install("argwhere", argwhere)

@@ -184,11 +184,7 @@ def unbind(input, dim=0):
     """The slices along ``dim``, as a tuple of views without that dimension."""
 
 
-def _unbind_backward(g, dim):
-    return unsqueeze(g, dim) if isinstance(g, Tensor) else adjoined(g, dim, True)
-
-
-unbind.vjp(input=_unbind_backward)
+unbind.vjp(input=lambda g, dim: unsqueeze(g, dim) if isinstance(g, Tensor) else adjoined(g, dim, True))
 unbind.traits["lowering"] = lambda input, dim: tuple([input.select(dim, i) for i in range(input.shape[dim])])
 
 

@@ -106,10 +106,6 @@ def _convolution(size: int) -> Callable:
     return convolution
 
 
-def _is_full(item: Any) -> bool:
-    return isinstance(item, slice) and item == slice(None)
-
-
 def _single_steps(input: Tensor, index: Any) -> list[tuple[int, Any]]:
     """A basic index as what is done with one dimension after the other; dimensions are those at that time."""
     items = list(index) if isinstance(index, tuple) else [index]
@@ -119,7 +115,7 @@ def _single_steps(input: Tensor, index: Any) -> list[tuple[int, Any]]:
             break
     steps, dim = [], 0
     for item in items:
-        if not _is_full(item):
+        if not (isinstance(item, slice) and item == slice(None)):
             steps.append((dim, item))
         dim += item is None or isinstance(item, slice)
     return steps

@@ -211,8 +211,8 @@ class L1Unstructured(_Amount):
         return self._without_smallest(t.abs(), default_mask)
 
 
-class RandomStructured(_Amount):
-    """Prunes random slices of ``dim``."""
+class _Structured(_Amount):
+    """Methods that prune whole slices of ``dim``; a subclass says in ``_kept(t, n)`` which stay where ``n`` go."""
 
     PRUNING_TYPE = "structured"
 
@@ -223,35 +223,32 @@ class RandomStructured(_Amount):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
-        size = t.shape[self.dim]
-        n = self._count(size)
-        if n == 0:
-            return default_mask
-        draws = taeda.rand(size)
-        return _slices(t, self.dim, draws > taeda.kthvalue(draws, k=n).values) * default_mask.to(dtype=t.dtype)
+        n = self._count(t.shape[self.dim])
+        return default_mask if n == 0 else _slices(t, self.dim, self._kept(t, n)) * default_mask.to(dtype=t.dtype)
+
+    def _kept(self, t: Tensor, n: int) -> Tensor:
+        raise NotImplementedError
 
 
-class LnStructured(_Amount):
+class RandomStructured(_Structured):
+    """Prunes random slices of ``dim``."""
+
+    def _kept(self, t: Tensor, n: int) -> Tensor:
+        draws = taeda.rand(t.shape[self.dim])
+        return draws > taeda.kthvalue(draws, k=n).values
+
+
+class LnStructured(_Structured):
     """Prunes the slices of ``dim`` of smallest n-norm."""
 
-    PRUNING_TYPE = "structured"
-
     def __init__(self, amount: float, n: float, dim: int = -1) -> None:
-        super().__init__(amount)
+        super().__init__(amount, dim)
         self.n = n
-        self.dim = dim
 
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        size = t.shape[self.dim]
-        n = self._count(size)
-        if n == 0:
-            return default_mask
+    def _kept(self, t: Tensor, n: int) -> Tensor:
         dim = self.dim % t.dim()
         norms = taeda.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
-        kept = taeda.topk(norms, k=size - n, largest=True).indices
-        return _slices(t, self.dim, kept) * default_mask.to(dtype=t.dtype)
+        return taeda.topk(norms, k=t.shape[dim] - n, largest=True).indices
 
 
 class CustomFromMask(BasePruningMethod):

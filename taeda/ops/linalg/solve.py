@@ -74,11 +74,7 @@ def _solve_ex(A, B, left):
     return lu.substitute(LU, pivots, B, left), LU, pivots, info
 
 
-def _solution_of_adjoint(A, B, left):
-    return _solve_ex(H(A), B, left)[0]
-
-
-@primitive(method=False, out=False, batch="leading", decomposition=_solution_of_adjoint)
+@primitive(method=False, out=False, batch="leading", decomposition=lambda A, B, left: _solve_ex(H(A), B, left)[0])
 def solve_adjoint(A, B, LU, pivots, left):
     """``X`` with ``A^H X = B`` (``X A^H = B``), by a factorisation of ``A``."""
     return lu.substitute(LU, pivots, B, left, True)
