@@ -1,8 +1,8 @@
 """Random numbers, data exchange, data loading and files against PyTorch:
 ``python bench/data.py [name ...] [--threads n]``.
 
-Each expression is timed in both libraries by turns in one process; printed are the median times and the median of the
-ratios taeda / torch.
+Each expression is timed in both libraries by turns in one process, the fastest of five batches per turn; printed are
+the median times and the median of the ratios taeda / torch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from indexing import compare
+from worker import by_turns
 
 SIZES = {"8": 8, "4K": 64, "1M": 1024}
 
@@ -142,7 +142,7 @@ def main() -> None:
             for case, expression in cases.items():
                 if options.names and not any(wanted in case for wanted in options.names):
                     continue
-                mine, theirs, ratio = compare(*functions(expression, scopes))
+                mine, theirs, ratio = by_turns(*functions(expression, scopes))
                 ratios.append(ratio)
                 print(f"{case:40s} {size:>4s} {mine * 1e6:12.2f} {theirs * 1e6:12.2f} {ratio:7.2f}", flush=True)
             if ratios:

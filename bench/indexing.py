@@ -1,17 +1,16 @@
 """Copies, joins, indexing and sorting against PyTorch: ``python bench/indexing.py [name ...] [--threads n]``.
 
-Each expression is timed in both libraries by turns in one process; printed are the median times and the median of the
-ratios taeda / torch.
+Each expression is timed in both libraries by turns in one process, the fastest of five batches per turn; printed are
+the median times and the median of the ratios taeda / torch.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import statistics
-import time
-from collections.abc import Callable
 from typing import Any
+
+from worker import by_turns
 
 SIZES = {"8": (8, 8), "4K": (64, 64), "1M": (1024, 1024)}
 
@@ -120,27 +119,6 @@ def large(T: Any) -> dict[str, Any]:
     }
 
 
-def seconds(function: Callable[[], Any], calls: int) -> float:
-    """Seconds per call."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        function()
-    return (time.perf_counter() - start) / calls
-
-
-def compare(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int = 5) -> tuple[float, float, float]:
-    """Median seconds of both, and the median of the ratios of neighbouring measurements."""
-    both = []
-    calls = []
-    for function in (ours, theirs):
-        function()
-        calls.append(max(1, min(2000, int(0.01 / max(seconds(function, 3), 1e-7)))))
-    for _ in range(rounds):
-        both.append((seconds(ours, calls[0]), seconds(theirs, calls[1])))
-    mine, yours = zip(*both, strict=True)
-    return statistics.median(mine), statistics.median(yours), statistics.median(x / y for x, y in both)
-
-
 def main() -> None:
     """Print a table of ratios and their geometric means."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,7 +145,7 @@ def main() -> None:
                 continue
             functions = [eval(f"lambda: {expression}", s) for s in scopes]
             try:
-                mine, theirs, ratio = compare(*functions)
+                mine, theirs, ratio = by_turns(*functions)
             except Exception as error:
                 print(f"{name:36s} {label:>6s} {type(error).__name__}: {error}")
                 continue

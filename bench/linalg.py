@@ -7,10 +7,8 @@ median times over the turns in microseconds and the median of the ratios taeda /
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
-from typing import Any
+
+from worker import by_turns
 
 SHAPES = ((4, 4), (64, 4, 4), (1000, 3, 3), (64, 64), (200, 200))
 
@@ -33,20 +31,6 @@ CALLS = {
     "matrix_norm 2": "T.linalg.matrix_norm(A, 2)",
     "matrix_exp": "T.linalg.matrix_exp(B)",
 }
-
-
-def _fastest(call: Callable[[], Any]) -> float:
-    """Seconds of a call in the fastest of five batches."""
-    start = time.perf_counter()
-    call()
-    repeat = max(1, min(500, int(0.004 / max(time.perf_counter() - start, 1e-7))))
-    best = float("inf")
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(repeat):
-            call()
-        best = min(best, (time.perf_counter() - start) / repeat)
-    return best
 
 
 def main() -> None:
@@ -74,11 +58,7 @@ def main() -> None:
                 lambda code=code, names={"T": T, "A": a, "B": b}: eval(code, names)
                 for T, a, b in ((taeda, taeda.from_dlpack(A), taeda.from_dlpack(B)), (torch, A, B))
             ]
-            for call in calls:
-                call()
-            times = [[_fastest(call) for call in calls] for _ in range(options.turns)]
-            ours, theirs = (statistics.median(t[k] for t in times) for k in range(2))
-            ratio = statistics.median(a / b for a, b in times)
+            ours, theirs, ratio = by_turns(*calls, options.turns, 5, 0.004)
             print(
                 f"{name:18}{'x'.join(map(str, shape)):>14}{ours * 1e6:12.1f}{theirs * 1e6:12.1f}{ratio:8.2f}",
                 flush=True,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
+
+from worker import by_turns
 
 SIZES = {"8": (8, 8), "4K": (64, 64), "512K": (512, 1024), "8M": (4096, 2048)}
 
@@ -107,30 +108,6 @@ def compiled(expression: str, names: dict[str, Any], backward: bool) -> Callable
     return eval(source, dict(names))
 
 
-def timed(fn: Callable[[], Any], seconds: float) -> float:
-    """Seconds per call: the fastest of some batches that take about ``seconds`` together."""
-    start = time.perf_counter()
-    fn()
-    once = time.perf_counter() - start
-    count = max(1, int(seconds / 10 / max(once, 1e-7)))
-    best = math.inf
-    for _ in range(10 if count > 1 else 3):
-        start = time.perf_counter()
-        for _ in range(count):
-            fn()
-        best = min(best, (time.perf_counter() - start) / count)
-    return best
-
-
-def ratio(
-    ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, seconds: float
-) -> tuple[float, float, float]:
-    """Median times of both and the median of their ratios, measured by turns."""
-    pairs = [(timed(ours, seconds), timed(theirs, seconds)) for _ in range(rounds)]
-    first, second = zip(*pairs, strict=True)
-    return statistics.median(first), statistics.median(second), statistics.median(a / b for a, b in pairs)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only cases whose name starts with one of these")
@@ -157,7 +134,7 @@ def main() -> None:
             if size == "8M" and (name in BACKWARD or name in SLOW_AT_8M) and not options.names:
                 continue
             fns = [compiled(expression, names, name in BACKWARD) for names in (ours, theirs)]
-            a, b, r = ratio(*fns, options.rounds, options.seconds)
+            a, b, r = by_turns(*fns, options.rounds, 10, options.seconds / 10)
             bar = BARS.get((name, size), "")
             print(f"{name:26} {size:>5} {a * 1e6:10.2f} {b * 1e6:10.2f} {r:6.2f}  {bar}", flush=True)
             ratios.append(r)

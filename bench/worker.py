@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -41,6 +42,15 @@ def seconds_of_batches(
 def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: float = 0.02) -> float:
     """The fastest of ``batches`` batches of calls, each of about ``batch_seconds``: what disturbs can only add time."""
     return min(seconds_of_batches(fn, batches, batch_seconds))
+
+
+def by_turns(
+    ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int = 5, batches: int = 5, batch_seconds: float = 0.002
+) -> tuple[float, float, float]:
+    """Median seconds per call of both, and the median of the ratios, over rounds in which each has a turn."""
+    turns = [[seconds_per_call(f, batches, batch_seconds) for f in (ours, theirs)] for _ in range(rounds)]
+    first, second = zip(*turns, strict=True)
+    return statistics.median(first), statistics.median(second), statistics.median(a / b for a, b in turns)
 
 
 @functools.cache
