@@ -211,6 +211,7 @@ def _var(node: Node, g: dict) -> Any:
 
 
 def _extreme(node: Node, g: dict) -> Any:
+    """Maxima, minima and medians: of all elements, of two tensors, along a dimension."""
     name = node.target.__name__
     other = g.get("dim", g.get("other"))
     if other is None:
@@ -218,13 +219,6 @@ def _extreme(node: Node, g: dict) -> Any:
     if _tensor(other):
         return f"{name}.other", {"self": g["input"], "other": other}
     return f"{name}.dim", {"self": g["input"], "dim": other, "keepdim": g.get("keepdim", False)}
-
-
-def _median(node: Node, g: dict) -> Any:
-    name = node.target.__name__
-    if "dim" not in g:
-        return f"{name}.default", {"self": g["input"]}
-    return f"{name}.dim", {"self": g["input"], "dim": g["dim"], "keepdim": g.get("keepdim", False)}
 
 
 def _clamp(node: Node, g: dict) -> Any:
@@ -284,10 +278,6 @@ def _cdist(node: Node, g: dict) -> Any:
     }  # fmt: skip
 
 
-def _fill(node: Node, g: dict) -> Any:
-    return f"fill.{'Tensor' if _tensor(g['value']) else 'Scalar'}", {"self": g["input"], "value": g["value"]}
-
-
 def _round(node: Node, g: dict) -> Any:
     if g.get("decimals", 0):
         return "round.decimals", {"self": g["input"], "*decimals": g["decimals"]}
@@ -313,10 +303,6 @@ def _empty(node: Node, g: dict) -> Any:
         size[0] if isinstance(size, (tuple, list)) and len(size) == 1 and isinstance(size[0], (tuple, list)) else size
     )
     return "empty.memory_format", {"size": size, **({"*dtype": g["dtype"]} if "dtype" in g else {})}
-
-
-def _edge_pad(node: Node, g: dict) -> Any:
-    return "pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}
 
 
 def _adaptive(node: Node, g: dict) -> Any:
@@ -387,14 +373,6 @@ def _fft(name: str) -> Callable:
         return f"{name}.default", {"self": g["input"], "dim": list(g["dims"]), "normalization": near[0], **more}
 
     return call
-
-
-def _assert_scalar(node: Node, g: dict) -> Any:
-    return "_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}
-
-
-def _index(node: Node, g: dict) -> Any:
-    return "index.Tensor", {"self": g["input"], "indices": list(g["indices"])}
 
 
 def _split(node: Node, g: dict) -> Any:
@@ -468,17 +446,20 @@ _SPECIAL: dict[str, Callable] = {
     "div": _div, "true_divide": _div, "pow": _pow, "sum": _reduction("default", "dim_IntList"),
     "mean": _reduction("default", "dim"), "prod": _reduction("default", "dim_int", True),
     "any": _reduction("default", "dims"), "all": _reduction("default", "dims"), "var": _var, "std": _var,
-    "max": _extreme, "min": _extreme, "clamp": _clamp, "where": _where, "to": _to, "arange": _arange,
-    "scatter": _scatter, "squeeze": _squeeze, "fill": _fill, "round": _round, "sort": _sort, "view": _view,
-    "empty": _empty, "edge_pad": _edge_pad, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
-    "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"), "index": _index,
-    "einsum": _einsum, "split": _split,
-    "histogram": _histogram, "median": _median, "nanmedian": _median,
-    "cdist": _cdist, "unique": _unique, "repeat_interleave": _repeat_interleave,
-    "batch_norm": _batch_norm,
-    "assert_scalar": _assert_scalar, "batch_norm_functional": _norm_functional,
+    **dict.fromkeys(("max", "min", "median", "nanmedian"), _extreme), "clamp": _clamp, "where": _where,
+    "to": _to, "arange": _arange, "scatter": _scatter, "squeeze": _squeeze, "round": _round, "sort": _sort,
+    "view": _view, "empty": _empty, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
+    "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"),
+    "einsum": _einsum, "split": _split, "histogram": _histogram, "cdist": _cdist, "unique": _unique,
+    "repeat_interleave": _repeat_interleave, "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
     **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
     **{f"adaptive_max_pool{d}d": _adaptive for d in (1, 2, 3)}, "randint": _randint, "ctc_loss": _ctc_loss,
+    "assert_scalar": lambda node, g: ("_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}),
+    "edge_pad": lambda node, g: ("pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}),
+    "fill": lambda node, g: (
+        f"fill.{'Tensor' if _tensor(g['value']) else 'Scalar'}", {"self": g["input"], "value": g["value"]}
+    ),
+    "index": lambda node, g: ("index.Tensor", {"self": g["input"], "indices": list(g["indices"])}),
     "sym_size": lambda node, g: ("sym_size.int", {"self": g["x"], "dim": g["dim"]}),
     "item": lambda node, g: ("item.default", {"self": g["x"]}),
 }  # fmt: skip
