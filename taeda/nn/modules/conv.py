@@ -14,7 +14,7 @@ from ..parameter import Parameter, UninitializedParameter
 from ._dims import OfDimensions
 from .lazy import LazyModuleMixin
 from .module import Module
-from .utils import _ntuple, _reverse_repeat_tuple, _single
+from .utils import _ntuple, _reverse_repeat_tuple, _single, _unless
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -101,20 +101,10 @@ class _ConvNd(OfDimensions, Module):
         return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
 
     def extra_repr(self) -> str:
+        zeros, ones = (0,) * len(self.padding), (1,) * len(self.dilation)
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding != (0,) * len(self.padding):
-            text += f", padding={self.padding}"
-        if self.dilation != (1,) * len(self.dilation):
-            text += f", dilation={self.dilation}"
-        if self.output_padding != (0,) * len(self.output_padding):
-            text += f", output_padding={self.output_padding}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
-        if self.bias is None:
-            text += ", bias=False"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text
+        text += _unless(self, padding=zeros, dilation=ones, output_padding=(0,) * len(self.output_padding), groups=1)
+        return text + (", bias=False" if self.bias is None else "") + _unless(self, padding_mode="zeros")
 
     def __setstate__(self, state) -> None:
         super().__setstate__(state)

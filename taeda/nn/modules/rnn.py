@@ -19,6 +19,7 @@ from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from ._recurrent import recurrent
 from .module import Module
+from .utils import _unless
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -250,20 +251,9 @@ class RNNBase(Module):
         return output, state
 
     def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.proj_size != 0:
-            text += f", proj_size={self.proj_size}"
-        if self.num_layers != 1:
-            text += f", num_layers={self.num_layers}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        if self.batch_first is not False:
-            text += f", batch_first={self.batch_first}"
-        if self.dropout != 0:
-            text += f", dropout={self.dropout}"
-        if self.bidirectional is not False:
-            text += f", bidirectional={self.bidirectional}"
-        return text
+        return f"{self.input_size}, {self.hidden_size}" + _unless(
+            self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False
+        )  # fmt: skip
 
 
 class RNN(RNNBase):
@@ -384,13 +374,8 @@ class RNNCellBase(Module):
         return x, hidden
 
     def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        nonlinearity = getattr(self, "nonlinearity", "tanh")
-        if nonlinearity != "tanh":
-            text += f", nonlinearity={nonlinearity}"
-        return text
+        text = f"{self.input_size}, {self.hidden_size}" + _unless(self, bias=True)
+        return text + (_unless(self, nonlinearity="tanh") if hasattr(self, "nonlinearity") else "")
 
 
 class RNNCell(RNNCellBase):

@@ -33,6 +33,16 @@ def _reverse_repeat_tuple(t, n: int) -> tuple:
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
+def _unless(module, **defaults) -> str:
+    """For ``extra_repr``: ``, name=value`` of each of these attributes that is not what it is by default."""
+    found = ((name, getattr(module, name), default) for name, default in defaults.items())
+    return "".join(
+        f", {name}={value}"
+        for name, value, default in found
+        if (value is not default if isinstance(default, bool) else value != default)
+    )
+
+
 _POINTER = re.compile(r"[;,] (?:further )?arguments:? (?:see|as)\s+(?::class:`)?([A-Z_]\w*)`?")
 _ARGUMENTS = re.compile(r"^Args:\n((?: {4}.*\n?)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^ {4}(\w[\w, ]*):.*\n?(?: {5,}.*\n?)*", re.MULTILINE)
