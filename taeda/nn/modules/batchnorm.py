@@ -11,9 +11,10 @@ from taeda import Tensor
 
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from ..parameter import UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
+from .utils import _make_parameters
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
@@ -37,9 +38,8 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = Parameter(taeda.empty(num_features, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, empty)
+        shape = (num_features,) if affine else None
+        _make_parameters(self, device, dtype, weight=shape, bias=shape if bias else None)
         if track_running_stats:
             self.register_buffer("running_mean", taeda.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", taeda.ones(num_features, device=device, dtype=dtype))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import taeda
 from taeda import Tensor
 
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter, UninitializedParameter
+from ..parameter import UninitializedParameter
 from ._dims import OfDimensions
 from .lazy import LazyModuleMixin
 from .module import Module
-from .utils import _ntuple, _reverse_repeat_tuple, _single, _unless
+from .utils import _make_parameters, _ntuple, _reverse_repeat_tuple, _single, _unless
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -66,11 +65,8 @@ class _ConvNd(OfDimensions, Module):
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._pads()
         channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(taeda.empty((*channels, *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(taeda.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        bias_shape = (out_channels,) if bias else None
+        _make_parameters(self, device, dtype, weight=(*channels, *kernel_size), bias=bias_shape)
         self.reset_parameters()
 
     def _pads(self) -> list[int]:

@@ -10,9 +10,10 @@ from taeda import Tensor
 
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter, UninitializedParameter
+from ..parameter import UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
+from .utils import _make_parameters
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
@@ -50,11 +51,8 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(taeda.empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(taeda.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        bias_shape = (out_features,) if bias else None
+        _make_parameters(self, device, dtype, weight=(out_features, in_features), bias=bias_shape)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -94,11 +92,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = Parameter(taeda.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(taeda.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        bias_shape = (out_features,) if bias else None
+        _make_parameters(self, device, dtype, weight=(out_features, in1_features, in2_features), bias=bias_shape)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -10,8 +10,8 @@ from taeda import Tensor
 
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
 from .module import Module
+from .utils import _make_parameters
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
@@ -65,7 +65,18 @@ def _shape(normalized_shape: Any) -> tuple[int, ...]:
     return (int(normalized_shape),) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class _Affine(Module):
+    """What may have a scale, and a shift."""
+
+    def reset_parameters(self) -> None:
+        """Scale one, shift zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if getattr(self, "bias", None) is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
     """Normalises the last dimensions of each sample to mean 0 and variance 1 (Ba, Kiros & Hinton 2016).
 
     Args:
@@ -86,17 +97,9 @@ class LayerNorm(Module):
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            empty = Parameter(taeda.empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, empty)
+        shape = self.normalized_shape if elementwise_affine else None
+        _make_parameters(self, device, dtype, weight=shape, bias=shape if bias else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale one, shift zero."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -108,7 +111,7 @@ class LayerNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Normalises groups of channels of each sample (Wu & He 2018).
 
     Args:
@@ -136,17 +139,9 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = Parameter(taeda.empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, empty)
+        shape = (num_channels,) if affine else None
+        _make_parameters(self, device, dtype, weight=shape, bias=shape if bias else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale one, shift zero."""
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -156,7 +151,7 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={bias}"
 
 
-class RMSNorm(Module):
+class RMSNorm(_Affine):
     """Divides the last dimensions of each sample by their root mean square (Zhang & Sennrich 2019).
 
     Args:
@@ -175,16 +170,8 @@ class RMSNorm(Module):
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(taeda.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
+        _make_parameters(self, device, dtype, weight=self.normalized_shape if elementwise_affine else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale one."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)

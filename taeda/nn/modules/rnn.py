@@ -19,7 +19,7 @@ from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from ._recurrent import recurrent
 from .module import Module
-from .utils import _unless
+from .utils import _make_parameters, _unless
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -333,10 +333,8 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         gates = num_chunks * hidden_size
-        self.weight_ih = Parameter(taeda.empty((gates, input_size), device=device, dtype=dtype))
-        self.weight_hh = Parameter(taeda.empty((gates, hidden_size), device=device, dtype=dtype))
-        for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(taeda.empty(gates, device=device, dtype=dtype)) if bias else None)
+        _make_parameters(self, device, dtype, weight_ih=(gates, input_size), weight_hh=(gates, hidden_size))
+        _make_parameters(self, device, dtype, **dict.fromkeys(("bias_ih", "bias_hh"), (gates,) if bias else None))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

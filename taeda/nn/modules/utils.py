@@ -9,6 +9,10 @@ import sys
 from collections.abc import Iterable
 from inspect import CO_VARARGS, cleandoc
 
+import taeda
+
+from ..parameter import Parameter
+
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
@@ -26,6 +30,13 @@ _single = _ntuple(1, "_single")
 _pair = _ntuple(2, "_pair")
 _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
+
+
+def _make_parameters(module, device, dtype, **shapes) -> None:
+    """Uninitialised parameters of ``module`` by name and shape; where the shape is None there is none."""
+    for name, shape in shapes.items():
+        made = None if shape is None else Parameter(taeda.empty(shape, device=device, dtype=dtype))
+        module.register_parameter(name, made)
 
 
 def _reverse_repeat_tuple(t, n: int) -> tuple:
