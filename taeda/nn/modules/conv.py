@@ -10,10 +10,9 @@ from taeda import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedParameter
-from ._dims import OfDimensions
 from .lazy import LazyModuleMixin
 from .module import Module
-from .utils import _make_parameters, _ntuple, _reverse_repeat_tuple, _single, _unless
+from .utils import _make_parameters, _pair, _reverse_repeat_tuple, _single, _triple, _unless
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -23,7 +22,7 @@ __all__ = [
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _ConvNd(OfDimensions, Module):
+class _ConvNd(Module):
     """What all convolutions share: arguments, parameters and their initialisation.
 
     ``weight`` is ``(out_channels, in_channels / groups, *kernel_size)``, transposed
@@ -108,15 +107,16 @@ class _ConvNd(OfDimensions, Module):
 
 
 class _Conv(_ConvNd):
-    """Convolution over as many dimensions as the name says."""
+    """Convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``."""
 
-    _functional = "conv"
+    _tuple: Any
+    _function: Any
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
         bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
     ) -> None:  # fmt: skip
-        several = _ntuple(self._dims)
+        several = self._tuple
         super().__init__(
             in_channels, out_channels, several(kernel_size), several(stride),
             padding if isinstance(padding, str) else several(padding), several(dilation), False, several(0), groups,
@@ -147,6 +147,8 @@ class Conv1d(_Conv):
         device, dtype: of the parameters.
     """
 
+    _tuple, _function = staticmethod(_single), staticmethod(F.conv1d)
+
 
 class Conv2d(_Conv):
     """Convolution over two dimensions: input ``(N, C_in, H, W)`` or ``(C_in, H, W)``; arguments as :class:`Conv1d`.
@@ -156,9 +158,13 @@ class Conv2d(_Conv):
         formula.
     """
 
+    _tuple, _function = staticmethod(_pair), staticmethod(F.conv2d)
+
 
 class Conv3d(_Conv):
     """Convolution over three dimensions: input ``(N, C_in, D, H, W)`` or ``(C_in, D, H, W)``; arguments as Conv1d."""
+
+    _tuple, _function = staticmethod(_triple), staticmethod(F.conv3d)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -214,15 +220,16 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class _ConvTranspose(_ConvTransposeNd):
-    """Transposed convolution over as many dimensions as the name says."""
+    """Transposed convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``."""
 
-    _functional = "conv_transpose"
+    _tuple: Any
+    _function: Any
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
         bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
     ) -> None:  # fmt: skip
-        several = _ntuple(self._dims)
+        several = self._tuple
         super().__init__(
             in_channels, out_channels, several(kernel_size), several(stride), several(padding), several(dilation), True,
             several(output_padding), groups, bias, padding_mode, device, dtype,
@@ -242,6 +249,8 @@ class ConvTranspose1d(_ConvTranspose):
     dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
     """
 
+    _tuple, _function = staticmethod(_single), staticmethod(F.conv_transpose1d)
+
 
 class ConvTranspose2d(_ConvTranspose):
     """Transposed convolution of ``(N, C_in, H, W)``: the gradient of :class:`Conv2d` for its input, as a layer.
@@ -249,6 +258,8 @@ class ConvTranspose2d(_ConvTranspose):
     Arguments as :class:`Conv2d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
     dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
     """
+
+    _tuple, _function = staticmethod(_pair), staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
@@ -258,11 +269,13 @@ class ConvTranspose3d(_ConvTranspose):
     dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
     """
 
+    _tuple, _function = staticmethod(_triple), staticmethod(F.conv_transpose3d)
+
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """Takes ``in_channels`` from the first input."""
 
-    _dims: int
+    _dims = 0
     weight: Any
     bias: Any
 
@@ -310,18 +323,21 @@ class LazyConv1d(_LazyConv, Conv1d):
     """A Conv1d that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv1d
+    _dims = 1
 
 
 class LazyConv2d(_LazyConv, Conv2d):
     """A Conv2d that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv2d
+    _dims = 2
 
 
 class LazyConv3d(_LazyConv, Conv3d):
     """A Conv3d that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv3d
+    _dims = 3
 
 
 class _LazyConvTranspose(_LazyConvXdMixin, _ConvTranspose):
@@ -339,15 +355,18 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A ConvTranspose1d that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose1d
+    _dims = 1
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A ConvTranspose2d that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose2d
+    _dims = 2
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A ConvTranspose3d that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose3d
+    _dims = 3

@@ -7,7 +7,6 @@ import warnings
 from taeda import Tensor
 
 from .. import functional as F
-from ._dims import OfDimensions
 from .batchnorm import _expect_dims, _LazyNormBase, _NormBase
 
 __all__ = [
@@ -16,7 +15,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _InstanceNorm(OfDimensions, _NormBase):
+class _InstanceNorm(_NormBase):
+    _unbatched = 0  # dimensions of an input without a batch
+
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
         track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True,
@@ -24,10 +25,10 @@ class _InstanceNorm(OfDimensions, _NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        _expect_dims(input, self._dims + 1, self._dims + 2)
+        _expect_dims(input, self._unbatched, self._unbatched + 1)
 
     def _get_no_batch_dim(self) -> int:
-        return self._dims + 1
+        return self._unbatched
 
     def _apply_instance_norm(self, input: Tensor) -> Tensor:
         from_input = self.training or not self.track_running_stats
@@ -56,7 +57,7 @@ class _InstanceNorm(OfDimensions, _NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        channels = input.dim() - self._dims - 1
+        channels = input.dim() - self._unbatched
         if input.size(channels) != self.num_features:
             if self.affine:
                 raise ValueError(
@@ -68,7 +69,7 @@ class _InstanceNorm(OfDimensions, _NormBase):
                 "passing in num_features, which is not used because affine=False",
                 stacklevel=2,
             )
-        if input.dim() == self._dims + 1:
+        if input.dim() == self._unbatched:
             return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
         return self._apply_instance_norm(input)
 
@@ -87,28 +88,37 @@ class InstanceNorm1d(_InstanceNorm):
         bias: whether ``affine`` includes the shift.
     """
 
+    _unbatched = 2
+
 
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of ``(N, C, H, W)`` or ``(C, H, W)``; arguments as :class:`InstanceNorm1d`."""
 
+    _unbatched = 3
+
 
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments as :class:`InstanceNorm1d`."""
+
+    _unbatched = 4
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An InstanceNorm1d that takes ``num_features`` from its first input."""
 
     cls_to_become = InstanceNorm1d
+    _unbatched = 2
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An InstanceNorm2d that takes ``num_features`` from its first input."""
 
     cls_to_become = InstanceNorm2d
+    _unbatched = 3
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An InstanceNorm3d that takes ``num_features`` from its first input."""
 
     cls_to_become = InstanceNorm3d
+    _unbatched = 4

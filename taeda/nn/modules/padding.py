@@ -5,7 +5,6 @@ from __future__ import annotations
 from taeda import Tensor
 
 from .. import functional as F
-from ._dims import OfDimensions
 from .module import Module
 from .utils import _ntuple
 
@@ -16,7 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _PadNd(OfDimensions, Module):
+class _PadNd(Module):
     """Pads the last ``_dims`` dimensions of a batched or unbatched input.
 
     Args:
@@ -26,6 +25,7 @@ class _PadNd(OfDimensions, Module):
     """
 
     __constants__: tuple[str, ...] = ("padding",)
+    _dims = 0
     _mode = "constant"
 
     def __init__(self, padding) -> None:
@@ -85,49 +85,73 @@ class _ZeroPadNd(_ConstantPadNd):
 class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with the opposite end, as if the signal were periodic."""
 
+    _dims = 1
+
 
 class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions with the opposite end, as if the signal were periodic."""
+
+    _dims = 2
 
 
 class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions with the opposite end, as if the signal were periodic."""
 
+    _dims = 3
+
 
 class ConstantPad1d(_ConstantPadNd):
     """Pads the last dimension with ``value``."""
+
+    _dims = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dimensions with ``value``."""
 
+    _dims = 2
+
 
 class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dimensions with ``value``."""
+
+    _dims = 3
 
 
 class ReflectionPad1d(_ReflectionPadNd):
     """Pads the last dimension with its reflection, without the edge."""
 
+    _dims = 1
+
 
 class ReflectionPad2d(_ReflectionPadNd):
     """Pads the last two dimensions with its reflection, without the edge."""
+
+    _dims = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
     """Pads the last three dimensions with its reflection, without the edge."""
 
+    _dims = 3
+
 
 class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dimension with copies of the edge."""
+
+    _dims = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dimensions with copies of the edge."""
 
+    _dims = 2
+
 
 class ReplicationPad3d(_ReplicationPadNd):
     """Pads the last three dimensions with copies of the edge."""
+
+    _dims = 3
 
 
 class ZeroPad1d(_ZeroPadNd, ConstantPad1d):

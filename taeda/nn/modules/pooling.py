@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda import Tensor
 
-from ._dims import OfDimensions
+from .. import functional as F
 from .module import Module
 from .utils import _ntuple
 
@@ -16,7 +18,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _MaxPoolNd(OfDimensions, Module):
+class _Pool(Module):
+    """A layer that is one function of ``taeda.nn.functional``."""
+
+    _function: Any
+
+
+class _MaxPoolNd(_Pool):
     """Arguments of maximum pooling.
 
     Args:
@@ -28,7 +36,6 @@ class _MaxPoolNd(OfDimensions, Module):
         ceil_mode: round the output size up rather than down.
     """
 
-    _functional = "max_pool"
     __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
@@ -53,24 +60,31 @@ class _MaxPoolNd(OfDimensions, Module):
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, L)`` or ``(C, L)``."""
 
+    _function = staticmethod(F.max_pool1d)
+
 
 class MaxPool2d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
+
+    _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
 
+    _function = staticmethod(F.max_pool3d)
 
-class _MaxUnpoolNd(OfDimensions, Module):
+
+class _MaxUnpoolNd(_Pool):
     """Arguments of max unpooling.
 
     Args:
         kernel_size, stride, padding: those of the pooling that it undoes.
     """
 
-    _functional = "max_unpool"
     _shown = ("kernel_size", "stride", "padding")
+
+    _dims = 0
 
     def __init__(self, kernel_size, stride=None, padding=0) -> None:
         super().__init__()
@@ -86,16 +100,25 @@ class _MaxUnpoolNd(OfDimensions, Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool1d` found them (its indices), zero elsewhere."""
 
+    _dims = 1
+    _function = staticmethod(F.max_unpool1d)
+
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool2d` found them (its indices), zero elsewhere."""
+
+    _dims = 2
+    _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool3d` found them (its indices), zero elsewhere."""
 
+    _dims = 3
+    _function = staticmethod(F.max_unpool3d)
 
-class _AvgPoolNd(OfDimensions, Module):
+
+class _AvgPoolNd(_Pool):
     """Arguments of average pooling.
 
     Args:
@@ -107,7 +130,6 @@ class _AvgPoolNd(OfDimensions, Module):
         divisor_override: divide by this instead (not in one dimension).
     """
 
-    _functional = "avg_pool"
     _shown = ("kernel_size", "stride", "padding")
 
     __constants__: tuple[str, ...] = (
@@ -146,20 +168,22 @@ class AvgPool1d(_AvgPoolNd):
         super().__init__(full(kernel_size), full(stride), full(padding), ceil_mode, count_include_pad)
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._function(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class AvgPool2d(_AvgPoolNd):
     """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
 
+    _function = staticmethod(F.avg_pool2d)
+
 
 class AvgPool3d(_AvgPoolNd):
     """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
 
+    _function = staticmethod(F.avg_pool3d)
 
-class _FractionalMaxPoolNd(OfDimensions, Module):
+
+class _FractionalMaxPoolNd(_Pool):
     """Arguments of fractional maximum pooling (Graham 2014).
 
     Args:
@@ -169,8 +193,8 @@ class _FractionalMaxPoolNd(OfDimensions, Module):
         return_indices: also return where the maxima were.
     """
 
-    _functional = "fractional_max_pool"
     __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
+    _dims = 0
 
     def __init__(
         self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
@@ -201,12 +225,18 @@ class _FractionalMaxPoolNd(OfDimensions, Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows at random, uneven steps."""
 
+    _dims = 2
+    _function = staticmethod(F.fractional_max_pool2d)
+
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maximum over windows at random, uneven steps."""
 
+    _dims = 3
+    _function = staticmethod(F.fractional_max_pool3d)
 
-class _LPPoolNd(OfDimensions, Module):
+
+class _LPPoolNd(_Pool):
     """Arguments of power pooling.
 
     Args:
@@ -216,7 +246,6 @@ class _LPPoolNd(OfDimensions, Module):
         ceil_mode: round the output size up rather than down.
     """
 
-    _functional = "lp_pool"
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
@@ -234,16 +263,22 @@ class _LPPoolNd(OfDimensions, Module):
 class LPPool1d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, L)``, ``p`` being ``norm_type``."""
 
+    _function = staticmethod(F.lp_pool1d)
+
 
 class LPPool2d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, H, W)``, ``p`` being ``norm_type``."""
+
+    _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, D, H, W)``, ``p`` being ``norm_type``."""
 
+    _function = staticmethod(F.lp_pool3d)
 
-class _AdaptiveMaxPoolNd(OfDimensions, Module):
+
+class _AdaptiveMaxPoolNd(_Pool):
     """Arguments of adaptive maximum pooling.
 
     Args:
@@ -251,7 +286,6 @@ class _AdaptiveMaxPoolNd(OfDimensions, Module):
         return_indices: also return where the maxima were.
     """
 
-    _functional = "adaptive_max_pool"
     __constants__ = ("output_size", "return_indices")
     _shown = ("output_size",)
 
@@ -264,14 +298,13 @@ class _AdaptiveMaxPoolNd(OfDimensions, Module):
         return self._function(input, self.output_size, self.return_indices)
 
 
-class _AdaptiveAvgPoolNd(OfDimensions, Module):
+class _AdaptiveAvgPoolNd(_Pool):
     """Arguments of adaptive average pooling.
 
     Args:
         output_size: one size for all dimensions, or one each; None keeps that of the input.
     """
 
-    _functional = "adaptive_avg_pool"
     __constants__ = ("output_size",)
     _shown = ("output_size",)
 
@@ -286,22 +319,34 @@ class _AdaptiveAvgPoolNd(OfDimensions, Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
+    _function = staticmethod(F.adaptive_max_pool1d)
+
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
+    _function = staticmethod(F.adaptive_max_pool3d)
+
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
+    _function = staticmethod(F.adaptive_avg_pool2d)
+
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    _function = staticmethod(F.adaptive_avg_pool3d)
