@@ -257,17 +257,17 @@ _ARGUMENTS = """
 
 
 @primitive(method=False, node="Convolution", flops=flops.convolution, sums_over=1, autocast="lower", planned=True)
-def conv1d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
+def conv1d(input, weight: Tensor, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @primitive(method=False, node="Convolution", flops=flops.convolution, sums_over=1, autocast="lower", planned=True)
-def conv2d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
+def conv2d(input, weight: Tensor, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
 @primitive(method=False, node="Convolution", flops=flops.convolution, sums_over=1, autocast="lower", planned=True)
-def conv3d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
+def conv3d(input, weight: Tensor, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 

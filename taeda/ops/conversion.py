@@ -11,7 +11,7 @@ from .._core import HELPERS, Tensor, settings
 from .._core import tensor as core
 from ._lazy import np
 from .copies import clone, convert, empty_in_format, to_dtype
-from .creation import blank
+from .creation import _finish, blank
 from .table import OPS, composite, spread
 
 
@@ -233,7 +233,7 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 @composite(lowering=_made("new_ones"))
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Ones with the dtype of ``input``."""
-    return new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1).requires_grad_(requires_grad)
+    return _finish(new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1), None, requires_grad)
 
 
 @composite(
@@ -243,7 +243,7 @@ def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=Fal
 )
 def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """``fill_value`` everywhere, with the dtype of ``input``."""
-    return new_empty(input, size, dtype=dtype, device=device).fill_(fill_value).requires_grad_(requires_grad)
+    return _finish(new_empty(input, size, dtype=dtype, device=device).fill_(fill_value), None, requires_grad)
 
 
 @composite()

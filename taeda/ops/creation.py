@@ -34,16 +34,24 @@ def _checked(size: Any, name: str) -> Any:
         for n in size:
             if n < 0:
                 raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: {list(size)}")
-    except TypeError:
-        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, got {size!r}") from None
+    except (TypeError, RuntimeError) as error:
+        sizes = size if isinstance(size, (tuple, list)) else ()
+        odd = [i for i, n in enumerate(sizes) if not is_index(n)]
+        if isinstance(error, RuntimeError) and not odd and not isinstance(size, Tensor):
+            raise
+        got = f"but found element of type {type(size[odd[0]]).__name__} at pos {odd[0]}" if odd else None
+        got = got or f"not {type(size).__name__}"
+        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, {got}") from None
     return size
 
 
 def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any = None, name: str = "") -> Tensor:
-    """``result``, or ``out`` with its sizes and elements, which may be ``result`` itself."""
+    """``result``, whose first filling is no write to count, or ``out`` with its sizes and elements, which may be
+    ``result`` itself."""
     if device is not None:
         _core.require_device(device)
     if out is None:
+        _core.set_version(result, 0)
         return result.requires_grad_() if requires_grad else result
     if out is not result:
         _check_out(out, result.dtype)
@@ -193,9 +201,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requi
     """
     result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)
     _fill(result, 1)
-    return (
-        result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
-    )
+    return _finish(result, out, requires_grad, device)
 
 
 _fill = fill.traits["inplace"]

@@ -35,7 +35,7 @@ def _check_indices(indices: Tensor, name: str) -> None:
     meta="mixed",
     canonical=True,
 )
-def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+def embedding(weight, indices: Tensor, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` at ``indices``.
 
     Args:

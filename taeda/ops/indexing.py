@@ -41,7 +41,7 @@ index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_sha
     ],
     canonical=True,
 )
-def index_put(input, indices, values, accumulate=False):
+def index_put(input, indices, values: Tensor, accumulate=False):
     """Write ``values`` at ``indices``, or add them there.
 
     Args:
@@ -109,7 +109,7 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
     selection.take, out="same", out_apart=("input", "index"),
     samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})], meta="mixed",
 )  # fmt: skip
-def take(input, index):
+def take(input, index: Tensor):
     """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
 
     Raises:
@@ -122,7 +122,7 @@ take.vjp(input=lambda g, input_shape, index: blank(g, input_shape).put(index, g,
 
 
 @primitive(mutates=True, samples=lambda m: [((m(3, 4), m.index(5, high=12), m(5), True), {})])
-def put(input, index, source, accumulate=False):
+def put(input, index: Tensor, source, accumulate=False):
     """Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there.
 
     Raises:
@@ -320,7 +320,7 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     selection.masked_select, out_apart=("input", "mask"), out="same",
     samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})], node="Index", meta="values",
 )  # fmt: skip
-def masked_select(input, mask):
+def masked_select(input, mask: Tensor):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
 
 

@@ -50,7 +50,7 @@ def _linear_name(saved):
 
 
 @primitive(gemm.matmul, node=_product_name, flops=flops.product, sums_over=-1, out="same", autocast="lower")
-def matmul(input, other):
+def matmul(input, other: Tensor):
     """Matrix product by the rank of the operands.
 
     Args:
@@ -139,7 +139,7 @@ def _int_mm(input, mat2):
 @primitive(
     gemm.linear, method=False, node=_linear_name, flops=flops.product, sums_over=-1, out="same", autocast="lower"
 )
-def linear(input, weight, bias=None):
+def linear(input, weight: Tensor, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
     Args:

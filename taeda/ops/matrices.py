@@ -71,6 +71,7 @@ def _triangle_indices(row, col, offset, dtype, lower, name):
     columns = arange(rows.shape[0]) - (counts.cumsum(0) - counts - (0 if lower else ends))[rows]
     found = rows.new_empty((2, rows.shape[0]), dtype=dtype or _core.int64)
     found[0], found[1] = rows, columns
+    _core.set_version(found, 0)
     return found
 
 

@@ -14,7 +14,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
 from .reduction import extent
-from .table import _make, _register, composite, primitive
+from .table import _make, _register, composite, is_index, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
 _INTEGER_RANGE = {
@@ -304,7 +304,7 @@ def _sizes(name: str, size: tuple, keyword: Any) -> tuple:
         if not isinstance(size, (tuple, list)):
             raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     for s in size:
-        if not hasattr(s, "__index__"):
+        if not is_index(s):
             raise TypeError(
                 f"{name}(): argument 'size' must be tuple of ints, but found an element of type {type(s).__name__}"
             )
@@ -337,7 +337,9 @@ def _fresh(fill: Any, t: Tensor, a: Any, b: Any, generator: Any, out: Any = None
     return fill(t, a, b, generator=generator)
 
 
-def _done(t: Tensor, requires_grad: bool) -> Tensor:
+def _done(t: Tensor, requires_grad: bool, out: Tensor | None = None) -> Tensor:
+    if out is None:
+        _core.set_version(t, 0)  # its first filling is no write to count
     if requires_grad:
         t.requires_grad = True
     return t
@@ -361,7 +363,7 @@ def rand(
     if t is None:
         t = _new(_sizes("rand", size, kw.pop("size", None)), dtype, device, out)
         _no_more("rand", kw)
-    return _done(_fresh(uniform_, t, 0.0, 1.0, generator, out), requires_grad)
+    return _done(_fresh(uniform_, t, 0.0, 1.0, generator, out), requires_grad, out)
 
 
 @composite(method=False, meta="sizes", canonical=True)
@@ -373,7 +375,7 @@ def randn(
     if t is None:
         t = _new(_sizes("randn", size, kw.pop("size", None)), dtype, device, out)
         _no_more("randn", kw)
-    return _done(_fresh(normal_, t, 0.0, 1.0, generator, out), requires_grad)
+    return _done(_fresh(normal_, t, 0.0, 1.0, generator, out), requires_grad, out)
 
 
 def _no_more(name: str, keywords: dict) -> None:
@@ -419,7 +421,7 @@ def randint(
         raise TypeError(f"randint() takes low, high and size, but {len(args)} positional arguments were given")
     _no_more("randint", kw)
     t = _new(_sizes("randint", (size,), None), dtype or (_core.int64 if out is None else None), device, out)
-    return _done(_fresh(random_, t, *_bounds("randint", low, high), generator, out), requires_grad)
+    return _done(_fresh(random_, t, *_bounds("randint", low, high), generator, out), requires_grad, out)
 
 
 def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
@@ -532,7 +534,7 @@ def normal(
         if size is None:
             raise TypeError("normal(): expected 'size' where mean and std are numbers, got none")
         t = _new(_sizes("normal", (size,), None), dtype, device, out)
-        return _done(_fresh(normal_, t, mean, std, generator, out), requires_grad)
+        return _done(_fresh(normal_, t, mean, std, generator, out), requires_grad, out)
     if isinstance(std, Tensor):
         if std.dtype.is_complex:
             raise RuntimeError("normal expects standard deviation to be non-complex")

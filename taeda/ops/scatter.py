@@ -65,7 +65,7 @@ def _expect_along(name, input, dim, index, src):
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
     batch="together", meta="mixed", canonical=True,
 )  # fmt: skip
-def gather(input, dim, index, *, sparse_grad=False):
+def gather(input, dim, index: Tensor, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
     Args:
@@ -91,7 +91,7 @@ def _filled(shape, dtype, value):
     samples=lambda m: [((m(3, 4), 1, m.mask(3, 1).long(), m(3, 1)), {}), ((m(3, 4), 0, m.index(1, 4, high=3), 2), {})],
     batch="together", out_aligned=("input",), out_apart=("index", "src"), canonical=True,
 )  # fmt: skip
-def scatter(input, dim, index, src=None, *, reduce=None, value=None):
+def scatter(input, dim, index: Tensor, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
 
     Args:
@@ -139,7 +139,7 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
     samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})], batch="together", out_aligned=("input",),
     out_apart=("index", "src"), canonical=True,
 )  # fmt: skip
-def scatter_add(input, dim, index, src):
+def scatter_add(input, dim, index: Tensor, src: Tensor):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
 
 
@@ -191,7 +191,7 @@ def _divide_by_counts(input, counts):
     out_apart=("index", "src"),
     canonical=True,
 )
-def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+def scatter_reduce(input, dim, index: Tensor, src, reduce, *, include_self=True):
     """Combine ``src`` into ``input`` at ``index`` along ``dim``.
 
     Args:
@@ -349,7 +349,7 @@ def _slices(name, input, dim, index):
     samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)], batch="indexed", meta="mixed",
     canonical=True,
 )  # fmt: skip
-def index_select(input, dim, index):
+def index_select(input, dim, index: Tensor):
     """The slices at ``index``, a vector, along ``dim``.
 
     Raises:
@@ -398,7 +398,7 @@ def _explain_source(name, target, at, index, source):
     out_aligned=("input",),
     out_apart=("index", "source"),
 )
-def index_add(input, dim, index, source, *, alpha=1):
+def index_add(input, dim, index: Tensor, source: Tensor, *, alpha=1):
     """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
 
     Raises:
@@ -438,7 +438,7 @@ index_add.vjp(input=lambda g: g, source=_index_add_source)
     out_aligned=("input",),
     out_apart=("index", "source"),
 )
-def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True):
     """Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
@@ -468,7 +468,7 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
     mutates=True, out="same", samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})],
     batch="indexed", out_aligned=("input",), out_apart=("index", "source"), autocast="widest",
 )  # fmt: skip
-def index_copy(input, dim, index, source):
+def index_copy(input, dim, index: Tensor, source):
     """Write the slices of ``source`` at ``index`` along ``dim``.
 
     Raises:
@@ -514,7 +514,7 @@ def _fill_slices(input, dim, index, value):
 
 
 @primitive(mutates=True, one_value=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed")
-def index_fill(input, dim, index, value):
+def index_fill(input, dim, index: Tensor, value):
     """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from
     the end.
 

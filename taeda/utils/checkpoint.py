@@ -292,6 +292,14 @@ class CheckpointFunction(Function):
 # ---- what users call -------------------------------------------------------------------------------------------------
 
 
+def _warn_of_default(name: str) -> None:
+    warnings.warn(
+        f"torch.utils.checkpoint.{name}: expected use_reentrant to be given, and got nothing. use_reentrant=False is "
+        "taken, which is recommended. PyTorch takes True: pass use_reentrant=True for the same.",
+        stacklevel=3,
+    )
+
+
 def checkpoint(
     function: Callable, *args: Any, use_reentrant: bool | None = None,
     context_fn: Callable[[], tuple] = noop_context_fn, determinism_check: str = "default", debug: bool = False,
@@ -301,7 +309,7 @@ def checkpoint(
 
     Args:
         function: what to run. It must do the same both times.
-        use_reentrant: False (also the default here; PyTorch warns) recomputes saved tensors when they are asked for,
+        use_reentrant: False (also the default, with a warning) recomputes saved tensors when they are asked for,
             and works with everything that autograd can do. True runs a backward pass inside the backward pass; it needs
             an argument that requires grad and gives no gradient to tensors inside nested structures.
         context_fn: gives two context managers, for the first and the second run.
@@ -310,6 +318,8 @@ def checkpoint(
         early_stop: end the second run as soon as everything needed is there.
         kwargs: for ``function``, except ``preserve_rng_state`` (default True): draw the same random numbers both times.
     """
+    if use_reentrant is None:
+        _warn_of_default("checkpoint")
     preserve = kwargs.pop("preserve_rng_state", True)
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
@@ -333,6 +343,9 @@ def checkpoint_sequential(
 ) -> Any:
     """Run ``functions`` (a Sequential or a list) one after the other in ``segments`` parts, all but the last as
     checkpoints."""
+    if use_reentrant is None:
+        _warn_of_default("checkpoint_sequential")
+        use_reentrant = False
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))

@@ -37,6 +37,33 @@ def test_versions_count_writes():
     assert x._version == version + 6
 
 
+CREATED = {
+    "ones": lambda x: taeda.ones(3), "full": lambda x: taeda.full((3,), 2.0), "eye": lambda x: taeda.eye(3),
+    "rand": lambda x: taeda.rand(3), "randn": lambda x: taeda.randn(3, requires_grad=True),
+    "randint": lambda x: taeda.randint(3, (3,)), "randperm": lambda x: taeda.randperm(3),
+    "normal": lambda x: taeda.normal(0.0, 1.0, (3,)), "ones_like": taeda.ones_like, "rand_like": taeda.rand_like,
+    "randn_like": taeda.randn_like, "randint_like": lambda x: taeda.randint_like(x, 4),
+    "full_like": lambda x: taeda.full_like(x, 2), "new_ones": lambda x: x.new_ones(3),
+    "new_full": lambda x: x.new_full((3,), 1.0), "scalar_tensor": lambda x: taeda.scalar_tensor(3.0),
+    "tril_indices": lambda x: taeda.tril_indices(3, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CREATED)
+def test_filling_a_new_tensor_is_no_write(name):
+    made = CREATED[name](taeda.empty(3))
+    assert made._version == 0
+    with taeda.no_grad():
+        made.zero_()
+    assert made._version == 1
+
+
+def test_out_is_written():
+    x = taeda.zeros(3)
+    versions = [f(3, out=x)._version for f in (taeda.ones, taeda.rand, taeda.zeros)]
+    assert 0 < versions[0] < versions[1] < versions[2]
+
+
 def test_a_saved_tensor_may_not_change():
     x = leaf(3)
     h = x * 1

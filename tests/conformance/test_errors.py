@@ -346,3 +346,44 @@ def test_renorm_takes_norms_of_positive_order():
         for p in (0, -1.0):
             with pytest.raises(RuntimeError):
                 t.renorm(t.ones(2, 3), p, 0, 1.0)
+
+
+# ---- arguments of the wrong type ---------------------------------------------------------------------------------------
+
+NEED_TENSORS = {
+    "matmul": lambda t, x, odd: t.matmul(x, odd),
+    "linear": lambda t, x, odd: t.nn.functional.linear(x, odd),
+    "conv2d": lambda t, x, odd: t.conv2d(x[None, None], odd),
+    "take": lambda t, x, odd: t.take(x, odd),
+    "masked_select": lambda t, x, odd: t.masked_select(x, odd),
+    "gather": lambda t, x, odd: t.gather(x, 0, odd),
+    "scatter_add": lambda t, x, odd: t.scatter_add(x, 0, t.arange(3)[None], odd),
+    "index_select": lambda t, x, odd: t.index_select(x, 0, odd),
+    "index_add": lambda t, x, odd: t.index_add(x, 0, t.arange(3), odd),
+    "index_put": lambda t, x, odd: t.index_put(x, (t.arange(3),), odd),
+    "embedding": lambda t, x, odd: t.embedding(x, odd),
+}
+
+
+@pytest.mark.parametrize("odd", [None, "a", 1.5], ids=repr)
+@pytest.mark.parametrize("name", NEED_TENSORS)
+def test_what_is_no_tensor_is_refused_by_name(name, odd):
+    for t in (torch, taeda):
+        with pytest.raises(TypeError) as found:
+            NEED_TENSORS[name](t, t.ones(3, 3), odd)
+        assert name in str(found.value)
+    assert "must be Tensor, not " + type(odd).__name__ in str(found.value)
+
+
+@pytest.mark.parametrize("odd", [None, "a"], ids=repr)
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])
+def test_a_matrix_is_no_size(name, odd):
+    for t in (torch, taeda):
+        with pytest.raises(TypeError, match=name):
+            getattr(t, name)(t.ones(2, 3), odd)
+        with pytest.raises(TypeError, match="element of type Tensor"):
+            getattr(t, name)([t.ones(2, 3)])
+    with pytest.raises(TypeError, match="not Tensor"):
+        taeda.full(taeda.ones(2, 3), 1.0)
+    with pytest.raises(RuntimeError, match="negative"):
+        getattr(taeda, name)(2, -3)

@@ -204,6 +204,18 @@ def test_errors_pass_through():
         x.exp().sum().backward()
 
 
+def test_the_default_warns():
+    x = leaf(3)
+    with pytest.warns(UserWarning, match=r"checkpoint: expected use_reentrant to be given") as seen:
+        y = checkpoint(lambda a: a.exp(), x)
+    assert len(seen) == 1 and seen[0].filename == __file__
+    with pytest.warns(UserWarning, match="checkpoint_sequential: expected use_reentrant") as seen:
+        z = checkpoint_sequential([taeda.exp] * 3, 3, x)
+    assert len(seen) == 1
+    (y.sum() + z.sum()).backward()
+    assert taeda.isfinite(x.grad).all()
+
+
 def test_contexts():
     import contextlib
 
