@@ -303,3 +303,11 @@ def logaddexp(
     input, other = (x if dtype is None else x.to(dtype) for x in (input, other))
     first = _filled(input, _mask(input_mask, input, "logaddexp"), -math.inf)
     return first.logaddexp(_filled(other, _mask(other_mask, other, "logaddexp"), -math.inf))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    from . import _masked_tensor
+
+    return getattr(_masked_tensor, name)

@@ -218,6 +218,7 @@ _CALLS: dict[str, Callable] = {
     "to_dtype": lambda x, dtype: ("_to_copy.default", (x,), {"dtype": dtype}),
     "view_": _view_call,
     "where": lambda *args: ("where.self", args),
+    "where_select": lambda *args: ("where.self", args),
 }
 
 

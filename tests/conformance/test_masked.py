@@ -90,3 +90,74 @@ def test_small_ops():
     compare("hash", lambda f, x: f.hash_tensor(x, 1).view(f.int64), X)
     compare("unravel_index", lambda f, x: f.unravel_index(x.to(f.uint8).abs() % 4, (2, 2)), X.abs())
     compare("take_along_dim", lambda f, x: f.take_along_dim(x, f.tensor([[-1, 0, -4, 2]]), 1), X)
+
+
+# ---- MaskedTensor -------------------------------------------------------------------------------------------------------
+
+OF_MASKED = """
+x; x.sum(); x.sum(1); x.mean(0); x.prod(1); x.amax(1); x.amin(0); x.argmax(1); x.argmin(0); x.sum(1, keepdim=True)
+t.sum(x, 1); x.std(); x.var(0); x.all(); x.amax(); t.mean(x, 0); x + 1; 1 + x; x + x; x * d; t.sqrt(x); x.exp(); -x
+x > 2; x == x; x.to_tensor(9.0); x.get_data(); x.get_mask(); x.reshape(3, 2); x.t(); x[0]; t.where(m, x, x)
+t.softmax(x, 1); t.cat([x, x]); t.stack([x, x]); x.expand(2, 2, 3); x.unsqueeze(0); x.float(); x.clone(); x[:, 1:]
+t.ones_like(x); x.clamp(0, 1); x**2; x / 2; t.maximum(x, x); x.int(); x.bool(); x.add_(1); x.round(); x.select(0, 0)
+x.sum(0).to_tensor(0.0); t.masked.masked_tensor(t.arange(6), t.arange(6) > 2); t.isnan(x); x.detach()
+t.masked.masked_tensor(t.tensor(3.0), t.tensor(True)); t.masked.masked_tensor(t.tensor(3.0), t.tensor(False))
+t.masked.is_masked_tensor(x), t.masked.is_masked_tensor(d), x.shape, x.requires_grad
+"""
+OF_MASKED = [code.strip() for line in OF_MASKED.strip().splitlines() for code in line.split(";")]
+GRADIENTS = [
+    "(x * 2).sum()", "x.mean(1).sum()", "x.amax(1).sum()", "x.sqrt().sum()", "x.to_tensor(0.0).sum()", "x.std()",
+    "x.prod(1).sum()", "x.exp().mean()", "(x * d).sum()", "(x * x).sum()", "x.t().sum()", "x.get_data().sum()",
+    "x.reshape(3, 2).sum(1).sum()", "t.where(m, x.exp(), t.masked.masked_tensor(d, ~m)).sum()",
+]  # fmt: skip
+REFUSED = [
+    "x + t.masked.masked_tensor(d, ~m)", "t.matmul(x, d.t())", "t.masked.masked_tensor(d, m.int())",
+    "t.masked.masked_tensor(d, m[0])", "t.masked.masked_tensor([1.0], m)", "t.masked.masked_tensor(x, m)",
+    "t.cumsum(x, 1)",
+]  # fmt: skip
+
+
+def _names(t, requires_grad=False):
+    d = t.arange(1.0, 7.0, dtype=t.float64).reshape(2, 3)
+    m = t.tensor([[True, False, True], [False, False, True]])
+    return {"t": t, "d": d, "m": m, "x": t.masked.masked_tensor(d, m, requires_grad=requires_grad)}
+
+
+@pytest.mark.parametrize("code", OF_MASKED)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_masked_tensor(code):
+    expected, got = (eval(code, _names(t)) for t in (torch, taeda))
+    assert repr(got).replace("taeda.", "torch.") == repr(expected)
+
+
+@pytest.mark.parametrize("code", GRADIENTS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_gradients_of_masked_tensors(code):
+    shown = []
+    for t in (torch, taeda):
+        names = _names(t, True)
+        eval(code, names).backward()
+        shown.append(repr(names["x"].grad))
+    assert shown[1] == shown[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_masked_tensor_of_part_of_the_graph():
+    shown = []
+    for t in (torch, taeda):
+        names = _names(t)
+        leaf = names["d"].clone().requires_grad_()
+        t.masked.as_masked_tensor(leaf * 2, names["m"]).sum().to_tensor(0.0).backward()
+        shown.append(repr(leaf.grad))
+    assert shown[1] == shown[0]
+
+
+@pytest.mark.parametrize("code", REFUSED)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_masked_tensors_refuse(code):
+    kinds = []
+    for t in (torch, taeda):
+        with pytest.raises((TypeError, ValueError)) as found:
+            eval(code, _names(t))
+        kinds.append(found.type)
+    assert kinds[1] is kinds[0]

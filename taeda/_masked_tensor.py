@@ -1,0 +1,206 @@
+"""A tensor with a mask: elements that are left out take no part in what is computed, nor in gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import masked as functions
+from ._core import Tensor, bool_
+from .autograd import Function, enable_grad, grad
+from .ops.indexing import where
+from .ops.table import OPS
+from .utils._pytree import tree_map
+
+#: Reductions, as methods and functions. All but ``all`` are functions of ``taeda.masked``.
+_REDUCTIONS = frozenset("sum mean prod amax amin argmax argmin all std var".split())
+#: What moves elements and computes nothing: done with the data and with the mask.
+_MOVES = frozenset(
+    "detach clone view _unsafe_view transpose t permute select slice expand unsqueeze squeeze cat stack alias "
+    "contiguous index index_backward flip repeat roll split split_with_sizes unbind index_select diagonal "
+    "slice_backward select_backward".split()
+)  # fmt: skip
+#: What gives as many elements, at the same places, and is no pointwise op.
+_SAME_PLACES = frozenset("_to_copy ones_like full_like fill_ zero_ copy_ sign bernoulli".split())
+
+
+def is_masked_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a :class:`MaskedTensor`."""
+    return isinstance(obj, MaskedTensor)
+
+
+def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
+    """A :class:`MaskedTensor` with a copy of ``data``, which is a leaf of the graph."""
+    return MaskedTensor(data, mask, requires_grad)
+
+
+def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
+    """``data`` with a mask, as part of the graph: the gradient of ``data`` has the mask too."""
+    _check(data, mask)
+    return _FromData.apply(data, mask)
+
+
+def _check(data: Any, mask: Any) -> None:
+    for name, x in (("data", data), ("mask", mask)):
+        if not isinstance(x, Tensor) or is_masked_tensor(x):
+            raise TypeError(f"MaskedTensor: {name} must be a Tensor without a mask, not {type(x).__name__}")
+    if mask.dtype is not bool_:
+        raise TypeError(f"MaskedTensor: mask must have dtype bool, got {mask.dtype}")
+    if data.shape != mask.shape:
+        raise ValueError(
+            f"MaskedTensor: data and mask must have the same shape, got {tuple(data.shape)} and {tuple(mask.shape)}"
+        )
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """The data and the mask; of what has none, ``x`` itself and None."""
+    return (x._masked_data, x._masked_mask) if is_masked_tensor(x) else (x, None)
+
+
+def _wrap(data: Tensor, mask: Tensor) -> MaskedTensor:
+    made = Tensor._make_wrapper_subclass(MaskedTensor, data.shape, dtype=data.dtype)
+    made._masked_data, made._masked_mask = data, mask
+    return made
+
+
+class MaskedTensor(Tensor):
+    """A tensor whose elements count only where ``mask`` is true.
+
+    Args:
+        data: the elements, which are copied.
+        mask: bool, of the same shape.
+        requires_grad: record what is computed of it.
+    Raises:
+        TypeError: ``data`` is no tensor, or ``mask`` is not bool.
+        ValueError: the shapes differ.
+    """
+
+    _masked_data: Tensor
+    _masked_mask: Tensor
+
+    @staticmethod
+    def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
+        _check(data, mask)
+        return _wrap(data.detach().clone(), mask.detach().clone()).requires_grad_(requires_grad)
+
+    def get_data(self) -> Tensor:
+        """The elements, also those that are left out."""
+        return _GetData.apply(self)
+
+    def get_mask(self) -> Tensor:
+        """Where elements count."""
+        return self._masked_mask
+
+    def to_tensor(self, value: Any) -> Tensor:
+        """A plain tensor with ``value`` where elements are left out."""
+        return self.get_data().masked_fill(~self._masked_mask, value)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        data, mask = self._masked_data.tolist(), self._masked_mask.tolist()
+        if not self.dim():
+            return f"MaskedTensor({_shown(data) if mask else '--'}, {mask})"
+        return f"MaskedTensor(\n{_rows(data, mask, self.dim(), 2)}\n)"
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _REDUCTIONS and args and is_masked_tensor(args[0]):
+            return _Reduce.apply(args[0], name, args[1:], kwargs or {})
+        return super().__torch_function__(func, types, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        data, mask = (tree_map(lambda x, i=i: _parts(x)[i], args) for i in (0, 1))
+        if name in _REDUCTIONS:
+            return _wrap(*_reduced(name, data[0], mask[0], args[1:], kwargs))
+        if name in _MOVES:
+            masks = tree_map(lambda x: x._masked_mask if is_masked_tensor(x) else x, args)
+            moved, kept = func(*data, **kwargs), func(*masks)
+            return _wrap(moved, kept) if isinstance(moved, Tensor) else [*map(_wrap, moved, kept)]
+        if name == "where":
+            chosen = where(data[0], *(m if m is not None else OPS["zeros_like"](data[0]) for m in mask[1:]))
+            return _wrap(func(*data), chosen)
+        masks = [m for m in mask if m is not None]
+        if any(m.shape != masks[0].shape or not m.equal(masks[0]) for m in masks[1:]):
+            raise ValueError(f"{name}: the masks of MaskedTensors must be equal; use to_tensor(value) on one of them")
+        if name in ("_softmax", "_softmax_backward", "_softmax_backward_data"):
+            out_of_it = float("-inf") if name == "_softmax" else 0
+            data = [x if m is None else x.masked_fill(~m, out_of_it) for x, m in zip(data, mask, strict=True)]
+        elif not _is_pointwise(name.removesuffix("_"), func) and name not in _SAME_PLACES:
+            return NotImplemented
+        result = func(*data, **kwargs)
+        if func.mutates:
+            return args[0]
+        return _wrap(result, masks[0].expand(result.shape))
+
+
+def _is_pointwise(name: str, func: Any) -> bool:
+    op = OPS.get(name) or func.overloadpacket.function
+    return getattr(op, "kind", "") == "pointwise" or getattr(op, "pointwise", None) in (True, "form")
+
+
+def _reduced(name: str, data: Tensor, mask: Tensor, args: tuple, kwargs: dict) -> tuple[Tensor, Tensor]:
+    """The reduction of the elements that count, and where there are any."""
+    if name not in ("std", "var"):
+        named = dict(zip(("dim", "keepdim", "dtype"), args, strict=False))
+        args, kwargs = (), {**named, **{k: v for k, v in kwargs.items() if v is not None}}
+    dim = kwargs.get("dim", args[0] if args and not isinstance(args[0], bool) else None)
+    kept = mask.any(functions._dims(dim, mask), kwargs.get("keepdim", False))
+    if name == "all":
+        return (data.bool() | ~mask).all(functions._dims(dim, data), kwargs.get("keepdim", False)), kept
+    return getattr(functions, name)(data, *args, **kwargs, mask=mask), kept
+
+
+class _FromData(Function):
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor) -> MaskedTensor:
+        return _wrap(data.detach(), mask)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g, None
+
+
+class _GetData(Function):
+    @staticmethod
+    def forward(ctx: Any, x: MaskedTensor) -> Tensor:
+        ctx.mask = x._masked_mask
+        return x._masked_data.detach()
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g if is_masked_tensor(g) else _wrap(g, ctx.mask)
+
+
+class _Reduce(Function):
+    """A reduction; its derivative is that of the function of ``taeda.masked``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: MaskedTensor, name: str, args: tuple, kwargs: dict) -> MaskedTensor:
+        ctx.of = name, x._masked_data, x._masked_mask, args, kwargs
+        result = _wrap(*_reduced(*ctx.of))
+        if not (result.is_floating_point() or result.is_complex()) or name.startswith("arg"):
+            ctx.mark_non_differentiable(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        name, data, mask, args, kwargs = ctx.of
+        with enable_grad():
+            leaf = data.detach().requires_grad_()
+            total = _reduced(name, leaf, mask, args, kwargs)[0]
+        return _wrap(grad(total, leaf, _parts(g)[0])[0], mask), None, None, None
+
+
+def _shown(x: Any) -> str:
+    return f"{x:8.4f}" if isinstance(x, (float, complex)) else str(x)
+
+
+def _rows(data: Any, mask: Any, dims: int, indent: int) -> str:
+    start = " " * indent
+    if dims == 1:
+        shown = (_shown(x) if kept else "      --" for x, kept in zip(data, mask, strict=True))
+        return f"{start}[{', '.join(shown)}]"
+    rows = ",\n".join(_rows(x, m, dims - 1, indent + 2) for x, m in zip(data, mask, strict=True))
+    return f"{start}[\n{rows}\n{start}]"
