@@ -52,6 +52,9 @@ class CustomOpDef:
             functools.update_wrapper(self, fn)
         _ops[name] = self
 
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
     def _lacking(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: it was defined, and no "

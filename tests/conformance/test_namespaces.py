@@ -286,3 +286,11 @@ def test_options_of_linear_cross_entropy_are_resolved_as_there():
                 yield [str(value).rpartition(".")[2] for value in astuple(found)]
 
     assert list(fn(taeda)) == list(fn(torch))
+
+
+def test_custom_ops_are_shown_by_name():
+    shown = [
+        t.library.custom_op("shown::twice", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor")
+        for t in (torch, taeda)
+    ]
+    assert repr(shown[1]) == repr(shown[0]) == "<CustomOpDef(shown::twice)>"
