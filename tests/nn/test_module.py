@@ -322,7 +322,7 @@ def test_docstrings_list_the_arguments_that_a_layer_takes():
         (lambda: taeda.cat(taeda.ones(2), taeda.ones(2)), TypeError, "cat([a, b])"),
         (lambda: taeda.exp([1.0]), TypeError, "must be Tensor, not list"),
         (lambda: taeda.matmul([1.0], taeda.ones(1)), TypeError, "as_tensor(...)"),
-        (lambda: taeda.zeros(2.5), TypeError, "tuple of ints, got 2.5"),
+        (lambda: taeda.zeros(2.5), TypeError, "tuple of ints, not float"),
         (lambda: taeda.tensor(1)[0], IndexError, "item()"),
         (lambda: taeda.tensor([1], dtype="float32"), TypeError, "give taeda.float32"),
         (lambda: setattr(nn.Linear(2, 2), "weight", taeda.ones(2, 2)), TypeError, "nn.Parameter(tensor)"),
