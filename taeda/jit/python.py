@@ -572,6 +572,7 @@ _functions: dict[Any, ir.Function] = {}
 
 def script_function(fn: Any) -> ir.Function:
     """The compiled form of a function of Python; made once."""
+    fn = _library_functions().get(id(fn), fn)
     found = _functions.get(fn)
     if found is None:
         if marks.is_unused(fn):

@@ -270,3 +270,20 @@ def test_the_usual_under_the_stand_in():
     path = Path(__file__).with_name("usual.py")
     done = subprocess.run([sys.executable, "-m", "taeda.standin", path], capture_output=True, text=True)
     assert done.stdout == "ok\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("silu", ()), ("softmax", (1,)), ("dropout", (0.5, False)), ("layer_norm", ([5],)), ("pad", ([1, 2],)),
+        ("cross_entropy", ("target",)), ("mse_loss", ("like",)),
+    ],
+)  # fmt: skip
+def test_functions_of_nn_themselves(name, args):
+    x = torch.randn(3, 5)
+    given = {"target": torch.tensor([1, 0, 4]), "like": torch.ones(3, 5)}
+    args = (x, *(given.get(a, a) if isinstance(a, str) else a for a in args))
+    theirs = torch.jit.script(getattr(torch.nn.functional, name))
+    mine = taeda.jit.script(getattr(nn.functional, name))
+    assert mine.name == theirs.name == name
+    same(theirs(*args), mine(*ours(args)), name)
