@@ -30,10 +30,25 @@ def _start(program, prefix, folder):
     ]
 
 
-def _printed(processes):
-    done = [p.communicate(timeout=300) for p in processes]
+def _printed(processes, timeout=300):
+    """What the first process printed last. All are gone afterwards, whatever happens."""
+    try:
+        done = [p.communicate(timeout=timeout) for p in processes]
+    finally:
+        for p in processes:
+            p.kill()
     assert all(p.returncode == 0 for p in processes), "\n".join(err for _, err in done)
     return json.loads(done[0][0].strip().splitlines()[-1])
+
+
+def _of_pytorch(program, folder):
+    """What PyTorch gives. On a busy machine its processes sometimes wait for ever for a second group: then once more."""
+    for attempt in range(3):
+        try:
+            return _printed(_start(program, [], folder / f"torch{attempt}"), timeout=150)
+        except subprocess.TimeoutExpired:
+            pass
+    pytest.skip("PyTorch's own processes did not end")
 
 
 def _about(ours, theirs, most):
@@ -47,9 +62,8 @@ def _about(ours, theirs, most):
     "program", [f"peer_{name}.py" for name in ("program", "tutorials", "strangers", "scripts", "jobs")]
 )
 def test_the_same_program(program, tmp_path):
-    peers = _start(program, [], tmp_path / "torch")
+    theirs = _of_pytorch(program, tmp_path)
     ours = _printed(_start(program, ["-m", "taeda.standin"], tmp_path / "taeda"))
-    theirs = _printed(peers)
     assert ours.keys() == theirs.keys()
     for name, expected in theirs.items():
         rough = name.startswith("~")  # rounded to 16 bits on the way
