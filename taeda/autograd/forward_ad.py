@@ -34,6 +34,7 @@ class _Level:
     def __init__(self) -> None:
         self.inputs: list[Tensor] = []
         self.tangents: list[Tensor] = []
+        self.own: list[Tensor] = []  # the inputs that require grad only in order to be followed
         self.recording = _core.set_grad_enabled(True)
 
 
@@ -96,30 +97,54 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     with enable_grad():
         dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+    if not tensor.requires_grad:
+        _level.own.append(dual)
     _level.inputs.append(dual)
     _level.tangents.append(tangent)
     return dual
 
 
+def _trimmed(tensor: Tensor, own: list[Tensor]) -> Tensor:
+    """``tensor``, without its graph unless a leaf other than ``own`` is in it."""
+    mine = {id(t) for t in own}
+    if tensor.grad_fn is None:
+        return tensor if tensor.requires_grad and id(tensor) not in mine else tensor.detach()
+    seen, ahead = set(), [tensor.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and id(leaf) not in mine:
+            return tensor
+        ahead += [edge for edge, _ in node.next_functions if edge is not None]
+    return tensor.detach()
+
+
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value of a dual tensor and its derivative; the latter is None where no dual tensor went into it."""
+    """The value of a dual tensor and its derivative; the latter is None where no dual tensor went into it.
+
+    Both can be differentiated where a tensor that requires grad went into them, beside the dual ones.
+    """
     if _level is None:
         return UnpackedDualTensor(tensor, None)
     for dual, tangent in zip(_level.inputs, _level.tangents, strict=True):
         if dual is tensor:
-            return UnpackedDualTensor(tensor.detach(), tangent)
+            return UnpackedDualTensor(_trimmed(tensor, _level.own), tangent)
     if not tensor.requires_grad:
         return UnpackedDualTensor(tensor, None)
+    primal = _trimmed(tensor, _level.own)
     with enable_grad():
         weight = tensor.detach().new_zeros(tensor.shape).requires_grad_()
         back = grad(tensor, _level.inputs, weight, create_graph=True, allow_unused=True)
         pairs = [(g, t) for g, t in zip(back, _level.tangents, strict=True) if g is not None and g.requires_grad]
         if not pairs:
             none = all(g is None for g in back)
-            return UnpackedDualTensor(tensor.detach(), None if none else tensor.detach().new_zeros(tensor.shape))
+            return UnpackedDualTensor(primal, None if none else tensor.detach().new_zeros(tensor.shape))
         (tangent,) = grad(
             [g for g, _ in pairs], [weight], [t.to(g.dtype) for g, t in pairs], create_graph=True, allow_unused=True
         )
     if tangent is None:
         tangent = tensor.detach().new_zeros(tensor.shape)
-    return UnpackedDualTensor(tensor.detach(), tangent)
+    return UnpackedDualTensor(primal, _trimmed(tangent, [*_level.own, weight]))
