@@ -294,7 +294,10 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
     ctx._keep_saved(owned)
     ctx._inputs = [(i, (a.shape, a.dtype)) for i, a in enumerate(args) if isinstance(a, Tensor)]
     _core.record_custom(ctx, type(ctx).__name__, inputs, owned, positions)
-    ctx._output_metas = _core.node_output_metas(ctx)
+    ctx._output_metas = [
+        (out.shape, out.dtype) if meta is None and isinstance(out, Tensor) else meta
+        for out, meta in zip(made, _core.node_output_metas(ctx), strict=True)
+    ]
     for t in views:
         _core.mark_view_of_function(t)
     return made

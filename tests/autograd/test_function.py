@@ -540,3 +540,26 @@ def test_backward_inside_backward():
     x = leaf(3.0)
     (Inner.apply(x) * 2).backward()
     assert x.grad.item() == 12.0
+
+
+def test_outputs_that_are_constant_have_zeros_as_gradients():
+    seen = []
+
+    class Masked(Function):
+        @staticmethod
+        def forward(ctx, x):
+            mask = (x > 0).float()
+            ctx.mark_non_differentiable(mask)
+            ctx.save_for_backward(mask)
+            return x * mask, mask, x.argmax(), 3
+
+        @staticmethod
+        def backward(ctx, *grads):
+            seen.extend(grads)
+            return grads[0] * ctx.saved_tensors[0] + grads[1]
+
+    x = taeda.tensor([1.0, -1.0], requires_grad=True)
+    Masked.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0]
+    assert seen[1].tolist() == [0.0, 0.0] and seen[2].item() == 0 and seen[2].dtype == taeda.int64
+    assert seen[3] is None
