@@ -1,5 +1,6 @@
 """Module, containers, hooks, initialisation and utilities: the same small programs give the same results as PyTorch's."""
 
+import contextlib
 import copy
 import pickle
 import warnings
@@ -617,21 +618,29 @@ def parameters(L):
 
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_program(function):
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), every_warning():
         warnings.simplefilter("ignore")
         for step, (ours, theirs) in enumerate(zip(function(taeda), function(torch), strict=True)):
             assert plain(ours) == plain(theirs), f"step {step}"
 
 
-def _warned(call, lib):
-    before = lib.is_warn_always_enabled()
-    lib.set_warn_always(True)  # PyTorch gives some of them once in a process
+@contextlib.contextmanager
+def every_warning():
+    """PyTorch gives some warnings once in a process, which another test may have had."""
+    before = [(lib, lib.is_warn_always_enabled()) for lib in (taeda, torch)]
+    for lib, _ in before:
+        lib.set_warn_always(True)
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            call(lib, lib.nn.functional)
+        yield
     finally:
-        lib.set_warn_always(before)
+        for lib, always in before:
+            lib.set_warn_always(always)
+
+
+def _warned(call, lib):
+    with every_warning(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(lib, lib.nn.functional)
     return [w.category for w in caught]
 
 
