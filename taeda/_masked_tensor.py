@@ -105,6 +105,8 @@ class MaskedTensor(Tensor):
         name = getattr(func, "__name__", "")
         if name in _REDUCTIONS and args and is_masked_tensor(args[0]):
             return _Reduce.apply(args[0], name, args[1:], kwargs or {})
+        if name == "where" and len(args) == 3 and not kwargs and not is_masked_tensor(args[0]):
+            return _Where.apply(*args)
         return super().__torch_function__(func, types, args, kwargs)
 
     @classmethod
@@ -115,13 +117,14 @@ class MaskedTensor(Tensor):
         if name in _REDUCTIONS:
             return _wrap(*_reduced(name, data[0], mask[0], args[1:], kwargs))
         if name in _MOVES:
+            if isinstance(args[0], (list, tuple)) and not all(map(is_masked_tensor, args[0])):
+                raise TypeError(f"{name}: expected MaskedTensors alone, got a Tensor without a mask among them")
             masks = tree_map(lambda x: x._masked_mask if is_masked_tensor(x) else x, args)
             moved, kept = func(*data, **kwargs), func(*masks)
             return _wrap(moved, kept) if isinstance(moved, Tensor) else [*map(_wrap, moved, kept)]
-        if name == "where":
-            chosen = where(data[0], *(m if m is not None else OPS["zeros_like"](data[0]) for m in mask[1:]))
-            return _wrap(func(*data), chosen)
-        masks = [m for m in mask if m is not None]
+        masks = [m for m in mask if isinstance(m, Tensor)]
+        if func.mutates and mask[0] is None:
+            raise TypeError(f"{name}: expected a MaskedTensor to write to, got a Tensor; use to_tensor(value)")
         if any(m.shape != masks[0].shape or not m.equal(masks[0]) for m in masks[1:]):
             raise ValueError(f"{name}: the masks of MaskedTensors must be equal; use to_tensor(value) on one of them")
         if name in ("_softmax", "_softmax_backward", "_softmax_backward_data"):
@@ -191,6 +194,24 @@ class _Reduce(Function):
             leaf = data.detach().requires_grad_()
             total = _reduced(name, leaf, mask, args, kwargs)[0]
         return _wrap(grad(total, leaf, _parts(g)[0])[0], mask), None, None, None
+
+
+class _Where(Function):
+    """A choice. What has no mask counts everywhere; in its derivative, what was not chosen is left out."""
+
+    @staticmethod
+    def forward(ctx: Any, condition: Tensor, input: Any, other: Any) -> MaskedTensor:
+        ctx.condition = condition
+        (a, kept), (b, also) = _parts(input), _parts(other)
+        return _wrap(
+            where(condition, a, b), where(condition, True if kept is None else kept, True if also is None else also)
+        )
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        data, mask = _parts(g)
+        chosen = ctx.condition
+        return None, _wrap(where(chosen, data, 0), mask & chosen), _wrap(where(chosen, 0, data), mask & ~chosen)
 
 
 def _shown(x: Any) -> str:

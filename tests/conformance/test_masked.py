@@ -98,6 +98,7 @@ OF_MASKED = """
 x; x.sum(); x.sum(1); x.mean(0); x.prod(1); x.amax(1); x.amin(0); x.argmax(1); x.argmin(0); x.sum(1, keepdim=True)
 t.sum(x, 1); x.std(); x.var(0); x.all(); x.amax(); t.mean(x, 0); x + 1; 1 + x; x + x; x * d; t.sqrt(x); x.exp(); -x
 x > 2; x == x; x.to_tensor(9.0); x.get_data(); x.get_mask(); x.reshape(3, 2); x.t(); x[0]; t.where(m, x, x)
+t.where(m, x, d); t.where(m, d, x)
 t.softmax(x, 1); t.cat([x, x]); t.stack([x, x]); x.expand(2, 2, 3); x.unsqueeze(0); x.float(); x.clone(); x[:, 1:]
 t.ones_like(x); x.clamp(0, 1); x**2; x / 2; t.maximum(x, x); x.int(); x.bool(); x.add_(1); x.round(); x.select(0, 0)
 x.sum(0).to_tensor(0.0); t.masked.masked_tensor(t.arange(6), t.arange(6) > 2); t.isnan(x); x.detach()
@@ -113,7 +114,7 @@ GRADIENTS = [
 REFUSED = [
     "x + t.masked.masked_tensor(d, ~m)", "t.matmul(x, d.t())", "t.masked.masked_tensor(d, m.int())",
     "t.masked.masked_tensor(d, m[0])", "t.masked.masked_tensor([1.0], m)", "t.masked.masked_tensor(x, m)",
-    "t.cumsum(x, 1)",
+    "t.cumsum(x, 1)", "t.cat([x, d])", "t.stack([d, x])",
 ]  # fmt: skip
 
 
@@ -150,6 +151,15 @@ def test_a_masked_tensor_of_part_of_the_graph():
         t.masked.as_masked_tensor(leaf * 2, names["m"]).sum().to_tensor(0.0).backward()
         shown.append(repr(leaf.grad))
     assert shown[1] == shown[0]
+
+
+def test_a_masked_tensor_is_not_written_to_a_tensor_without_a_mask():
+    names = _names(taeda)
+    before = names["d"].tolist()
+    for code in ("d.add_(x)", "d.copy_(x)"):
+        with pytest.raises(TypeError, match="to_tensor"):
+            eval(code, names)
+    assert names["d"].tolist() == before
 
 
 @pytest.mark.parametrize("code", REFUSED)
