@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from .dims cimport ceil_div
 from .memory cimport release_scratch, take_scratch
 from .planners cimport build, known, new_owner, of_dtype
-from .pool cimport TASK, grain_of, kernel_t, launch, launch_work
+from .pool cimport TASK, grain_of, kernel_t, launch, launch_work, thread_count
 from .short_gemm cimport is_short, short_product
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
@@ -25,6 +25,7 @@ cdef enum:
     PACK_A = 4
     TRANSPOSED = 8
     DOWN_FIRST = 16
+    NEARBY = 32
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     FAR = 1 << 16         # bytes from row to row
@@ -43,7 +44,7 @@ cdef enum:
     AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied, at most
     WIDENED = 1 << 13     # complex numbers that are worth a piece of their own to widen
     AHEAD_PANELS = 8      # panels for which a task should pack its rows of A, at least
-    MANY_COLUMNS = 1024   # columns for which it should pack them by rows, with panels a line wide
+    MANY_COLUMNS = 384    # columns for which it should pack them by rows, with panels a line wide
 
 cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("gemm.pack_a")
 cdef uint64_t PACK_RIGHT = new_owner("gemm.pack_b"), WIDEN = new_owner("gemm.widen")
@@ -55,6 +56,7 @@ cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
 cdef int64_t _a_tiles[NDTYPES]   # most tiles of A that a task packs: in half of the second-level cache
 cdef int64_t _ahead              # bytes of B that are packed first: in half of the last cache
+cdef int64_t _near               # bytes of packed B that need not be asked for: half of the second-level cache
 cdef int64_t _transposed_items  # most items of C that a task transposes
 cdef int64_t _k_block
 cdef int64_t _few_long           # FEW_ROWS for rows of LONG numbers and more
@@ -70,7 +72,7 @@ cdef inline int need_blocks(int code) except -1:
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _ahead, _transposed_items, _k_block, _chunk, _few_long, _masks
+    global _pitch, _group, _ahead, _near, _transposed_items, _k_block, _chunk, _few_long, _masks
     from ..kernels import dot, gemm, target
     from . import machine
     width = target.host().vector_bytes
@@ -81,7 +83,7 @@ cdef int load(int code) except -1:
     _group, _transposed_items, _k_block = gemm.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
     # A neighbour on the same core, or on others, has the other half. How rows and columns are cut changes no sum.
     sizes = machine.caches()
-    half = sizes.get(2, sizes[max(sizes)]) // 2
+    _near = half = sizes.get(2, sizes[max(sizes)]) // 2
     _a_tiles[code] = max(4, min(gemm.A_TILES, half // (_k_block * _pitch * ITEMSIZE[code])))
     _ahead = min(AHEAD, sizes[max(sizes)] // 2)
     _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
@@ -325,6 +327,8 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     cdef int64_t panels = ceil_div(p.n, panel), strips = ceil_div(p.m, ROWS), down = 1, across = 1, wanted, init
     cdef int64_t depth = even_blocks(p.k, _k_block)
     cdef double work = <double>p.m * p.n * p.k * batch
+    cdef bint narrow = panel * item == 64
+    cdef bint alone = narrow and thread_count() == 1  # how C is cut changes no sum
     cdef int64_t arg[MATMUL_ARGS]
     cdef char* ptr[5]
     wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
@@ -332,13 +336,13 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
         down = max(ceil_div(strips, _transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
     elif flags & PACKED:
         down = ceil_div(strips, _a_tiles[p.code])
-        across = max(min(ceil_div(16, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
-        if down * across < 8:
+        # A task packs its rows of A again for each of its runs of panels.
+        wanted = 16 if not narrow or not flags & PACK_A else 1 if alone else min(16, 4 * thread_count())
+        across = max(min(ceil_div(wanted, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
+        if down * across < 8 and not alone:
             down = min(ceil_div(strips, _a_tiles[p.code] // 2), ceil_div(8, across))
-    elif flags & PACK_A:
-        # Every task packs its rows of A again for each of its runs of panels.
-        down = ceil_div(strips, _a_tiles[p.code])
-        across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), 1))
+        if narrow and p.k * panels * panel * item <= _near:
+            flags |= NEARBY
     elif wanted > 1 and not flags and p.m >= 8 * 192:
         # Many rows: a task does all columns, so that A comes from memory once.
         down = min(wanted, p.m // 192)
@@ -347,7 +351,8 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
         across = min(panels, wanted)
         # Every task packs its panels of B again, which costs as much as a dozen rows or two.
         # In place a few rows are worth it where there is little else to share.
-        down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 24 if across < 4 else 64)))
+        if not flags or p.m > MORE_ROWS or not alone:
+            down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 24 if across < 4 else 64)))
         if p.n > p.m:  # the larger operand is read once
             flags |= DOWN_FIRST
     init = p.init

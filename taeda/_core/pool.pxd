@@ -38,6 +38,9 @@ cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, i
             parallel_for(fn, ptr, arg, total, grain)
 
 
+# The number of threads that an operation may use.
+cdef int64_t thread_count() noexcept nogil
+
 # What `launch` does with all of a range, on this thread alone: in the same pieces, so to the same bits.
 cdef void launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept
 

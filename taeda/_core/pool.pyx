@@ -358,6 +358,12 @@ cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
     atomics.store(&shared.busy, 0)
 
 
+cdef int64_t thread_count() noexcept nogil:
+    if threads == 0:
+        learn()
+    return threads
+
+
 # ---- Python ----------------------------------------------------------------------------------------------------------
 def get_num_threads():
     """The number of threads that an operation may use.
@@ -365,9 +371,7 @@ def get_num_threads():
     By default what the process may really use (affinity and cgroup quota), unless ``TAEDA_NUM_THREADS`` or
     ``OMP_NUM_THREADS`` says otherwise.
     """
-    if threads == 0:
-        learn()
-    return threads
+    return thread_count()
 
 
 def set_num_threads(count):

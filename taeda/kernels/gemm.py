@@ -16,6 +16,7 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -67,8 +68,9 @@ MATMUL_ARGS = tuple(
 )
 #: The task that uses B packs it; B has been packed before, by ``pack_b``; the task packs A, ``A_TILES`` tiles at most;
 #: C has contiguous columns rather than rows, and a task's part of it, rounded up to panels and vectors, has at most
-#: ``TRANSPOSED_ITEMS`` items; tasks that share columns follow each other, rather than those that share rows.
-PACK_B, PACKED, PACK_A, TRANSPOSED, DOWN_FIRST = 1, 2, 4, 8, 16
+#: ``TRANSPOSED_ITEMS`` items; tasks that share columns follow each other, rather than those that share rows; B lies in
+#: the second-level cache, so that nothing of it is asked for.
+PACK_B, PACKED, PACK_A, TRANSPOSED, DOWN_FIRST, NEARBY = 1, 2, 4, 8, 16, 32
 TRANSPOSED_ITEMS = 16384
 A_GAP = 64
 A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
@@ -311,12 +313,36 @@ def transpose(rows: list[Value]) -> list[Value]:
     return rows
 
 
-def _pack_copy(f: Function, t: Type, vectors: int) -> Helper:
-    """``copy(to, b, b_k, k, columns)``: ``k`` rows with contiguous columns; columns past the end are 0."""
-    h = f.helper("pack_copy", PTR, PTR, I64, I64, I64)
+def transpose_halves(rows: list[Value]) -> list[Value]:
+    """Transpose the 4 x 4 squares in both halves of four registers of eight: two rounds, of one instruction each on
+    x86."""
+    a, b, c, d = rows
+    low, high = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
+    left, right = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+    pairs = [(a.shuffle(pick, b), c.shuffle(pick, d)) for pick in (low, high)]
+    return [x.shuffle(pick, y) for x, y in pairs for pick in (left, right)]
+
+
+def _pack_copy(f: Function, t: Type, vectors: int, panels: int = 1) -> Helper:
+    """``copy(to, b, b_k, k, columns)``: ``k`` rows with contiguous columns; columns past the end are 0.
+
+    Of several ``panels``, which follow each other in memory, none may end.
+    """
+    h = f.helper("pack_copy" + f"_{panels}" * (panels > 1), PTR, PTR, I64, I64, I64)
     to, b, b_k, k, columns = h.params
     lanes = h.lanes(t)
     width = vectors * lanes * t.bytes
+    if panels > 1:
+        places = [k * (width * i) for i in range(panels)]
+        with h.loop(0, k, carry=[to, b]) as L:
+            target, source = L.carry
+            for i, place in enumerate(places):
+                for v in range(vectors):
+                    at = v * lanes * t.bytes
+                    x = h.load(h.offset(source, i * width + at), t, lanes)
+                    h.store(h.offset(h.offset(target, place), at), x)
+            L.carry = [h.offset(target, width), h.offset(source, b_k)]
+        return h
     with h.branch(columns >= vectors * lanes) as B:
         with h.loop(0, k, carry=[to, b]) as L:
             target, source = L.carry
@@ -439,30 +465,55 @@ def _pack_rows(f: Function, t: Type) -> Helper:
                     at = (block * n + j) * step + first * t.bytes
                     h.store(h.offset(target, at), column.slice(block * n, n))
 
+    def halves(index: Value) -> None:
+        """``lanes`` rows of packed A from halves of registers: loads put them together, and no lane leaves its half."""
+        half = lanes // 2
+        for at in range(0, lanes, half):
+            source = h.offset(a, (index + at) * t.bytes)
+            parts = [h.load(h.offset(source, a_m * i), t, half) for i in range(rows)]
+            parts += [h.const(t, 0, half)] * (pitch - rows)
+            whole = [parts[i].shuffle(range(lanes), parts[i + half]) for i in range(half)]
+            for j, column in enumerate(transpose_halves(whole)):
+                h.store(h.offset(to, (index + (at + j)) * step), column)
+
+    many = halves if lanes == pitch == 8 else functools.partial(squares, whole=True)
     with h.loop(0, h.select(m >= rows, k - (lanes - 1), h.i64(0)), lanes) as K:
-        squares(K.index, True)
+        many(K.index)
     with h.loop(K.index, k, lanes) as K:
         squares(K.index, False)
     return h
 
 
-def _pack_columns(f: Function, t: Type, tiles: int, gap: int) -> Helper:
-    """``columns(to, a, a_k, m, k)``: ``tiles`` tiles of a column-major A side by side; lines are read once."""
-    h = f.helper(f"pack_columns_{tiles}", PTR, PTR, I64, I64, I64)
+def _pack_columns(f: Function, t: Type, gap: int) -> Helper:
+    """``columns(to, a, a_k, m, k)``: all tiles of a column-major A side by side, so that lines are read once, in order.
+
+    What follows a tile's rows in memory is copied along, as its padding; only the last tiles need masks for that.
+    """
+    h = f.helper("pack_columns", PTR, PTR, I64, I64, I64)
     to, a, a_k, m, k = h.params
     shape = tile_shape(h.vector_bytes)
     n = min(shape.pitch, h.lanes(t))
-    step = shape.pitch * t.bytes
-    pieces = []
-    for u in range(tiles):
+    step, rows = shape.pitch * t.bytes, shape.rows
+    apart = k * step + gap
+    whole = (m - (shape.pitch - rows)) / rows  # with a pitch of rows behind their first
+
+    def copy(target: Value, source: Value, left: Value | None) -> None:
         for first in range(0, shape.pitch, n):
-            mask = h.first(smaller(h, m - u * shape.rows, shape.rows) - first, n)
-            pieces.append((k * (u * step) + (u * gap + first * t.bytes), (u * shape.rows + first) * t.bytes, mask))
+            mask = None if left is None else h.first(smaller(h, left, h.i64(rows)) - first, n)
+            at = first * t.bytes
+            h.store(h.offset(target, at), h.load(h.offset(source, at), t, n, mask))
+
     with h.loop(0, k, carry=[to, a]) as K:
-        target, source = K.carry
-        for there, here, mask in pieces:
-            h.store(h.offset(target, there), h.load(h.offset(source, here), t, n, mask))
-        K.carry = [h.offset(target, step), h.offset(source, a_k)]
+        place, line = K.carry
+        with h.loop(0, whole, carry=[place, line]) as W:
+            copy(*W.carry, None)
+            target, source = W.carry
+            W.carry = [h.offset(target, apart), h.offset(source, rows * t.bytes)]
+        with h.loop(W.index * rows, m, rows, carry=W.carry) as R:
+            copy(*R.carry, m - R.index)
+            target, source = R.carry
+            R.carry = [h.offset(target, apart), h.offset(source, rows * t.bytes)]
+        K.carry = [h.offset(place, step), h.offset(line, a_k)]
     return h
 
 
@@ -505,8 +556,8 @@ def matmul(f: Function, dtype: str) -> None:
     packing = PackA(f, t, A_GAP)
     slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step + A_TILES * A_GAP)
     room, transpose_out = f.scratch(TRANSPOSED_ITEMS * t.bytes), _transpose_out(f, t, t)
-    flags = PACK_A, PACK_B, PACKED, TRANSPOSED, DOWN_FIRST
-    packs_a, packs_b, packed, transposed, down_first = ((g["flags"] & flag) != 0 for flag in flags)
+    flags = PACK_A, PACK_B, PACKED, TRANSPOSED, DOWN_FIRST, NEARBY
+    packs_a, packs_b, packed, transposed, down_first, nearby = ((g["flags"] & flag) != 0 for flag in flags)
     fast = (packs_a & (packs_b | packed)).to(I64)
     tiles, panels = (g["m"] + (shape.rows - 1)) / shape.rows, (g["n"] + (width - 1)) / width
     tasks = g["down"] * g["across"]
@@ -561,7 +612,7 @@ def matmul(f: Function, dtype: str) -> None:
                 last = column + P.index + width >= g["n"]
                 deeper = ~packed & (P.index + width >= n) & (K.index + depth < g["k"])
                 following = f.select(deeper, f.offset(at_b, depth * g["b_k"]), f.offset(source, b_n * width))
-                block.comes_next(following, g["b_k"], depth, packed, fast, ~last | deeper)
+                block.comes_next(following, g["b_k"], depth, packed, fast, (~last | deeper) & ~nearby)
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
         with f.when(transposed):
             f.call(transpose_out, target, g["c_n"], room, pitch, m, n)
@@ -582,30 +633,18 @@ class PackA:
         self.f, self.t, self.gap = f, t, gap
         self.shape, self.lanes = tile_shape(f.vector_bytes), f.lanes(t)
         self.step = self.shape.pitch * t.bytes
-        self.rows = _pack_rows(f, t)
-        self.column, self.columns = _pack_columns(f, t, 1, gap), _pack_columns(f, t, PACK_GROUP, gap)
+        self.rows, self.columns = _pack_rows(f, t), _pack_columns(f, t, gap)
 
     def pack(self, to: Value, a: Value, a_m: Value, a_k: Value, m: Value, k: Value, tile: Callable) -> None:
         """All ``m`` rows; ``tile(to, a, rows)`` packs one tile of a row-major A."""
-        f, group = self.f, PACK_GROUP * self.shape.rows
-        by_rows = a_k == self.t.bytes
-        with f.loop(0, m, group, carry=[to, a]) as G:
-            target, source = G.carry
-            left = smaller(f, m - G.index, group)
-            with f.branch((left >= group) & ~by_rows) as B:
-                f.call(self.columns, target, source, a_k, left, k)
-                B.otherwise()
-                with f.loop(0, left, self.shape.rows, carry=[target, source]) as M:
-                    one, start = M.carry
-                    with f.branch(by_rows) as B2:
-                        tile(one, start, left - M.index)
-                        B2.otherwise()
-                        f.call(self.column, one, start, a_k, left - M.index, k)
-                    M.carry = [f.offset(one, k * self.step + self.gap), f.offset(start, a_m * self.shape.rows)]
-            G.carry = [
-                f.offset(target, k * (self.step * PACK_GROUP) + self.gap * PACK_GROUP),
-                f.offset(source, a_m * group),
-            ]
+        f, rows = self.f, self.shape.rows
+        with f.branch(a_k == self.t.bytes) as B:
+            with f.loop(0, m, rows, carry=[to, a]) as M:
+                target, source = M.carry
+                tile(target, source, m - M.index)
+                M.carry = [f.offset(target, k * self.step + self.gap), f.offset(source, a_m * rows)]
+            B.otherwise()
+            f.call(self.columns, to, a, a_k, m, k)
 
 
 @kernel
@@ -667,19 +706,28 @@ def pack_b(f: Function, dtype: str) -> None:
     n, k, b_n, b_k, kc = (f.size(i) for i in range(5))
     spare = f.scratch(lanes * line)
     panels = (n + (width - 1)) / width
-    with f.loop(f.begin, f.end) as T:
-        start, panel = T.index / panels * kc, T.index % panels
-        columns, depth = smaller(f, n - panel * width, width), smaller(f, k - start, kc)
+    together = max(256 // line, 1)  # panels that are copied side by side: whole runs of lines of each row
+    copy_many = _pack_copy(f, t, shape.vectors, together) if together > 1 else copy
+    with f.while_([f.begin]) as T:
+        at = T.carry[0]
+        T.test(at < f.end)
+        start, panel = at / panels * kc, at % panels
+        columns, depth = smaller(f, n - panel * width, f.i64(width)), smaller(f, k - start, kc)
         to = f.offset(f.data(0), (start * panels + panel * depth) * line)
         source = f.offset(f.data(1), panel * width * b_n + start * b_k)
-        with f.branch(b_n == t.bytes) as B:
-            f.call(copy, to, source, b_k, depth, columns)
+        many = (b_n == t.bytes) & (n - panel * width >= together * width) & (f.end - at >= together)
+        with f.branch(many) as B:
+            f.call(copy_many, to, source, b_k, depth, columns)
             B.otherwise()
-            whole = depth / lanes * lanes
-            f.call(pack_transposed, to, source, b_n, whole, columns)
-            with f.when(whole < depth):  # the last square writes past its end, where another thread's panel may be
-                f.call(pack_transposed, spare, f.offset(source, whole * t.bytes), b_n, depth - whole, columns)
-                f.call(copy, f.offset(to, whole * line), spare, f.i64(line), depth - whole, f.i64(width))
+            with f.branch(b_n == t.bytes) as B2:
+                f.call(copy, to, source, b_k, depth, columns)
+                B2.otherwise()
+                whole = depth / lanes * lanes
+                f.call(pack_transposed, to, source, b_n, whole, columns)
+                with f.when(whole < depth):  # the last square writes past its end, where another panel may be
+                    f.call(pack_transposed, spare, f.offset(source, whole * t.bytes), b_n, depth - whole, columns)
+                    f.call(copy, f.offset(to, whole * line), spare, f.i64(line), depth - whole, f.i64(width))
+        T.carry = [at + f.select(many, f.i64(together), f.i64(1))]
 
 
 class Block:
