@@ -27,6 +27,9 @@ QUERIES, KEYS = 64, 64
 PIECE = 24
 #: Rows of a block of queries (as where one token follows another) that are not worth packing keys for.
 FEW_QUERIES = 4
+#: How far a row's scores may be above its top, the greatest of a block before. A top that seldom changes spares most
+#: rows the scaling of their outputs, and the processor a branch that it cannot foresee.
+STALE = 4.0
 #: Most numbers per head for which a packed block of keys lies in the stack; else in the memory that the task is given.
 MAX_HEAD = 256
 
@@ -234,8 +237,8 @@ def _top(f: Function, a: Value, b: Value) -> Value:
 def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Helper:
     """``softmax(scores, mask, sums, out, visible, keys, ev, first, factors, marks)``: one row of a block of scores.
 
-    The scores become exponentials above the row's running maximum; ``sums`` holds that maximum and the running sum, and
-    what the row of ``out`` has so far is brought to the new maximum. Dropout comes after the sum. ``whole``: of
+    The scores become exponentials above the row's top; ``sums`` holds that and the running sum, and what the row of
+    ``out`` has so far is brought to a new top. Dropout comes after the sum. ``whole``: of
     ``KEYS`` keys that are all visible, four registers at a time.
     """
 
@@ -267,7 +270,8 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
             h.store(h.offset(scores, L.index * item), xs[0])
         L.carry = [_top(h, a, x) for a, x in zip(L.carry, xs, strict=True)]
     before = h.select(first != 0, h.const(t, -math.inf), h.load(sums, t))
-    top = _top(h, before, joined(L.carry, functools.partial(_top, h)))
+    highest = joined(L.carry, functools.partial(_top, h))
+    top = h.select(highest - before > STALE, highest, before)
     # A row that has seen nothing yet keeps minus infinity, and exponentials of 0 difference would be 1: use 0 instead.
     base = h.select(top == -math.inf, h.const(t, 0), top)
     with h.loop(0, keys, lanes * together, carry=[zero] * together) as L:
@@ -279,7 +283,7 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
         L.carry = [a + e for a, e in zip(L.carry, exponentials, strict=True)]
     total, total_at = joined(L.carry, operator.add), h.offset(sums, item)
     earlier = h.load(total_at, t)
-    with h.branch((first != 0) | (top == before)) as B:  # of many blocks of keys, few have a new maximum
+    with h.branch((first != 0) | (top == before)) as B:  # of many blocks of keys, few have a new top
         h.store(total_at, h.select(first != 0, total, earlier + total))
         B.otherwise()
         shrink = s.exp_weight(h.splat(before - base, lanes)).lane(0)
@@ -380,11 +384,11 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
             at = f.offset(f.data(1), (head * g["l"] + start + R.index) * (2 * item))
             f.store(at, f.select(nothing, f.const(t, 0), top))
             f.store(f.offset(at, item), f.select(nothing, f.const(t, 0), 1.0 / total))
-            row, by = f.offset(out, R.index * g["o_l"]), f.select(nothing, f.const(t, 1), total)
+            row, by = f.offset(out, R.index * g["o_l"]), f.splat(f.select(nothing, f.const(t, 1), 1.0 / total), lanes)
 
             def divide(i: Value, left: Value | None, row: Value = row, by: Value = by) -> None:
                 into = f.offset(row, i * item)
-                f.store(into, f.load(into, t, lanes, left) / by, left)
+                f.store(into, f.load(into, t, lanes, left) * by, left)
 
             _vectors(f, t, g["ev"], divide)
 

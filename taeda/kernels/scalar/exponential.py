@@ -169,20 +169,20 @@ def _octave_below(j: Value, exponent: int) -> Value:
     return (pick(entries, j).bits(SIGNED[F32]) + (j << shift)).bits(F32)
 
 
-def _eighths(x: Value) -> tuple[Value, Value]:
-    """``(j, q)`` with ``exp(x) = 2 ** (j / 8) * (1 + q)``: ``q`` at most a twenty-third."""
+def _eighths(x: Value, rough: bool = False) -> tuple[Value, Value]:
+    """``(j, q)`` with ``exp(x) = 2 ** (j / 8) * (1 + q)``: ``q`` at most a twenty-third; ``rough`` as by sixteenths."""
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0], 8)
-    r = _less_octaves(x, n)
+    r = fma(n, -_LN2, x) if rough else _less_octaves(x, n)
     return j, fma(r * r, poly(r, tables.EXP_EIGHTH["float32"]), r)
 
 
-def _exp_normal(x: Value, octaves: int = 0) -> Value:
+def _exp_normal(x: Value, octaves: int = 0, rough: bool = False) -> Value:
     """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, for AVX2 by the table: eleven
-    instructions."""
+    instructions, one less if ``rough``."""
     if not by_eighths(x):
         _, k, r = _reduce(x)
         return poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type, octaves)
-    j, q = _eighths(x)
+    j, q = _eighths(x, rough)
     s = _octave_below(j, octaves)
     return fma(s, q, s)
 
@@ -288,9 +288,9 @@ def exp_weight(x: Value, hidden: bool = True) -> Value:
     """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is
     subnormal, or, unless some may be ``hidden``, the smallest normal result."""
     if x.fn.vector_bytes >= 64:
-        return exp_negative(x)
+        return exp_difference(x)
     low = {F32: -87.0, F64: -708.0}[x.type]
-    least = _exp_normal(at_least(x, low))
+    least = _exp_normal(at_least(x, low), rough=True)
     return select(x < low, like(x, 0.0), least) if hidden else least
 
 
