@@ -237,8 +237,8 @@ def _top(f: Function, a: Value, b: Value) -> Value:
 def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Helper:
     """``softmax(scores, mask, sums, out, visible, keys, ev, first, factors, marks)``: one row of a block of scores.
 
-    The scores become exponentials above the row's top; ``sums`` holds that and the running sum, and what the row of
-    ``out`` has so far is brought to a new top. Dropout comes after the sum. ``whole``: of
+    The scores become exponentials above the row's top; ``sums`` holds the running sum, by lanes, and that, and what the
+    row of ``out`` has so far is brought to a new top. Dropout comes after the sum. ``whole``: of
     ``KEYS`` keys that are all visible, four registers at a time.
     """
 
@@ -253,9 +253,6 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
     def each(L: Any) -> list[Value]:
         return [L.index + j * lanes for j in range(together)]
 
-    def joined(values: Sequence[Value], combine: Callable[[Value, Value], Value]) -> Value:
-        return functools.reduce(combine, values).reduce(combine)
-
     def score(i: Value) -> Value:
         if whole:
             return h.load(h.offset(scores, i * item), t, lanes) * scale
@@ -269,11 +266,28 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
         if not whole:
             h.store(h.offset(scores, L.index * item), xs[0])
         L.carry = [_top(h, a, x) for a, x in zip(L.carry, xs, strict=True)]
-    before = h.select(first != 0, h.const(t, -math.inf), h.load(sums, t))
-    highest = joined(L.carry, functools.partial(_top, h))
-    top = h.select(highest - before > STALE, highest, before)
+    highest = functools.reduce(functools.partial(_top, h), L.carry)
+    top_at, started = h.offset(sums, lanes * item), first == 0
+    before = h.select(started, h.load(top_at, t, lanes), low)
+    total = h.select(started, h.load(sums, t, lanes), zero)
+    h.store(top_at, before)
+    h.store(sums, total)
+    # Of many blocks of keys, few have a new top. That is not for each row to find out by folding its lanes.
+    with h.when(h.count_true(highest > before + STALE) > 0):
+        top = h.splat(_top(h, before.lane(0), highest.reduce(functools.partial(_top, h))), lanes)
+        h.store(top_at, top)
+        shrink = s.exp_weight(before - top)
+        h.store(sums, total * shrink)
+
+        def bring(i: Value, left: Value | None) -> None:
+            at = h.offset(out, i * item)
+            h.store(at, h.load(at, t, lanes, left) * shrink, left)
+
+        with h.when(started):
+            _vectors(h, t, ev, bring)
+    top = h.load(top_at, t, lanes)
     # A row that has seen nothing yet keeps minus infinity, and exponentials of 0 difference would be 1: use 0 instead.
-    base = h.select(top == -math.inf, h.const(t, 0), top)
+    base = h.select(top == -math.inf, zero, top)
     with h.loop(0, keys, lanes * together, carry=[zero] * together) as L:
         places = [h.offset(scores, i * item) for i in each(L)]
         xs = [score(i) if whole else h.load(at, t, lanes) for i, at in zip(each(L), places, strict=True)]
@@ -281,20 +295,7 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
         for i, at, e in zip(each(L), places, exponentials, strict=True):
             h.store(at, _kept(h, e, h.offset(marks, i) if dropped else None, factors))
         L.carry = [a + e for a, e in zip(L.carry, exponentials, strict=True)]
-    total, total_at = joined(L.carry, operator.add), h.offset(sums, item)
-    earlier = h.load(total_at, t)
-    with h.branch((first != 0) | (top == before)) as B:  # of many blocks of keys, few have a new top
-        h.store(total_at, h.select(first != 0, total, earlier + total))
-        B.otherwise()
-        shrink = s.exp_weight(h.splat(before - base, lanes)).lane(0)
-        h.store(total_at, earlier * shrink + total)
-
-        def bring(i: Value, left: Value | None) -> None:
-            at = h.offset(out, i * item)
-            h.store(at, h.load(at, t, lanes, left) * shrink, left)
-
-        _vectors(h, t, ev, bring)
-    h.store(sums, top)
+    h.store(sums, h.load(sums, t, lanes) + functools.reduce(operator.add, L.carry))
     return h
 
 
@@ -315,7 +316,8 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     item, lanes = t.bytes, tiles.lanes
     scores, keys_transposed = tiles.scratch(QUERIES, KEYS), tiles.panel(g["e"], f.data(8))
     room = tiles.scratch(KEYS, tiles.width)
-    sums = tiles.scratch(QUERIES, 2)
+    sums_row = 2 * lanes * item
+    sums = f.scratch(QUERIES * sums_row)
     factors = _factors(f, t)
     blocks = (g["l"] + QUERIES - 1) / QUERIES
 
@@ -367,7 +369,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                     visible = _visible(f, g, start + row, K.index, keys)
                     args = (
                         f.offset(scores, R.index * tiles.row), f.offset(mask_at, row * g["m_l"]),
-                        f.offset(sums, row * (2 * item)), f.offset(out, row * g["o_l"]),
+                        f.offset(sums, row * sums_row), f.offset(out, row * g["o_l"]),
                         visible, seen, g["ev"], first.to(I64), factors,
                         mask if dropout is None else dropout.at(row, K.index),
                     )  # fmt: skip
@@ -379,7 +381,8 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                     first, into, g["o_l"], scores, tiles.row, tiles.item, count, seen, values, g["v_s"], g["ev"], room
                 )
         with f.loop(0, rows) as R:
-            top, total = (f.load(f.offset(sums, R.index * (2 * item) + i * item), t) for i in range(2))
+            total = f.load(f.offset(sums, R.index * sums_row), t, lanes).reduce(operator.add)
+            top = f.load(f.offset(sums, R.index * sums_row + lanes * item), t)
             nothing = total == 0
             at = f.offset(f.data(1), (head * g["l"] + start + R.index) * (2 * item))
             f.store(at, f.select(nothing, f.const(t, 0), top))
