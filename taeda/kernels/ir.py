@@ -74,8 +74,9 @@ class Function:
         self.prologue: object = None
         self.epilogue: object = None
         #: Where the schedule offers it: what holds of the lanes for which a body's short way is wrong, so that the
-        #: vectors are done again with this None.
+        #: vectors are done ``again`` with this None.
         self.rare: list[Value] | None = None
+        self.again = False
 
     # ---- emitting ---------------------------------------------------------------------------------------------------
     def emit(self, instruction: str, t: Type, lanes: int = 1) -> Value:

@@ -300,7 +300,9 @@ class _Schedule:
             self.write(results, rows, at, times, count)
             return
         with f.branch(any_lane(functools.reduce(operator.or_, conditions))) as B:
+            f.again = True
             self.write(self.side_by_side(loaded, lanes), rows, at, times, count)
+            f.again = False
             B.otherwise()
             self.write(results, rows, at, times, count)
 

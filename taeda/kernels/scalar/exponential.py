@@ -169,20 +169,22 @@ def _octave_below(j: Value, exponent: int) -> Value:
     return (pick(entries, j).bits(SIGNED[F32]) + (j << shift)).bits(F32)
 
 
-def _eighths(x: Value, rough: bool = False) -> tuple[Value, Value]:
-    """``(j, q)`` with ``exp(x) = 2 ** (j / 8) * (1 + q)``: ``q`` at most a twenty-third; ``rough`` as by sixteenths."""
-    n, j = _sixteenths(x, tables.LOG2_E["float32"][0], 8)
+def _by_table(x: Value, rough: bool = False) -> tuple[Value, Value]:
+    """``(j, q)`` with ``exp(x) = 2 ** (j / parts) * (1 + q)`` for the parts of an octave that a table in a register
+    has; ``rough`` as by sixteenths."""
+    parts = table_entries(x)
+    n, j = _sixteenths(x, tables.LOG2_E["float32"][0], parts)
     r = fma(n, -_LN2, x) if rough else _less_octaves(x, n)
-    return j, fma(r * r, poly(r, tables.EXP_EIGHTH["float32"]), r)
+    return j, fma(r * r, poly(r, tables.EXP_EIGHTH["float32"] if parts == 8 else tables.EXP_SIXTEENTH["float32"]), r)
 
 
 def _exp_normal(x: Value, octaves: int = 0, rough: bool = False) -> Value:
-    """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, for AVX2 by the table: eleven
-    instructions, one less if ``rough``."""
-    if not by_eighths(x):
+    """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, on x86 by the table: eleven instructions,
+    one less if ``rough``."""
+    if not (by_eighths(x) or by_sixteenths(x)):
         _, k, r = _reduce(x)
         return poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type, octaves)
-    j, q = _eighths(x, rough)
+    j, q = _by_table(x, rough)
     s = _octave_below(j, octaves)
     return fma(s, q, s)
 
@@ -240,40 +242,53 @@ def _down_to(low: float, x: Value, parts: Callable[[Value], tuple[Value, Value]]
 
 def exp(x: Value, middle: bool = False) -> Value:
     """``e ** x``, within 1 ulp."""
-    return exp_negative(x if _has_rare_path(x) else at_most(x, EXP_HIGH[x.type]), middle)
+    if _has_rare_path(x):
+        x.fn.rare.append(abs(x) > 87.0)
+        return _exp_normal(x)
+    return exp_negative(at_most(x, EXP_HIGH[x.type]), middle)
 
 
 def _has_rare_path(x: Value) -> bool:
-    """Whether the schedule does vectors again where a condition in ``Function.rare`` holds: with AVX2, float32."""
-    return by_eighths(x) and x.fn.rare is not None
+    """Whether the schedule does vectors again where a condition in ``Function.rare`` holds: float32 on x86."""
+    return (by_eighths(x) or by_sixteenths(x)) and x.fn.rare is not None
 
 
 def exp_negative(x: Value, middle: bool = False) -> Value:
     """:func:`exp` of what does not overflow, as negative numbers, one operation less.
 
-    Results that are not normal numbers take twice as many operations: with AVX2 rarely.
+    Results that are not normal numbers take twice as many operations: where the schedule can, rarely.
     """
     if _has_rare_path(x):
-        x.fn.rare.append(abs(x) > 87.0)
+        x.fn.rare.append(x < -87.0)
         return _exp_normal(x)
+    low = EXP_LOW[x.type]
     if by_eighths(x):
-        low = EXP_LOW[F32]
-        j, q = _eighths(at_least(x, low))
+        j, q = _by_table(at_least(x, low))
         root = pick(_EIGHTHS, j)
         k = (j - float32_bits(MAGIC[F32] / 8)) >> 3
         return _scaled_down(select(x < low, like(x, 0.0), fma(root, q, root)), k)
-    return _down_to(EXP_LOW[x.type], x, lambda y: _exp_parts(y, middle))
+    if by_sixteenths(x) and x.fn.again:
+        p, n = _exp_by_sixteenths(at_least(x, low))
+        small = n < -125.0
+        y = scale(select(x < low, like(x, 0.0), p), n + select(small, like(x, 149.0), like(x, 0.0)))
+        return _as_subnormal(small, y)
+    return _down_to(low, x, lambda y: _exp_parts(y, middle))
 
 
-def _scaled_down(p: Value, k: Value) -> Value:
-    """``p * 2 ** k`` of float32 for ``p`` of 0 or from 0.9 to 2, as :func:`ldexp_int`.
+def _as_subnormal(small: Value, y: Value) -> Value:
+    """``y``, where it is ``small`` as a multiple of the least subnormal.
 
     A product that is subnormal takes 150 cycles. It has the bits of the nearest integer to itself by 2^149, and so have
     the first normal numbers.
     """
+    return select(small & (y == y), y.fn.unary("rint", y).to(SIGNED[F32]).bits(F32), y)
+
+
+def _scaled_down(p: Value, k: Value) -> Value:
+    """``p * 2 ** k`` of float32 for ``p`` of 0 or from 0.9 to 2, as :func:`ldexp_int`."""
     small, first = k < -125, k >> 1
     y = p * power_of_two(first, F32) * power_of_two(k - first + select(small, like(k, 149), like(k, 0)), F32)
-    return select(small & (y == y), y.fn.unary("rint", y).to(SIGNED[F32]).bits(F32), y)
+    return _as_subnormal(small, y)
 
 
 def exp_difference(x: Value) -> Value:
@@ -350,10 +365,19 @@ def expm1_negative(x: Value) -> Value:
     return copysign(_expm1_by_sixteenths(at_least(x, -40.0), True), x)
 
 
+#: The least argument whose sigmoid is a normal number.
+_SIGMOID_LOW = float32(-87.33654)
+
+
 def sigmoid(x: Value) -> Value:
     """``1 / (1 + exp(-x))``, within 3 ulp (float32; PyTorch has 2.4) or 2 also where it is small."""
-    if x.type is F32:
-        return _over_one_and_exp(2.0**-64, x, 2.0**-64)  # below -88.7 too, where exp(-x) itself would be infinite
+    if x.type is F32:  # below -88.7 exp(-x) itself would be infinite
+        rarely = by_sixteenths(x) and x.fn.rare is not None
+        if rarely:  # a quotient that is not normal takes as long as a product; with AVX2 the test costs a tenth
+            x.fn.rare.append(x < _SIGMOID_LOW)
+        again = by_sixteenths(x) and x.fn.again  # there it is exp(x)
+        usual = _over_one_and_exp(2.0**-64, x, 2.0**-64, _SIGMOID_LOW if rarely or again else -200.0)
+        return select(x < _SIGMOID_LOW, exp_negative(x), usual) if again else usual
     z = exp_negative(-abs(x))
     return divide_sum(select(x < 0, z, like(x, 1.0)), z, 1.0)
 
@@ -374,11 +398,12 @@ def over_one_and_exp2(y: Value, w: Value) -> Value:
     return y / (scale(p, _floored(n)) + 1.0)
 
 
-def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
-    """``y / (one + one * exp(-x))``: the divider works beside the other units."""
+def _over_one_and_exp(y: Value | float, x: Value, one: float, low: float = -200.0) -> Value:
+    """``y / (one + one * exp(-x))``, with AVX-512 of ``low`` where ``x`` is lower: the divider works beside the other
+    units."""
     if by_sixteenths(x):
         # Far below, infinity divides to 0.
-        return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 87.0), -200.0), one)) + one)
+        return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 40.0), low), one)) + one)
     e = _exp_normal(-at_least(at_most(x, 40.0), -104.0), -64)  # above that it is y; less 64 octaves the exponent fits
     return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
 
@@ -386,10 +411,10 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
 def log1p_of_exponential(a: Value) -> Value:
     """``log(1 + exp(-a))`` for ``a >= 0``."""
     z = exp_negative(-a)
-    if by_sixteenths(a):
+    if by_sixteenths(a) and not a.fn.again:
         return _log1p_by_fifteenths(z)
     least = 2.0**-60  # what is less is its own result, and its square would be subnormal, which takes long
-    return select(z < least, z, log1p(at_least(z, least)))
+    return select(z < least, z, (_log1p_by_fifteenths if by_sixteenths(a) else log1p)(at_least(z, least)))
 
 
 def softplus(x: Value) -> Value:
@@ -453,7 +478,8 @@ def _log1p_by_fifteenths(z: Value) -> Value:
     inverses, logarithms = piece_tables.LOG1P
     j = fma(z, 15.0, MAGIC[F32]).bits(SIGNED[F32])
     r = fma(z, pick(inverses, j), pick([float32(c) - 1.0 for c in inverses], j))
-    tail = fma(r * r, poly(r, tables.LOG1P_FIFTEENTH["float32"]), r)
+    square = select(z > 2.0**-60, r * r, like(r, 0.0))  # the instruction takes the mask: one subnormal takes 150 cycles
+    tail = fma(square, poly(r, tables.LOG1P_FIFTEENTH["float32"]), r)
     return tail + pick(logarithms, j)
 
 
