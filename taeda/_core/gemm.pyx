@@ -1,4 +1,6 @@
-"""Launcher of matrix products: what decides, from sizes and strides alone, which kernel runs over which blocks.
+"""Launcher of matrix products: what decides, from sizes and strides, which kernel runs over which blocks.
+
+How many blocks of C there are may depend on whether there is one thread; how k is cut, and so every sum, does not.
 
 The Python-visible functions take tensors of any strides and give new ones; they know nothing of gradients.
 """

@@ -8,8 +8,8 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 * A may be used in place whatever its strides: each tile asks for what the next one reads. Many panels that read it by
   columns, or in several blocks of k, are worth packing it (``pitch`` items for the rows of a tile, one k after the
   other).
-* C is cut into tasks of ``mc x nc`` elements by shape alone; the sum over k is never split between tasks, so results do
-  not depend on the number of threads.
+* C is cut into tasks of ``mc x nc`` elements by shape, and into fewer for one thread; the sum over k is never split
+  between tasks, so results do not depend on the number of threads.
 
 ``matmul`` has the blocked product, ``matmul_dot`` the one for a few rows against a matrix whose sums run along memory.
 """
