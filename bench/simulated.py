@@ -2,15 +2,17 @@
 
     OMP_NUM_THREADS=1 python -m taeda.distributed.run --nproc-per-node=2 bench/simulated.py
 
-Each program makes a model, once with memory, which is run, and once on device meta, which is simulated. Steps are run
-in turn with measurements of the rates of products and of memory, which all processes take at the same time; those of
-links are measured first. Layers that sleep do not take the cores from each other, so they tell whether what waits for
-what is right; layers that compute tell of all. The fastest of the steps and of the rates count. That needs a quiet
-machine with a core for each process. ``--processor-time`` is for one that other programs use too: the processor time
-of a step is compared with what the simulation says without waiting, and medians count.
+Each program makes a model, once with memory, which is run, and once on device meta, which is simulated. In each round
+all processes run steps; before and after, they measure the rates of the ops of the model's layers and those of the
+network, all at the same time, and simulate, of which the mean counts. Each has a core of its own where there are
+enough, as MPI's launchers bind them; otherwise they share all. Medians over the rounds are printed: of the step, of
+what was simulated, and of their quotient. Layers that sleep tell whether what waits for what is right; layers that
+compute tell of all.
 """
 
 import argparse
+import math
+import os
 import statistics
 import time
 from dataclasses import replace
@@ -20,11 +22,9 @@ import taeda.distributed as dist
 from taeda import nn
 from taeda.distributed.fsdp import fully_shard
 from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
-from taeda.distributed.simulation import Device, Network, measure_device, measure_network, simulate, spend
+from taeda.distributed.simulation import measure_device, measure_network, simulate, spend
 from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from taeda.nn.parallel import DistributedDataParallel
-
-ROUNDS = 5
 
 
 class Sleep(taeda.autograd.Function):
@@ -53,9 +53,10 @@ class Sleeper(nn.Module):
         return Sleep.apply(x, self.weight, *self.seconds)
 
 
-def block(width: int) -> nn.Module:
+def block(width: int, parts: int = 1) -> nn.Module:
     """A layer that computes."""
-    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+    inner = 4 * width // parts
+    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, width))
 
 
 def loss_fn(out: taeda.Tensor, target: taeda.Tensor) -> taeda.Tensor:
@@ -72,6 +73,28 @@ class Programs:
     def model(self) -> nn.Module:
         """A process's part, or the whole."""
         return nn.Sequential(*[block(self.width) for _ in range(self.blocks)])
+
+    def alone(self, parts: int = 1, microbatches: int = 1, stages: int = 1, one_by_one: bool = True):
+        """The step of one process's layers, without others: with ``1 / parts`` of the inner numbers."""
+        layers = [block(self.width, parts) for _ in range(stages * self.blocks)]
+        x, optimizer = (
+            taeda.zeros(self.rows // microbatches, self.width),
+            taeda.optim.AdamW([p for layer in layers for p in layer.parameters()]),
+        )
+
+        def step():
+            optimizer.zero_grad()
+            losses = []
+            for i in range(microbatches * stages):
+                of_stage = layers[i % stages * self.blocks :][: self.blocks]
+                losses.append(loss_fn(nn.Sequential(*of_stage)(x), x))
+                if one_by_one:
+                    losses.pop().backward()
+            for loss in losses:
+                loss.backward()
+            optimizer.step()
+
+        return step
 
     def trained(self, wrap, device: str):
         """A program that trains what ``wrap(model, mesh)`` makes."""
@@ -134,48 +157,42 @@ class Programs:
         return program
 
 
-def measured(step, count: int, clock) -> list[float]:
-    """Seconds of steps, each from a start in common to the end of the last process."""
+def seconds_of(step, count: int) -> float:
+    """The median of ``count`` steps, each from a start in common to the end of the last process."""
     times = []
     for _ in range(count):
         dist.barrier()
-        start = clock()
+        start = time.perf_counter()
         step()
-        if clock is time.perf_counter:
-            dist.barrier()
-        times.append(clock() - start)
-    return times
-
-
-def in_turn(step, o: argparse.Namespace, count: int, rows: int) -> tuple[float, Device]:
-    """Seconds of a step, and what the device does meanwhile."""
-    best, most, clock = (statistics.median, statistics.median, time.process_time) if o.processor_time else (
-        min, max, time.perf_counter
-    )  # fmt: skip
-    times, devices = [], []
-    measured(step, 2, clock)
-    for _ in range(ROUNDS):
-        times += measured(step, -(-count // ROUNDS), clock)
         dist.barrier()
-        devices.append(measure_device((rows, o.width, 4 * o.width), 4 * rows * 4 * o.width, 2, clock))
-    rate, bandwidth, overhead = zip(*((d.flops, d.bandwidth, d.overhead) for d in devices), strict=True)
-    return best(times), replace(devices[0], flops=most(rate), bandwidth=most(bandwidth), overhead=best(overhead))
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
-def row(name: str, program, dim: str, network: Network, o: argparse.Namespace, count: int, microbatches: int) -> None:
-    """Run a program and simulate it."""
-    size, rows = dist.get_world_size(), o.rows // microbatches
+def row(name: str, program, dim: str, local, o: argparse.Namespace) -> None:
+    """Run a program and simulate it, in turn. ``local`` is what is measured; of layers that sleep, nothing is."""
+    size = dist.get_world_size()
     step = program("cpu")(dist.init_device_mesh("cpu", (size,), mesh_dim_names=(dim,)))
-    took, device = in_turn(step, o, count, rows)
-    found = simulate(program("meta"), {dim: size}, network, device)
-    expected = found.seconds
-    if o.processor_time:
-        total = taeda.tensor(took)
-        dist.all_reduce(total, dist.ReduceOp.AVG)
-        took, expected = total.item(), sum(s.end - s.start for s in found.spans) / found.stages
+    seconds_of(step, 2)
+
+    def simulated() -> tuple[float, float]:
+        network, device = measure_network(nbytes=o.nbytes, repeat=5), measure_device(local, repeat=5)
+        if local is None:
+            network, device = replace(network, overlaps=True), replace(device, processors=math.inf)
+        return simulate(program("meta"), {dim: size}, network, device).seconds, device.processors
+
+    rounds, before = [], simulated()
+    for _ in range(o.rounds):
+        took, after = seconds_of(step, o.steps), simulated()
+        expected, processors = map(statistics.mean, zip(before, after, strict=True))
+        rounds.append((took, expected, expected / took - 1, processors))
+        before = after
+    ran, expected, off, processors = (statistics.median(column) for column in zip(*rounds, strict=True))
     if dist.get_rank() == 0:
+        spread = f"{min(r[2] for r in rounds):+.0%} to {max(r[2] for r in rounds):+.0%}"
         print(
-            f"{name:34s} run {took * 1e3:8.2f} ms  simulated {expected * 1e3:8.2f} ms  {expected / took - 1:+.1%}",
+            f"{name:48s} run {ran * 1e3:7.2f} ms  simulated {expected * 1e3:7.2f} ms  {off:+.1%} ({spread})  "
+            f"processors {processors:.2f}",
             flush=True,
         )
 
@@ -186,27 +203,28 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--rows", type=int, default=512)
     parser.add_argument("--blocks", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=15)
-    parser.add_argument("--processor-time", action="store_true")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--nbytes", type=int, default=1 << 21, help="of the tensors that tell of the network")
     parser.add_argument("--only", choices=("sleep", "compute"))
     o = parser.parse_args()
     dist.init_process_group()
-    programs = Programs(o.width, o.blocks, o.rows)
-    network = measure_network(repeat=20, clock=time.process_time if o.processor_time else time.perf_counter)
-    if dist.get_rank() == 0:
-        print(f"{network.inside}, messages {network.messages}", flush=True)
+    cores = sorted(os.sched_getaffinity(0))
+    if dist.get_world_size() <= len(cores):
+        os.sched_setaffinity(0, cores[dist.get_rank() : dist.get_rank() + 1])
+    programs, size = Programs(o.width, o.blocks, o.rows), dist.get_world_size()
     schedules = ((ScheduleGPipe, 4, 1), (Schedule1F1B, 8, 1), (ScheduleInterleaved1F1B, 4, 2))
     for sleeps in (True, False):
         if o.only == ("compute" if sleeps else "sleep"):
             continue
         for kind, m, stages in schedules:
             name = f"{kind.__name__}, {m} microbatches{', asleep' if sleeps else ''}"
-            overlapping = replace(network, overlaps=sleeps)
-            row(name, lambda where: programs.pipeline(kind, m, stages, sleeps, where), "pp", overlapping, o,  # noqa: B023
-                5 if sleeps else o.steps, m)  # fmt: skip
+            local = None if sleeps else programs.alone(1, m, stages, kind is Schedule1F1B)
+            row(name, lambda where: programs.pipeline(kind, m, stages, sleeps, where), "pp", local, o)  # noqa: B023
     if o.only != "sleep":
         for wrap in (programs.data_parallel, programs.sharded, programs.tensor_parallel):
-            row(wrap.__name__, lambda where: programs.trained(wrap, where), "d", network, o, o.steps, 1)  # noqa: B023
+            local = programs.alone(size if wrap is programs.tensor_parallel else 1)
+            row(wrap.__name__, lambda where: programs.trained(wrap, where), "d", local, o)  # noqa: B023
     dist.destroy_process_group()
 
 

@@ -15,8 +15,20 @@ from taeda import nn
 from taeda.distributed import simulate
 from taeda.distributed.fsdp import fully_shard
 from taeda.distributed.pipelining import Schedule1F1B
-from taeda.distributed.simulation import Device, Layer, Link, Network, Step, Traffic, record
+from taeda.distributed.simulation import (
+    Device,
+    Layer,
+    Link,
+    Network,
+    Step,
+    Traffic,
+    measure,
+    measure_device,
+    record,
+    spend,
+)
 from taeda.distributed.simulation.layers import _Counting
+from taeda.distributed.simulation.network import OpCost
 from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from taeda.nn.parallel import DistributedDataParallel
 
@@ -303,7 +315,107 @@ def test_what_an_op_changes_is_read_and_written():
         x.add_(y)
         x + y
         y.fill_(1.0)
-    assert [nbytes for _, nbytes in ops] == [1200, 1200, 800]
+    assert [op.nbytes for op in ops] == [1200, 1200, 800]
+
+
+def _computes(seconds):
+    """A program whose process ``i`` computes for ``seconds[i]``, and then takes part in a collective."""
+
+    def program(mesh):
+        x = taeda.zeros(4, device="meta")
+
+        def step():
+            spend(seconds[mesh.get_rank()])
+            dist.all_reduce(x)
+
+        return step
+
+    return program
+
+
+def test_processors_that_are_shared_take_turns():
+    free = replace(DEVICE, bandwidth=math.inf)
+    for processors, seconds, expected in (
+        (math.inf, (3.0, 3.0), 3.0), (1, (3.0, 3.0), 6.0), (1.5, (3.0, 3.0), 4.0), (1, (1.0, 5.0), 6.0),
+        (2, (1.0, 2.0, 3.0), 3.5), (2, (2.0, 2.0, 2.0, 2.0), 4.0),
+    ):  # fmt: skip
+        found = simulate(_computes(seconds), {"pp": len(seconds)}, FREE, replace(free, processors=processors))
+        assert math.isclose(found.seconds, expected, rel_tol=1e-9), (processors, seconds)
+    alone = simulate(_computes((3.0,) * 4), {"dp": 4}, FREE, replace(free, processors=2))  # one stands for all
+    assert alone.stages == 1 and math.isclose(alone.seconds, 6.0)
+
+
+def test_a_collective_takes_the_processor_of_those_that_compute():
+    def program(mesh):
+        x = taeda.zeros(250, device="meta")
+
+        def step():
+            spend(1.0)
+            work = dist.all_reduce(x, async_op=True)
+            spend(2.0)
+            work.wait()
+
+        return step
+
+    free, slow = replace(DEVICE, bandwidth=math.inf), Network(Link(1000.0, 0.0))
+    assert math.isclose(simulate(program, {"dp": 2}, slow, free).seconds, 3.0)
+    alone = simulate(program, {"dp": 2}, replace(slow, overlaps=False), free)
+    assert math.isclose(alone.seconds, 4.0)
+    assert [(s.kind, s.start, s.end) for s in alone.spans] == [
+        ("forward", 0.0, 1.0), ("collective", 1.0, 2.0), ("forward", 2.0, 4.0),
+    ]  # fmt: skip
+
+
+def test_ops_and_collectives_that_were_measured():
+    ops = [OpCost(100, 10, "matmul"), OpCost(1, 100, "exp")]
+    assert Device(10.0, 10.0).seconds(ops) == 20.0
+    assert Device(10.0, 10.0, factors={"exp": 1.5}).seconds(ops) == 25.0
+    network = Network(Link(10.0, 1.0), Link(1.0, 1.0), size=2, links={"all_gather": Link(20.0, 3.0)})
+    assert network.seconds("all_gather", [0, 1], 40) == 20 / 20 + 3
+    assert network.seconds("all_gather", [0, 2], 40) == 20 / 1 + 1  # the other machine is behind another link
+    assert network.seconds("reduce_scatter", [0, 1], 40) == 20 / 10 + 1
+
+
+def test_a_step_that_is_measured_takes_what_its_ops_took(monkeypatch):
+    now = 0.0
+
+    def clock():
+        nonlocal now
+        now += 1.0  # each op takes a second, and so does each look at the clock between
+        return now
+
+    monkeypatch.setattr(measure, "time", SimpleNamespace(**dict.fromkeys(
+        ("thread_time", "perf_counter", "process_time"), clock)))  # fmt: skip
+    x, y = taeda.ones(8, 8), taeda.ones(64)
+
+    def step():
+        x @ x
+        y.exp()
+        y.exp()
+
+    device = measure_device(step, repeat=3)
+    with _Counting() as ops:
+        step()
+    assert [op.name for op in ops] == ["matmul", "exp", "exp"]
+    assert math.isclose(device.seconds(ops), 3.0) and device.flops == 2 * 8**3 and device.host == 1.0
+    with pytest.raises(ValueError, match="a step with arithmetic"):
+        measure_device(lambda: None)
+
+
+MEASURED = """
+from taeda.distributed.simulation import measure_device, measure_network
+network, device = measure_network(nbytes=1 << 16, repeat=2), measure_device(repeat=2)
+assert set(network.links) >= {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send"}
+assert not network.overlaps and {"linear", "matmul", "gelu", "layer_norm"} <= set(device.factors)
+assert device.flops > 0 and 0 < device.processors < float("inf")
+found = [None] * dist.get_world_size()
+dist.all_gather_object(found, (repr(network), repr(device)))
+print(len(set(found)))
+"""
+
+
+def test_what_processes_measure_is_the_same_at_all_of_them():
+    assert [out.split() for out in outputs(MEASURED, 2)] == [["1"], ["1"]]
 
 
 def test_programs_that_cannot_be_simulated():

@@ -14,7 +14,7 @@ from ... import _core
 from ..._core.memory import memory_stats, reset_peak_memory_stats
 from ...ops.flops import flops_of_call
 from ...utils import _pytree as pytree
-from .network import COLLECTIVES
+from .network import COLLECTIVES, OpCost
 
 __all__ = ["Cost", "Layer", "Traffic"]
 
@@ -86,7 +86,7 @@ class Cost:
     """What one layer takes for one microbatch.
 
     Attributes:
-        forward, backward: ``(flops, bytes)`` of each op.
+        forward, backward: those of each op.
         parameters: bytes of parameters; ``count`` of their elements.
         count: elements of the parameters.
         inputs, outputs: bytes of what comes in and goes out.
@@ -94,8 +94,8 @@ class Cost:
         work: bytes that are needed beside these at the worst moment.
     """
 
-    forward: tuple[tuple[int, int], ...]
-    backward: tuple[tuple[int, int], ...]
+    forward: tuple[OpCost, ...]
+    backward: tuple[OpCost, ...]
     parameters: int
     count: int
     inputs: int
@@ -106,7 +106,7 @@ class Cost:
     @property
     def flops(self) -> int:
         """Of both passes."""
-        return sum(f for f, _ in (*self.forward, *self.backward))
+        return sum(op.flops for op in (*self.forward, *self.backward))
 
 
 class _Counting:
@@ -116,7 +116,7 @@ class _Counting:
     What an op reads and what it writes counts, so what it changes counts twice.
 
     Args:
-        ops: something with ``append((flops, bytes))``; what ``with`` gives.
+        ops: something with ``append(OpCost(...))``; what ``with`` gives.
         only_meta: whether ops without a tensor on device meta are left out.
     """
 
@@ -132,13 +132,18 @@ class _Counting:
             return _core.pass_through(self, op, args, kwargs)
         read = _tensors((args, kwargs))
         before = [x._version for x in read]  # type: ignore[attr-defined]
-        result = op(*args, **kwargs)
+        result = self.call(op, args, kwargs)
         written = [x for x, v in zip(read, before, strict=True) if x._version != v]  # type: ignore[attr-defined]
         made = [x for x in _tensors(result) if not any(x is old for old in written)]
         if (read or made) and (not self._only_meta or any(x.is_meta for x in (*read, *made))):
             sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))
-            self.ops.append((flops_of_call(op, *sizes), sum(x.nbytes for x in (*read, *written, *made))))
+            moved = sum(x.nbytes for x in (*read, *written, *made))
+            self.ops.append(OpCost(flops_of_call(op, *sizes), moved, op.__name__))
         return result
+
+    def call(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """The call itself."""
+        return op(*args, **kwargs)
 
     def __enter__(self) -> Any:
         _core.set_mode_stack([self, *_core.mode_stack()])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = ["COLLECTIVES", "Device", "Link", "Network"]
 
@@ -12,6 +13,14 @@ COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send", "broadcast", "reduce", "gather", "scatter",
     "barrier",
 )  # fmt: skip
+
+
+class OpCost(NamedTuple):
+    """What an op does: floating point operations, and bytes that it reads and writes."""
+
+    flops: int
+    nbytes: int
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,9 @@ class Device:
         overhead: seconds that each op takes at least.
         host: seconds that the program's own Python takes for each second that it takes here, in the simulation. 0 where
             it runs ahead of the device, as it does with GPUs.
+        factors: by the name of an op, how much longer it takes than the rates say.
+        processors: how many processes compute at once, where all are on one machine that has fewer of them. (Of a
+            program; a :class:`Step` does not know.)
     """
 
     flops: float
@@ -34,11 +46,16 @@ class Device:
     efficiency: float = 1.0
     overhead: float = 0.0
     host: float = 0.0
+    factors: Mapping[str, float] = field(default_factory=dict)
+    processors: float = math.inf
 
-    def seconds(self, ops: Sequence[tuple[int, int]]) -> float:
-        """The time of ops one after the other, each ``(flops, bytes)``: arithmetic or memory, whichever is longer."""
+    def seconds(self, ops: Sequence[OpCost]) -> float:
+        """The time of ops one after the other: arithmetic or memory, whichever is longer."""
         rate = self.flops * self.efficiency
-        return sum(max(flops / rate, moved / self.bandwidth, self.overhead) for flops, moved in ops)
+        return sum(
+            max(op.flops / rate, op.nbytes / self.bandwidth, self.overhead) * self.factors.get(op.name, 1.0)
+            for op in ops
+        )
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,8 @@ class Network:
         between: its link to other machines; that of ``inside`` where not given.
         size: processes in a machine; all of them where not given.
         reduction: bytes per second at which what has come is added up.
-        messages: the link of single messages in a machine where it is another than that of collectives.
+        links: in a machine, those of kinds of collectives that were measured as a whole: the bandwidth is that of what
+            each process sends, the latency that of the collective. ``"send"`` is a single message.
         overlaps: whether what need not be waited for goes on beside the arithmetic (it does where the network has
             processors of its own).
     """
@@ -70,7 +88,7 @@ class Network:
     between: Link | None = None
     size: int | None = None
     reduction: float = math.inf
-    messages: Link | None = None
+    links: Mapping[str, Link] = field(default_factory=dict)
     overlaps: bool = True
 
     def _way(self, ranks: Sequence[int]) -> tuple[Link, int, int]:
@@ -96,9 +114,9 @@ class Network:
         if n == 1 or not (nbytes or kind == "barrier"):
             return 0.0
         link, near, far = self._way(ranks)
-        if kind == "send":
-            link = self.messages if self.messages is not None and not far else link
-            return nbytes / link.bandwidth + link.latency
+        if kind == "send" or (kind in self.links and not far):
+            link = link if far else self.links.get(kind, link)
+            return self.sent(kind, n, nbytes) / link.bandwidth + link.latency
         share = nbytes * (n - 1) / n
         delay = near * self.inside.latency + far * link.latency
         if kind in ("all_gather", "all_to_all", "gather", "scatter"):

@@ -209,10 +209,10 @@ def simulate_program(
         at = [coordinates[rank] for rank in group]
         return "+".join(name for d, name in enumerate(sizes) if len({c[d] for c in at}) > 1)
 
-    timeline = replay([run.recorder.events for run in runs], chosen, network)
-    seconds = max(timeline.end_of(i) for i in range(len(chosen)))
+    share = device.processors * len(chosen) / len(coordinates)  # the others compute at the same time
+    seconds, spans = replay([run.recorder.events for run in runs], chosen, network, share)
     flops = sum(run.recorder.flops for run in runs) * len(coordinates) / len(chosen)
     return Simulation(
         seconds, len(coordinates), len(chosen), flops, [run.memory for run in runs],
-        [_traffic(run, sizes, network, names) for run in runs], tuple(timeline.spans), device,
+        [_traffic(run, sizes, network, names) for run in runs], tuple(spans), device,
     )  # fmt: skip

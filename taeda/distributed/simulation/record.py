@@ -19,7 +19,7 @@ from ...futures import Future
 from ..engines.contract import Call, Engine
 from ..reduction import ReduceOp
 from ..work import Work, done
-from .network import Device
+from .network import Device, OpCost
 
 Key = tuple  # of a collective: its group and number; of a message: group, sender, receiver, tag and number
 
@@ -71,10 +71,10 @@ class Recorder:
         self.recording = self.in_optimizer = False
         self.clock: Clock | None = None
 
-    def append(self, op: tuple[int, int]) -> None:
-        """An op of ``(flops, bytes)``."""
+    def append(self, op: OpCost) -> None:
+        """The process does an op."""
         if self.recording:
-            self.flops += op[0]
+            self.flops += op.flops
             self.spend(self._device.seconds([op]))
 
     def spend(self, seconds: float) -> None:
