@@ -18,6 +18,7 @@ from .groups import ProcessGroup, _world, get_process_group_ranks
 from .nn import functional
 from .reduction import ReduceOp
 from .tensor.moves import move
+from .watching import functional as watched
 
 __all__ = [
     "AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
@@ -101,7 +102,8 @@ def _no_derivative(name: str, op: ReduceOp, x: Tensor) -> Tensor:
 
 def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:
     """The tensor of rank ``src`` of the world."""
-    return functional.broadcast(self, src, _group_of(group))
+    with watched():
+        return functional.broadcast(self, src, _group_of(group))
 
 
 def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor:
@@ -143,7 +145,8 @@ def all_to_all_single(
     """Rows of ``self`` to the processes, and theirs in return; equal numbers of rows where no sizes are given."""
     rows = self.shape[0] if output_split_sizes is None else sum(output_split_sizes)
     place = self.new_empty((rows, *self.shape[1:]))
-    return functional.all_to_all_single(place, self, output_split_sizes, input_split_sizes, _group_of(group))
+    with watched():
+        return functional.all_to_all_single(place, self, output_split_sizes, input_split_sizes, _group_of(group))
 
 
 def permute_tensor(self: Tensor, src_dst: list[int], group: Any, tag: str = "") -> Tensor:

@@ -143,8 +143,11 @@ class DeviceMesh:
         _current.pop()
 
     def __repr__(self) -> str:
-        names = "" if self.mesh_dim_names is None else f", mesh_dim_names={self.mesh_dim_names}"
-        return f"DeviceMesh({self.shape}, {self.device_type!r}, stride={tuple(self.mesh.stride())}{names})"
+        sizes = str(self.shape)
+        if self.mesh_dim_names:
+            sizes = ", ".join(f"{name}={size}" for name, size in zip(self.mesh_dim_names, self.shape, strict=True))
+            sizes = f"({sizes})"
+        return f"DeviceMesh({sizes}, {self.device_type!r}, stride={tuple(self.mesh.stride())})"
 
 
 _current: list[DeviceMesh] = []

@@ -18,6 +18,7 @@ from .links import Links
 from .reduction import ReduceOp as ReduceOp
 from .rendezvous import rendezvous
 from .stores import PrefixStore, Store
+from .watching import WATCHERS
 from .work import Work
 
 default_pg_timeout = timedelta(minutes=30)
@@ -83,6 +84,8 @@ class ProcessGroup:
         self, doing: str, begin: Callable[[Call], Any], finish: Callable[[], list], async_op: bool = False
     ) -> Work | None:
         """Begin a collective that is called ``doing``, which all processes do, and call ``finish`` when it is over."""
+        for watcher in WATCHERS:
+            watcher.collective(doing)
         call = Call.here(self.group_name, self._count, doing)
         self._count += 1
         return self.engine.run(lambda: begin(call), finish, async_op)

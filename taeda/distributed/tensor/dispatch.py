@@ -20,6 +20,7 @@ from taeda.overrides import DisableTorchFunctionSubclass
 from taeda.utils._pytree import tree_leaves, tree_map
 
 from ..device_mesh import DeviceMesh
+from ..watching import WATCHERS
 from . import rules, views
 from .dtensor import RUN, DTensor, implicit_replication, mixing, wrap
 from .layout import Layout, replicated
@@ -100,6 +101,8 @@ def _check_mixed(name: str, values: Any) -> None:
 
 def run_op(op: Op, args: tuple, kwargs: dict) -> Any:
     """An op of the table."""
+    for watcher in WATCHERS:
+        watcher.op(op, args, kwargs)
     values = _bind(op, args, kwargs)
     if op.name in LISTS:
         return OWN[op.name](op, values)

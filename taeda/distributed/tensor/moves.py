@@ -17,6 +17,7 @@ from taeda.autograd import Function
 
 from .. import collectives
 from ..groups import ReduceOp
+from ..watching import functional
 from .layout import Layout, chunk, cut_order
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -33,7 +34,8 @@ class _Move(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, step: Step, back: Step) -> Tensor:
         ctx.steps = step, back
-        return step(x)
+        with functional():
+            return step(x)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple:
@@ -45,7 +47,7 @@ def move(x: Tensor, step: Step, back: Step) -> Tensor:
     """``step(x)``, whose gradient goes through ``back``."""
     if x.requires_grad and taeda.is_grad_enabled():
         return _Move.apply(x, step, back)
-    with taeda.no_grad():
+    with taeda.no_grad(), functional():
         return step(x)
 
 

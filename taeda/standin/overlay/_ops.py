@@ -26,6 +26,12 @@ class _Namespace(types.ModuleType):
 
         if f"{library}::{name}" in own:
             return OpOverloadPacket(library, name, own[f"{library}::{name}"])
+        if library.startswith("c10d"):
+            from taeda.distributed.tensor.debug._comm_mode import packet_of
+
+            collective = packet_of(library, name)
+            if collective is not None:
+                return collective
         raise AttributeError(f"'_OpNamespace' '{library}' object has no attribute '{name}' (taeda has no C++ ops)")
 
 
