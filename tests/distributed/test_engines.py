@@ -225,7 +225,7 @@ PHASES = {
     "behind": "work = dist.all_reduce(x, async_op=True)\nif me: kill()\nwork.wait()\ndist.all_reduce(x)\ndist.barrier()",
     "message": "kill() if me else dist.recv(x, VICTIM)",
     "objects": "kill() if me else dist.all_gather_object([None] * size, {'a': rank})",
-    "group": "group = dist.new_group([0, 1, 2])\nkill() if me else dist.broadcast(x, VICTIM, group)",
+    "group": "group = dist.new_group(range(size))\nkill() if me else dist.broadcast(x, VICTIM, group)",
 }
 
 
@@ -244,10 +244,10 @@ def test_a_process_that_is_killed_ends_the_others(engine, phase, victim, program
     killed(engine, phase, victim, program)
 
 
-def killed(engine, phase, victim, program):
+def killed(engine, phase, victim, program, world=3):
     """The seconds until the victim's death, and from there to the end."""
     path = program(engine, f"me = rank == {victim}\n" + PHASES[phase].replace("VICTIM", str(victim)))
-    code, out, err, (begin, end) = run(engine, 3, path)
+    code, out, err, (begin, end) = run(engine, world, path)
     assert code and "timed out" not in err, (code, out, err)
     assert f"rank {victim}" in err and "was ended by signal SIGKILL (exit code 137)" in err and "on host" in err, err
     death = float(re.search(r"^at ([\d.]+)$", out, re.MULTILINE)[1])
@@ -275,9 +275,9 @@ def test_a_forked_child_does_not_hide_that_its_parent_is_gone():
 @pytest.mark.sweep
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("victim", range(3))
-def test_each_rank_killed_in_each_phase(engine, phase, victim, program):
-    starting, ending = killed(engine, phase, victim, program)
+@pytest.mark.parametrize("world, victim", [(world, victim) for world in (3, 8) for victim in range(world)])
+def test_each_rank_killed_in_each_phase(engine, phase, world, victim, program):
+    starting, ending = killed(engine, phase, victim, program, world)
     assert ending < 10 + starting  # where the machine is busy, starting took longer as well: as much again is allowed
 
 

@@ -22,12 +22,11 @@ def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike, torch_save_path: st
         CheckpointException: there is no checkpoint, or it is damaged.
     """
     metadata = FileSystemReader(dcp_checkpoint_dir).read_metadata()
-    names = {**metadata.state_dict_metadata, **metadata.values}
-    flat: dict[str, Any] = dict.fromkeys(names)
+    flat: dict[str, Any] = dict.fromkeys(metadata.state_dict_metadata)
     load(flat, checkpoint_id=dcp_checkpoint_dir, no_dist=True)
     state: dict[Any, Any] = {}
     for name, value in flat.items():
-        _put(state, metadata.paths[name], value)
+        _put(state, metadata.planner_data[name], value)
     save_file(_lists(state), torch_save_path)
 
 
@@ -40,7 +39,7 @@ class _Items(dict):
     """The entries of a list, by number."""
 
 
-def _put(state: dict, path: list, value: Any) -> None:
+def _put(state: dict, path: tuple, value: Any) -> None:
     for key, after in itertools.pairwise(path):
         state = state.setdefault(key, _Items() if isinstance(after, int) else {})
     state[path[-1]] = value

@@ -1,17 +1,19 @@
-"""What a checkpoint holds, as JSON: nothing in it is code, and everything is checked before it is used."""
+"""What a checkpoint holds: tensors in chunks, and values that are bytes."""
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict, dataclass, field
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from taeda import _core
+import taeda
+from taeda import Size, Tensor
 
-__all__ = ["CheckpointException", "Chunk", "Metadata", "TensorStorageMetadata"]
-
-_FORMAT = "taeda.distributed.checkpoint"
+__all__ = [
+    "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta",
+    "TensorProperties", "TensorStorageMetadata",
+]  # fmt: skip
 
 
 class CheckpointException(RuntimeError):
@@ -19,78 +21,81 @@ class CheckpointException(RuntimeError):
 
 
 @dataclass
-class Chunk:
-    """A part of a tensor: where it begins, its sizes, and its file and name there."""
+class ChunkStorageMetadata:
+    """A part of a tensor: where it begins, and its sizes."""
 
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    file: str
-    name: str
+    offsets: Size
+    sizes: Size
+
+
+@dataclass
+class TensorProperties:
+    """The dtype of a tensor; the other attributes are as PyTorch has them, and not used."""
+
+    dtype: Any = field(default_factory=taeda.get_default_dtype)
+    layout: Any = taeda.strided
+    requires_grad: bool = False
+    memory_format: Any = taeda.contiguous_format
+    pin_memory: bool = False
+
+    @staticmethod
+    def create_from_tensor(tensor: Tensor) -> TensorProperties:
+        """Those of ``tensor``."""
+        return TensorProperties(tensor.dtype, tensor.layout, tensor.requires_grad)
 
 
 @dataclass
 class TensorStorageMetadata:
-    """The dtype and the sizes of a tensor, and its parts."""
+    """A tensor: its dtype, its sizes, and the parts that were saved."""
 
-    dtype: str
-    size: tuple[int, ...]
-    chunks: list[Chunk] = field(default_factory=list)
+    properties: TensorProperties
+    size: Size
+    chunks: list[ChunkStorageMetadata]
+
+
+@dataclass
+class BytesStorageMetadata:
+    """A value that is no tensor."""
+
+
+@dataclass
+class StorageMeta:
+    """Which checkpoint a storage writes or reads."""
+
+    checkpoint_id: str | os.PathLike | None = None
+    save_id: str | None = None
+    load_id: str | None = None
+    modules: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Metadata:
-    """Tensors and other values by their paths in the state dict, joined by dots."""
+    """A checkpoint.
 
-    state_dict_metadata: dict[str, TensorStorageMetadata] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    paths: dict[str, list] = field(default_factory=dict)
+    Attributes:
+        state_dict_metadata: by the names of the entries.
+        planner_data: the planner's own: of the default one, the path of each name in the state dict.
+        storage_data: the storage's own: of files, where each chunk is.
+        storage_meta: which checkpoint it is.
+        version: of the format.
+    """
 
-    def to_json(self) -> str:
-        """The text of the file."""
-        tensors = {name: asdict(t) for name, t in self.state_dict_metadata.items()}
-        return json.dumps(
-            {"format": _FORMAT, "version": 1, "tensors": tensors, "values": self.values, "paths": self.paths}, indent=1
-        )
-
-    @staticmethod
-    def from_json(text: str) -> Metadata:
-        """What :meth:`to_json` wrote.
-
-        Raises:
-            CheckpointException: it is something else.
-        """
-        try:
-            found = json.loads(text)
-            if found["format"] != _FORMAT or found["version"] != 1:
-                raise ValueError(f"format {found['format']!r}, version {found['version']!r}")
-            tensors = {str(name): _tensor(t) for name, t in found["tensors"].items()}
-            return Metadata(tensors, dict(found["values"]), {k: list(v) for k, v in found["paths"].items()})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CheckpointException(f"the checkpoint's metadata cannot be read: {error!r}") from error
+    state_dict_metadata: dict[str, TensorStorageMetadata | BytesStorageMetadata]
+    planner_data: Any = None
+    storage_data: Any = None
+    storage_meta: StorageMeta | None = None
+    version: str | None = None
 
 
-def _sizes(values: Any) -> tuple[int, ...]:
-    if not isinstance(values, list) or not all(type(n) is int and n >= 0 for n in values):
-        raise ValueError(f"expected sizes, got {values!r}")
-    return tuple(values)
+@dataclass(frozen=True)
+class MetadataIndex:
+    """The name of an entry and, of a tensor, where its chunk begins; ``index`` is a hint, and not compared."""
 
+    fqn: str
+    offset: Size | None = None
+    index: int | None = field(default=None, hash=False, compare=False)
 
-def _tensor(found: dict) -> TensorStorageMetadata:
-    size = _sizes(found["size"])
-    _core.dtype_by_name(found["dtype"])
-    chunks = []
-    for c in found["chunks"]:
-        chunk = Chunk(_sizes(c["offsets"]), _sizes(c["sizes"]), c["file"], c["name"])
-        if (
-            not isinstance(chunk.file, str)
-            or not isinstance(chunk.name, str)
-            or chunk.file != chunk.file.split("/")[-1]
-        ):
-            raise ValueError(f"expected the name of a file in the checkpoint's folder, got {chunk.file!r}")
-        ends = zip(chunk.offsets, chunk.sizes, size, strict=True)
-        if any(start + n > whole for start, n, whole in ends):
-            raise ValueError(f"a part {chunk.offsets} + {chunk.sizes} of a tensor of sizes {size}")
-        chunks.append(chunk)
-    if sum(math.prod(c.sizes) for c in chunks) != math.prod(size):
-        raise ValueError(f"the parts of a tensor of sizes {size} are not all of it")
-    return TensorStorageMetadata(found["dtype"], size, chunks)
+    def __init__(self, fqn: str, offset: Sequence[int] | None = None, index: int | None = None) -> None:
+        object.__setattr__(self, "fqn", fqn)
+        object.__setattr__(self, "offset", None if offset is None else Size(offset))
+        object.__setattr__(self, "index", index)

@@ -2,59 +2,90 @@
 
 from __future__ import annotations
 
-import json
+import inspect
 import os
-import uuid
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import taeda
 from taeda import Tensor
 
-from ..collectives import barrier
 from ..groups import get_rank, get_world_size, is_initialized, new_group, resolve
 from ..objects import all_gather_object, broadcast_object_list
-from ..tensor.dtensor import DTensor
-from ..tensor.layout import without_partial
-from .default_planner import DefaultLoadPlanner, DefaultSavePlanner, check_planner
-from .filesystem import FileSystemReader, FileSystemWriter, StorageReader, StorageWriter
-from .flatten import assign, flat_name, leaves
-from .metadata import CheckpointException, Chunk, Metadata, TensorStorageMetadata
+from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from .filesystem import FileSystemReader, FileSystemWriter
+from .metadata import CheckpointException, Metadata
+from .planner import LoadPlanner, SavePlan, SavePlanner, WriteItem
 from .stateful import Stateful
+from .storage import StorageReader, StorageWriter
 
 __all__ = ["async_save", "load", "load_state_dict", "save", "save_state_dict"]
 
-_PLAIN = (str, int, float, bool, type(None))
-
 
 class _Processes:
-    """Those that save together: a group, or this process alone."""
+    """Those that save or load together: a group, or this process alone."""
 
-    def __init__(self, group: Any, no_dist: bool) -> None:
-        self.group, self.alone = group, no_dist or not is_initialized()
+    def __init__(self, group: Any, alone: bool) -> None:
+        self.group, self.alone = group, alone or not is_initialized()
         self.rank, self.size = (0, 1) if self.alone else (get_rank(group), get_world_size(group))
 
-    def gather(self, value: Any) -> list:
-        found = [value] * self.size
-        if not self.alone:
-            all_gather_object(found, value, self.group)
-        return found
-
-    def from_first(self, value: Any) -> Any:
-        box = [value]
-        if not self.alone:
-            broadcast_object_list(box, group=self.group, group_src=0)
-        return box[0]
-
-    def agree(self, problem: str | None) -> None:
-        """Raise at all where one has a problem.
+    def each(self, step: Callable[[], Any]) -> list:
+        """What ``step()`` gives at each process.
 
         Raises:
-            CheckpointException: one has.
+            CheckpointException: at all, where it raised at one.
         """
-        found = {i: p for i, p in enumerate(self.gather(problem)) if p is not None}
-        if found:
-            raise CheckpointException("; ".join(f"rank {i}: {p}" for i, p in found.items()))
+        value, problem = None, None
+        try:
+            value = step()
+        except Exception as error:  # the others must not wait
+            if self.alone:
+                raise error if isinstance(error, CheckpointException) else CheckpointException(_told(error)) from error
+            problem = _told(error)
+        if self.alone:
+            return [value]
+        found: list = [None] * self.size
+        all_gather_object(found, (value, problem), self.group)
+        problems = {i: p for i, (_, p) in enumerate(found) if p is not None}
+        if problems:
+            raise CheckpointException("; ".join(f"rank {i}: {p}" for i, p in problems.items()))
+        return [value for value, _ in found]
+
+    def each_own(self, step: Callable[[], Any]) -> Any:
+        """What ``step()`` gives here; the others get nothing of it.
+
+        Raises:
+            CheckpointException: at all, where it raised at one.
+        """
+        box: list = []
+        self.each(lambda: box.append(step()))
+        return box[0]
+
+    def first(self, step: Callable[[], Any]) -> Any:
+        """What ``step()`` gives at the first process.
+
+        Raises:
+            CheckpointException: at all, where it raised.
+        """
+        if self.alone:
+            return self.each(step)[0]
+        box: list = [None]
+        if self.rank == 0:
+            try:
+                box = [(step(), None)]
+            except Exception as error:  # the others must not wait
+                box = [(None, _told(error))]
+        broadcast_object_list(box, group=self.group, group_src=0)
+        value, problem = box[0]
+        if problem is not None:
+            raise CheckpointException(f"rank 0: {problem}")
+        return value
+
+
+def _told(error: Exception) -> str:
+    plain = isinstance(error, CheckpointException) or type(error) is ValueError
+    return str(error) if plain else f"{type(error).__name__}: {error}"
 
 
 def _plain_state(state: dict[str, Any]) -> dict[str, Any]:
@@ -62,148 +93,113 @@ def _plain_state(state: dict[str, Any]) -> dict[str, Any]:
     return {k: v.state_dict() if isinstance(v, Stateful) else v for k, v in state.items()}
 
 
-def _part(x: Tensor) -> tuple[tuple, tuple, tuple, Tensor]:
-    """The sizes of the whole, where this process's part begins, the part's sizes, and the part."""
-    x = x.detach()
-    if isinstance(x, DTensor):
-        x = x._as(without_partial(x.placements))
-        return tuple(x.shape), x._layout.offsets(), x._layout.local_shape(), x._local
-    return tuple(x.shape), (0,) * x.dim(), tuple(x.shape), x
+def _set_up(method: Callable, processes: _Processes, *args: Any) -> None:
+    """Call a storage's ``set_up``: who takes ``**kwargs`` is told the rank."""
+    more: dict[str, Any] = {}
+    if "kwargs" in inspect.signature(method).parameters:
+        more = {"rank": processes.rank, "use_collectives": True}
+    method(*args, processes.rank == 0, **more)
 
 
-class _Plan:
-    """What this process writes, and the metadata of all."""
-
-    def __init__(self, state: dict[str, Any], processes: _Processes, planner: DefaultSavePlanner) -> None:
-        self.lowest = planner.dedup_save_to_lowest_rank
-        self.tensors: dict[str, Tensor] = {}
-        own, values, paths, parts = {}, {}, {}, {}
-        problem = None
-        for path, value in leaves(_plain_state(state)):
-            name = flat_name(path)
-            if name in paths:
-                problem = f"two entries of the state dict have the name {name!r}"
-            paths[name] = list(path)
-            if isinstance(value, Tensor):
-                size, offsets, sizes, part = _part(value)
-                own[name] = (value.dtype.name, size, offsets, sizes)
-                parts[name] = part
-            else:
-                problem = problem or _refusal(name, value)
-                values[name] = value
-        processes.agree(problem)
-        self.nonce = processes.from_first(uuid.uuid4().hex[:12])
-        self.file = f"part-{self.nonce}-{processes.rank}.safetensors"
-        everyone = processes.gather((own, values, paths))
-        self.metadata = Metadata()
-        for _, other_values, other_paths in reversed(
-            everyone
-        ):  # of a value that several have, that of the first counts
-            self.metadata.values.update(other_values)
-            self.metadata.paths.update(other_paths)
-        for name, rank in self._owners([of for of, _, _ in everyone]):
-            if rank == processes.rank:
-                self.tensors[name] = parts[name]
-
-    def _owners(self, everyone: list[dict]) -> list[tuple[str, int]]:
-        """Which process writes each part, of those that have it: the one with the fewest elements so far, or the
-        first."""
-        having: dict[tuple, list[int]] = {}
-        for rank, own in enumerate(everyone):
-            for name, (dtype, size, offsets, sizes) in own.items():
-                if 0 not in sizes or 0 in size:
-                    having.setdefault((name, dtype, size, offsets, sizes), []).append(rank)
-        load, found = [0] * len(everyone), []
-        for (name, dtype, size, offsets, sizes), ranks in having.items():
-            rank = ranks[0] if self.lowest else min(ranks, key=load.__getitem__)
-            load[rank] += taeda.Size(sizes).numel()
-            known = self.metadata.state_dict_metadata.setdefault(name, TensorStorageMetadata(dtype, size))
-            if (known.dtype, known.size) != (dtype, size):
-                raise CheckpointException(f"{name}: processes have tensors of other dtypes or sizes")
-            known.chunks.append(Chunk(offsets, sizes, f"part-{self.nonce}-{rank}.safetensors", name))
-            found.append((name, rank))
-        return found
-
-    def write(self, writer: StorageWriter, processes: _Processes) -> Metadata:
-        """Write this process's file; the first makes all of them the checkpoint once they are there."""
-        problem = None
-        try:
-            if processes.rank == 0:
-                writer.begin()
-        except (OSError, CheckpointException) as error:
-            problem = str(error)
-        processes.agree(problem)
-        try:
-            if self.tensors:
-                writer.write(self.file, {k: _own_memory(v) for k, v in self.tensors.items()})
-        except (OSError, ValueError, RuntimeError) as error:
-            problem = f"{type(error).__name__}: {error}"
-        processes.agree(problem)
-        if processes.rank == 0:
-            writer.commit(self.metadata)
-        if not processes.alone:
-            barrier(processes.group)
-        return self.metadata
-
-
-def _own_memory(t: Tensor) -> Tensor:
-    """Tensors that share memory are written each by itself."""
-    return t if t.is_contiguous() and t.untyped_storage().nbytes() == t.nbytes else t.contiguous().clone()
-
-
-def _refusal(name: str, value: Any) -> str | None:
-    try:
-        json.dumps(value, allow_nan=True)
-    except (TypeError, ValueError):
-        return (
-            f"{name}: expected a tensor, a number, a string, a bool, None, or lists and dicts of such, got "
-            f"{type(value).__name__}: checkpoints hold no objects"
-        )
-    return None
+# ---- saving ----------------------------------------------------------------------------------------------------------
 
 
 def _writer(checkpoint_id: Any, writer: StorageWriter | None) -> StorageWriter:
     if writer is None:
         if checkpoint_id is None:
             raise RuntimeError("Cannot determine, as neither storage_writer nor checkpoint_id is given")
-        return FileSystemWriter(checkpoint_id)
-    if checkpoint_id is not None and isinstance(writer, FileSystemWriter):
-        return FileSystemWriter(checkpoint_id, overwrite=writer.overwrite)
+        writer = FileSystemWriter(checkpoint_id)
+    writer.reset(checkpoint_id)
     return writer
+
+
+def _planned(
+    state: dict[str, Any], writer: StorageWriter, planner: SavePlanner, processes: _Processes
+) -> tuple[SavePlan, Metadata]:
+    """What this process writes, and what the checkpoint will hold."""
+
+    def own() -> SavePlan:
+        meta = writer.storage_meta()
+        arguments: list[Any] = [_plain_state(state), meta, processes.rank == 0]
+        if "storage_meta" not in inspect.signature(planner.set_up_planner).parameters:  # as older planners have it
+            del arguments[1]
+        planner.set_up_planner(*arguments)
+        _set_up(writer.set_up_storage_writer, processes)
+        return writer.prepare_local_plan(planner.create_local_plan())
+
+    plans = processes.each(own)
+
+    def together() -> tuple[list[SavePlan], Metadata]:
+        made, metadata = planner.create_global_plan(plans)
+        return writer.prepare_global_plan(made), metadata
+
+    everyones, metadata = processes.first(together)
+    return processes.each_own(lambda: planner.finish_plan(everyones[processes.rank])), metadata
+
+
+def _write(plan: SavePlan, metadata: Metadata, writer: StorageWriter, planner: Any, processes: _Processes) -> Metadata:
+    """Write this process's part; the first makes all of them the checkpoint once they are there."""
+
+    def own() -> list:
+        return writer.write_data(plan, planner).wait()
+
+    results = processes.each(own)
+
+    def together() -> Metadata:
+        writer.finish(metadata, results)
+        return metadata
+
+    return processes.first(together)
 
 
 def save(
     state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
-    storage_writer: StorageWriter | None = None, planner: Any = None, process_group: Any = None, no_dist: bool = False,
-    use_collectives: bool = True,
+    storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None, process_group: Any = None,
+    no_dist: bool = False, use_collectives: bool = True,
 ) -> Metadata:  # fmt: skip
     """Write a state dict; every process of the group calls it. Replicated tensors are written once.
 
     Args:
         state_dict: nested dicts and lists of tensors, DTensors, plain values, and objects with ``state_dict()``.
         checkpoint_id: a folder that all processes see.
-        storage_writer: a :class:`FileSystemWriter`, in place of it.
-        planner: a :class:`DefaultSavePlanner`.
+        storage_writer: a :class:`FileSystemWriter`, or a program's own, in place of it.
+        planner: a :class:`DefaultSavePlanner` unless given.
         process_group: all processes by default.
         no_dist: this process alone.
         use_collectives: accepted.
     Raises:
         CheckpointException: a process could not write, or a value is no plain one. The last checkpoint is as it was.
     """
-    chosen = check_planner("checkpoint.save", planner, DefaultSavePlanner)
-    processes = _Processes(process_group, no_dist)
-    return _Plan(state_dict, processes, chosen).write(_writer(checkpoint_id, storage_writer), processes)
+    writer, processes = _writer(checkpoint_id, storage_writer), _Processes(process_group, no_dist)
+    planner = planner or DefaultSavePlanner()
+    with taeda.no_grad():
+        plan, metadata = _planned(state_dict, writer, planner, processes)
+        return _write(plan, metadata, writer, planner, processes)
 
 
 _background: dict[str, Any] = {}
 
 
+class _Copies:
+    """In the place of a planner: what it gave for each item, copied."""
+
+    def __init__(self, plan: SavePlan, planner: SavePlanner) -> None:
+        self._data: dict[Any, Any] = {}
+        for item in plan.items:
+            data = planner.resolve_data(item)
+            self._data[item.index] = data.clone() if isinstance(data, Tensor) else data
+
+    def resolve_data(self, write_item: WriteItem) -> Any:
+        """See :meth:`SavePlanner.resolve_data`."""
+        return self._data.pop(write_item.index)
+
+
 def async_save(
     state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
-    storage_writer: StorageWriter | None = None, planner: Any = None, process_group: Any = None,
+    storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None, process_group: Any = None,
     async_checkpointer_type: Any = None, async_stager: Any = None, no_dist: bool = False, use_collectives: bool = True,
 ) -> Future:  # fmt: skip
-    """:func:`save` beside the program: tensors are copied now, and written by a thread.
+    """:func:`save` beside the program: what this process writes is copied now, and written by a thread.
 
     Arguments are those of :func:`save`. Every process calls it; saves are written one after the other.
 
@@ -212,21 +208,26 @@ def async_save(
     """
     if async_stager is not None or process_group is not None:
         raise NotImplementedError("checkpoint.async_save: async_stager and process_group are not taken")
-    chosen = check_planner("checkpoint.async_save", planner, DefaultSavePlanner)
-    processes = _Processes(process_group, no_dist)
-    plan = _Plan(state_dict, processes, chosen)
-    plan.tensors = {k: v.clone() for k, v in plan.tensors.items()}
+    writer, processes = _writer(checkpoint_id, storage_writer), _Processes(process_group, no_dist)
+    planner = planner or DefaultSavePlanner()
+    with taeda.no_grad():
+        plan, metadata = _planned(state_dict, writer, planner, processes)
+        copies = processes.each_own(lambda: _Copies(plan, planner))
     if not processes.alone:  # a group of its own, as the thread's messages come between the program's
         if _background.get("world") is not resolve(None):
             _background.update(world=resolve(None), group=new_group())
         processes.group = _background["group"]
     pool = _background.setdefault("pool", ThreadPoolExecutor(1, "taeda-checkpoint"))
-    return pool.submit(plan.write, _writer(checkpoint_id, storage_writer), processes)
+    return pool.submit(_write, plan, metadata, writer, copies, processes)
+
+
+# ---- loading ---------------------------------------------------------------------------------------------------------
 
 
 def load(
     state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
-    storage_reader: StorageReader | None = None, planner: Any = None, process_group: Any = None, no_dist: bool = False,
+    storage_reader: StorageReader | None = None, planner: LoadPlanner | None = None, process_group: Any = None,
+    no_dist: bool = False,
 ) -> None:  # fmt: skip
     """Read a checkpoint into ``state_dict``: into its tensors, whatever processes wrote it, and in place of other
     values.
@@ -237,34 +238,24 @@ def load(
         state_dict: with tensors of the sizes that were saved, on any number of processes; objects with
             ``load_state_dict()`` get theirs.
         checkpoint_id: the folder; or
-        storage_reader: a :class:`FileSystemReader`.
-        planner: a :class:`DefaultLoadPlanner`.
-        process_group, no_dist: accepted; reading needs no messages.
+        storage_reader: a :class:`FileSystemReader`, or a program's own.
+        planner: a :class:`DefaultLoadPlanner` unless given.
+        process_group: all processes by default. They exchange their plans where planner or storage are a program's own;
+            otherwise reading needs no messages.
+        no_dist: this process alone.
     Raises:
         CheckpointException: there is no checkpoint, it is damaged, or lacks an entry; or sizes differ.
     """
-    partial = check_planner("checkpoint.load", planner, DefaultLoadPlanner).allow_partial_load
     if storage_reader is None:
         if checkpoint_id is None:
             raise RuntimeError("Cannot determine, as neither storage_reader nor checkpoint_id is given")
         storage_reader = FileSystemReader(checkpoint_id)
-    metadata = storage_reader.read_metadata()
+    storage_reader.reset(checkpoint_id)
+    own = type(planner) not in (type(None), DefaultLoadPlanner) or type(storage_reader) is not FileSystemReader
+    processes = _Processes(process_group, no_dist or not own)
     plain = _plain_state(state_dict)
-    found = list(leaves(plain))
-    missing = [name for name in (flat_name(path) for path, _ in found) if not _has(metadata, name)]
-    if missing and not partial:
-        raise CheckpointException(f"Missing key in checkpoint state_dict: {', '.join(missing[:10])}")
     with taeda.no_grad():
-        for path, value in found:
-            name = flat_name(path)
-            if name in missing:
-                continue
-            if isinstance(value, Tensor):
-                _read(name, value, metadata, storage_reader)
-            elif name in metadata.values:
-                assign(plain, path, metadata.values[name])
-            else:
-                assign(plain, path, _whole(name, metadata, storage_reader))
+        _read(plain, storage_reader, planner or DefaultLoadPlanner(), processes)
     for key, value in state_dict.items():
         if isinstance(value, Stateful):
             value.load_state_dict(plain[key])
@@ -272,51 +263,21 @@ def load(
             state_dict[key] = plain[key]
 
 
-def _has(metadata: Metadata, name: str) -> bool:
-    return name in metadata.state_dict_metadata or name in metadata.values
+def _read(state: dict[str, Any], reader: StorageReader, planner: LoadPlanner, processes: _Processes) -> None:
+    def own() -> Any:
+        metadata = reader.read_metadata()
+        planner.set_up_planner(state, metadata, processes.rank == 0)
+        _set_up(reader.set_up_storage_reader, processes, metadata)
+        return reader.prepare_local_plan(planner.create_local_plan())
 
-
-def _whole(name: str, metadata: Metadata, reader: StorageReader) -> Tensor:
-    saved = metadata.state_dict_metadata[name]
-    made = taeda.empty(saved.size, dtype=getattr(taeda, saved.dtype))
-    _read(name, made, metadata, reader)
-    return made
-
-
-def _read(name: str, target: Tensor, metadata: Metadata, reader: StorageReader) -> None:
-    """Fill this process's part of ``target`` from the saved parts that overlap it."""
-    saved = metadata.state_dict_metadata.get(name)
-    if saved is None:
-        raise CheckpointException(f"{name}: a tensor is to be loaded, and the checkpoint has {metadata.values[name]!r}")
-    size, offsets, sizes, part = _part(target)
-    if size != saved.size:
-        raise CheckpointException(
-            f"Size mismatch between saved {list(saved.size)} and current: {list(size)} for {name}"
-        )
-    filled = 0
-    for chunk in saved.chunks:
-        starts = [max(a, b) for a, b in zip(offsets, chunk.offsets, strict=True)]
-        ends = [
-            min(a + m, b + n)
-            for a, m, b, n in zip(offsets, sizes, chunk.offsets, chunk.sizes, strict=True)
-        ]  # fmt: skip
-        if any(a >= b for a, b in zip(starts, ends, strict=True)):
-            continue
-        tensors = reader.read(chunk.file)
-        source = tensors.get(chunk.name)
-        if source is None or tuple(source.shape) != chunk.sizes or source.dtype.name != saved.dtype:
-            raise CheckpointException(f"{name}: {chunk.file} does not hold the part that the metadata says")
-        here = tuple(slice(a - o, b - o) for a, b, o in zip(starts, ends, offsets, strict=True))
-        there = tuple(slice(a - o, b - o) for a, b, o in zip(starts, ends, chunk.offsets, strict=True))
-        part[here].copy_(source[there])
-        filled += taeda.Size(b - a for a, b in zip(starts, ends, strict=True)).numel()
-    if filled != part.numel():
-        raise CheckpointException(f"{name}: the checkpoint's parts do not cover {list(offsets)} + {list(sizes)}")
+    plans = processes.each(own)
+    everyones = processes.first(lambda: reader.prepare_global_plan(planner.create_global_plan(plans)))
+    processes.each_own(lambda: reader.read_data(planner.finish_plan(everyones[processes.rank]), planner).wait())
 
 
 def save_state_dict(
     state_dict: dict[str, Any], storage_writer: StorageWriter, process_group: Any = None,
-    coordinator_rank: int = 0, no_dist: bool = False, planner: Any = None,
+    coordinator_rank: int = 0, no_dist: bool = False, planner: SavePlanner | None = None,
 ) -> Metadata:  # fmt: skip
     """The older name of :func:`save`."""
     return save(
@@ -326,7 +287,7 @@ def save_state_dict(
 
 def load_state_dict(
     state_dict: dict[str, Any], storage_reader: StorageReader, process_group: Any = None,
-    coordinator_rank: int = 0, no_dist: bool = False, planner: Any = None,
+    coordinator_rank: int = 0, no_dist: bool = False, planner: LoadPlanner | None = None,
 ) -> None:  # fmt: skip
     """The older name of :func:`load`."""
     load(state_dict, storage_reader=storage_reader, process_group=process_group, no_dist=no_dist, planner=planner)
