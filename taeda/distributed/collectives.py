@@ -6,7 +6,8 @@ What moves the memory is the group's engine (``engines/contract.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -527,20 +528,58 @@ class P2POp:
                 "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
                 "``torch.distributed.irecv``."
             )
+        _tensor(tensor, "tensor")
         if peer is None and group_peer is None:
             raise ValueError("P2POp: expected a peer or a group_peer, got neither")
         self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
             op, tensor, peer, group, tag, group_peer,
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        group: Any = resolve(self.group)
+        ends = [group.rank(), _group_rank(group, self.peer, self.group_peer, None, "P2POp")]
+        source, to = ends if self.op is isend else reversed(ends)
+        return (
+            f"P2POp({self.op.__name__} pg={group.group_name}, group_src={source}, group_dst={to},  "
+            f"{self.tensor.shape}, {self.tensor.dtype})"
+        )
+
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin all of them; gives what to ``wait()`` on.
 
     Raises:
-        ValueError: it is no list of P2POp.
+        ValueError: it is no list of P2POp, or they are of several groups.
     """
     if not isinstance(p2p_op_list, list) or not all(isinstance(one, P2POp) for one in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    if len({id(resolve(one.group)) for one in p2p_op_list}) > 1:
+        raise ValueError("All ops need to use the same group.")
     works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
     return [work for work in works if work is not None]
+
+
+class _CoalescingManager:
+    """What :func:`_coalescing_manager` gives: ``wait()`` for what was asked for within it."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def append(self, work: Work | None) -> None:
+        """Wait for ``work`` too."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self) -> None:
+        """Until all are done."""
+        for work in self.works:
+            work.wait()
+
+
+@contextmanager
+def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool = False) -> Iterator[_CoalescingManager]:
+    """Within it PyTorch collects collectives, and does them together at the end; here each is done at once."""
+    manager = _CoalescingManager()
+    yield manager
+    if not async_ops:
+        manager.wait()

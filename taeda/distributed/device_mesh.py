@@ -111,10 +111,11 @@ class DeviceMesh:
         if len(names) == 1 and names[0] in self._root._flattened:
             return self._root._flattened[names[0]]
         dims = [self._dim(name) for name in names]
-        if sorted(dims) != dims:
-            raise KeyError(f"DeviceMesh: expected dimensions in their order in {self.mesh_dim_names}, got {names}")
+        if len(set(dims)) < len(dims):
+            raise RuntimeError(f"DeviceMesh: expected each of {self.mesh_dim_names} once at most, got {names}")
         at = list(self._coordinate or [0] * self.ndim)
         mesh = self.mesh[tuple(slice(None) if i in dims else at[i] for i in range(self.ndim))]
+        mesh = mesh.permute([sorted(dims).index(d) for d in dims])
         made = DeviceMesh(self.device_type, mesh, mesh_dim_names=names, _groups=[self._groups[d] for d in dims])
         made._root = self._root
         return made

@@ -5,7 +5,8 @@ them there."""
 
 from . import all_gather_single, reduce_op, reduce_scatter_single
 from .collectives import (
-    P2POp, all_gather, all_gather_coalesced, all_gather_into_tensor, all_reduce, all_reduce_coalesced, all_to_all,
+    P2POp, _coalescing_manager, _CoalescingManager, all_gather, all_gather_coalesced,
+    all_gather_into_tensor, all_reduce, all_reduce_coalesced, all_to_all,
     all_to_all_single, barrier, batch_isend_irecv, broadcast, gather, irecv, isend, monitored_barrier, recv, reduce,
     reduce_scatter, reduce_scatter_tensor, scatter, send,
 )  # fmt: skip

@@ -59,7 +59,7 @@ def _about(ours, theirs, most):
 
 
 @pytest.mark.parametrize(
-    "program", [f"peer_{name}.py" for name in ("program", "tutorials", "strangers", "scripts", "jobs")]
+    "program", [f"peer_{name}.py" for name in ("program", "tutorials", "strangers", "scripts", "jobs", "plans")]
 )
 def test_the_same_program(program, tmp_path):
     theirs = _of_pytorch(program, tmp_path)

@@ -253,7 +253,6 @@ class FileSystemReader(StorageReader):
 
     def reset(self, checkpoint_id: str | os.PathLike | None = None) -> None:
         """See :meth:`StorageReader.reset`: the folder, if it is another."""
-        self._open = {}
         if checkpoint_id is not None:
             self.path = Path(checkpoint_id)
 
@@ -281,7 +280,7 @@ class FileSystemReader(StorageReader):
 
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         """See :meth:`StorageReader.set_up_storage_reader`."""
-        self._metadata = metadata
+        self._metadata, self._open = metadata, {}
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
         """See :meth:`StorageReader.prepare_local_plan`."""

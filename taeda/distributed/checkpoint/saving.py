@@ -108,8 +108,9 @@ def _writer(checkpoint_id: Any, writer: StorageWriter | None) -> StorageWriter:
     if writer is None:
         if checkpoint_id is None:
             raise RuntimeError("Cannot determine, as neither storage_writer nor checkpoint_id is given")
-        writer = FileSystemWriter(checkpoint_id)
-    writer.reset(checkpoint_id)
+        return FileSystemWriter(checkpoint_id)
+    if checkpoint_id is not None:
+        writer.reset(checkpoint_id)
     return writer
 
 
@@ -250,7 +251,8 @@ def load(
         if checkpoint_id is None:
             raise RuntimeError("Cannot determine, as neither storage_reader nor checkpoint_id is given")
         storage_reader = FileSystemReader(checkpoint_id)
-    storage_reader.reset(checkpoint_id)
+    elif checkpoint_id is not None:
+        storage_reader.reset(checkpoint_id)
     own = type(planner) not in (type(None), DefaultLoadPlanner) or type(storage_reader) is not FileSystemReader
     processes = _Processes(process_group, no_dist or not own)
     plain = _plain_state(state_dict)
