@@ -1,14 +1,18 @@
 """Checkpoints: written by some processes and read by others, whole whenever a process is killed, and without code."""
 
+import io
 import json
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
 import taeda
 from taeda.distributed import checkpoint
+from taeda.distributed.checkpoint.planner import LoadItemType, SavePlanner
+from taeda.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 
 from .forked import Forked
 from .launch import meeting_place, outputs
@@ -185,3 +189,140 @@ def test_damaged_metadata(tmp_path, change):
     path.write_text(json.dumps(found))
     with pytest.raises(checkpoint.CheckpointException):
         checkpoint.load({"t": taeda.empty(4, dtype=taeda.int64)}, checkpoint_id=tmp_path)
+
+
+class Doubling(checkpoint.DefaultSavePlanner):
+    """Writes twice the tensors, in float64, and text in capitals that is no JSON."""
+
+    def create_local_plan(self):
+        plan, items = super().create_local_plan(), []
+        for item in plan.items:
+            if item.tensor_data is not None:
+                properties = replace(item.tensor_data.properties, dtype=taeda.float64)
+                item = replace(item, tensor_data=replace(item.tensor_data, properties=properties))
+            items.append(item)
+        return replace(plan, items=items)
+
+    def resolve_data(self, write_item):
+        data = super().resolve_data(write_item)
+        return 2 * data.double() if isinstance(data, taeda.Tensor) else io.BytesIO(b"\xff" + data.getvalue().upper())
+
+
+class Reading(checkpoint.DefaultLoadPlanner):
+    """Takes the text as it is."""
+
+    def load_bytes(self, read_item, value):
+        self.original_state_dict[read_item.dest_index.fqn] = value.getvalue()
+
+
+def test_planners_of_a_program(tmp_path):
+    state = {"t": taeda.arange(6.0).view(2, 3), "name": "abc"}
+    metadata = checkpoint.save(state, checkpoint_id=tmp_path, planner=Doubling())
+    assert metadata.state_dict_metadata["t"].properties.dtype is taeda.float64
+    for future in (None, checkpoint.async_save(state, checkpoint_id=tmp_path, planner=Doubling())):
+        if future is not None:
+            future.result()
+        read = {"t": taeda.zeros(2, 3), "name": ""}
+        checkpoint.load(read, checkpoint_id=tmp_path, planner=Reading())
+        assert read["t"].tolist() == [[0, 2, 4], [6, 8, 10]] and read["name"] == b'\xff"ABC"'
+    with pytest.raises(checkpoint.CheckpointException, match="name: the saved value cannot be read"):
+        checkpoint.load(read, checkpoint_id=tmp_path)
+
+
+class Kept(StorageWriter, StorageReader):
+    """Keeps what is written in memory."""
+
+    def __init__(self):
+        self.asked, self.data, self.metadata = [], {}, None
+
+    def reset(self, checkpoint_id=None):
+        self.asked.append(("reset", checkpoint_id))
+
+    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+        self.asked.append((is_coordinator, kwargs))
+
+    def set_up_storage_reader(self, metadata, is_coordinator):
+        assert metadata is self.metadata and is_coordinator
+
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        self.asked.append(len(plans))
+        return plans
+
+    def write_data(self, plan, planner):
+        done = taeda.futures.Future()
+        results = []
+        for item in plan.items:
+            data = planner.resolve_data(item)
+            self.data[item.index] = data.getvalue() if isinstance(data, io.BytesIO) else data.clone()
+            results.append(WriteResult(item.index, 1, None))
+        done.set_result(results)
+        return done
+
+    def finish(self, metadata, results):
+        self.metadata = metadata
+        self.asked.append(sorted(r.index.fqn for r in results[0]))
+
+    def read_metadata(self, *args, **kwargs):
+        return self.metadata
+
+    def read_data(self, plan, planner):
+        for item in plan.items:
+            data = self.data[item.storage_index]
+            if item.type is LoadItemType.BYTE_IO:
+                planner.load_bytes(item, io.BytesIO(data))
+            else:
+                planner.resolve_tensor(item).copy_(data)
+        done = taeda.futures.Future()
+        done.set_result(None)
+        return done
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        return True
+
+
+def test_storages_of_a_program():
+    kept, state = Kept(), {"a": {"t": taeda.arange(3.0)}, "n": [1, None]}
+    assert checkpoint.save(state, checkpoint_id="here", storage_writer=kept) is kept.metadata
+    assert kept.asked == [("reset", "here"), (True, {"rank": 0, "use_collectives": True}), 1, ["a.t", "n"]]
+    state["a"]["t"].zero_()
+    read = {"a": {"t": taeda.zeros(3)}, "n": None}
+    checkpoint.load(read, storage_reader=kept)
+    assert read["a"]["t"].tolist() == [0, 1, 2] and read["n"] == [1, None] and kept.asked[4:] == [1]
+    kept.write_data = None
+    with pytest.raises(checkpoint.CheckpointException, match="TypeError"):
+        checkpoint.save(state, storage_writer=kept)
+    for kind in (StorageWriter, StorageReader, SavePlanner):
+        with pytest.raises(TypeError, match="abstract"):
+            kind()
+
+
+FAILS = """
+import taeda.distributed.checkpoint as dcp
+class Full(dcp.FileSystemWriter):
+    def write_data(self, plan, planner):
+        if rank == 1:
+            raise OSError("the disk is full")
+        return super().write_data(plan, planner)
+class Refusing(dcp.DefaultSavePlanner):
+    def create_global_plan(self, all_plans):
+        raise KeyError("not today")
+whole = {"t": taeda.arange(4)}
+dcp.save(whole, checkpoint_id=FOLDER)
+for writer, planner, text in ((Full(FOLDER), None, "rank 1: OSError: the disk is full"), (None, Refusing(), "not today")):
+    try:
+        dcp.save({"t": taeda.zeros(4)}, checkpoint_id=FOLDER, storage_writer=writer, planner=planner)
+        raise AssertionError
+    except dcp.CheckpointException as error:
+        assert text in str(error), error
+read = {"t": taeda.zeros(4, dtype=taeda.int64)}
+dcp.load(read, checkpoint_id=FOLDER)
+assert read["t"].equal(whole["t"])
+"""
+
+
+def test_what_fails_at_one_process_fails_at_all(tmp_path):
+    outputs(f"FOLDER = {str(tmp_path / 'saved')!r}\n" + FAILS, 2)
