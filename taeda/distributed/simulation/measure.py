@@ -88,7 +88,7 @@ def measure_device(step: Callable[[], Any] | None = None, group: Any = None, rep
             the step of the model's layers in one process. Each of its ops is timed, and what it takes longer than the
             rates say becomes its factor. A model of four layers by default.
         group: all processes by default; this one alone without process groups.
-        repeat: how often; medians count.
+        repeat: how often; means count, as a step takes their sum.
     Raises:
         ValueError: nothing in ``step`` is computed.
     """
@@ -109,7 +109,7 @@ def measure_device(step: Callable[[], Any] | None = None, group: Any = None, rep
         with _Timing(clock) as timed:
             step()
         runs.append(timed.found)
-    ops = [(same[0][0], statistics.median(seconds for _, seconds in same)) for same in zip(*runs, strict=False)]
+    ops = [(same[0][0], statistics.mean(seconds for _, seconds in same)) for same in zip(*runs, strict=False)]
     mine = ops, share, _small_op(clock)
     found = [mine] * (get_world_size(group) if together else 1)
     if together:
@@ -156,7 +156,7 @@ def measure_network(group: Any = None, nbytes: int = 1 << 23, repeat: int = 15) 
     Args:
         group: two processes or more, all by default.
         nbytes: of the large tensors that are sent.
-        repeat: how often; medians count.
+        repeat: how often; means count, as a step takes their sum.
     Returns:
         The same at each process, without overlap: the processes' own threads do the sending.
     Raises:
@@ -187,13 +187,13 @@ def measure_network(group: Any = None, nbytes: int = 1 << 23, repeat: int = 15) 
 
 
 def _seconds(run: Callable[[], Any], group: Any, repeat: int) -> float:
-    """The median of ``repeat`` runs, that of the process for which it is the longest."""
+    """The mean of ``repeat`` runs, that of the process for which it is the longest."""
     times = []
     for _ in range(repeat + 2):
         barrier(group)
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    found = taeda.tensor(statistics.median(times[2:]), dtype=taeda.float64)
+    found = taeda.tensor(statistics.mean(times[2:]), dtype=taeda.float64)
     all_reduce(found, ReduceOp.MAX, group)
     return found.item()

@@ -25,7 +25,7 @@ from .turns import Process, Turns
 
 __all__ = ["simulate_program", "spend"]
 
-_TIMED = 3  # steps, of whose Python the fastest counts
+_TIMED = 3  # steps, of whose Python the mean counts
 _LOOKS = 500
 
 Program = Callable[[Any], Callable[[], Any]]

@@ -3,6 +3,7 @@ order."""
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
 from collections import defaultdict, deque
@@ -113,8 +114,11 @@ class Recorder:
             clock.go()
 
     def add_host(self, clocks: Sequence[Clock]) -> None:
-        """Put the program's own Python between what was recorded: that of the fastest of ``clocks``."""
-        laps = [min(times) for times in zip(*(clock.laps for clock in clocks), strict=False)]
+        """Put the program's own Python between what was recorded: the mean of ``clocks``."""
+        laps = [
+            (statistics.mean(seconds for seconds, _ in times), times[0][1])
+            for times in zip(*(clock.laps for clock in clocks), strict=False)
+        ]
         before, self.events = self.events, []
         for event in [*before, None]:
             if not isinstance(event, Compute) and laps:
