@@ -13,7 +13,9 @@ from libc.string cimport memcmp
 
 from ..kernels.forks import free_in_children
 from .memory cimport Storage, is_planning, swap_planning, unsettled
+from .passes cimport repeat_pass
 from .planners cimport META_NUMBER
+from .recipes cimport is_recording
 from .tensor cimport (
     ADD, IADD, NOTHING, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor, binary, copy_into, edge_of,
     empty_strided_like, empty_tensor, has_mode, is_dense, is_plain, looks_for_nan, make_size, resolved,
@@ -581,6 +583,29 @@ cdef bint _below(Node node, set needed):
     return False
 
 
+cdef bint repeated(list roots, list numbers, list grads, bint keep_graph) except -1:
+    """Whether the pass could be repeated from the launches of another one, and was."""
+    cdef list nodes = [], leaves = [], made
+    cdef LeafEntry entry = LeafEntry.__new__(LeafEntry)
+    cdef int i, previous
+    previous = swap_no_grad(1)
+    try:
+        made = repeat_pass(roots, numbers, grads, differentiate, nodes, leaves)
+        if made is None:
+            return False
+        if not keep_graph:
+            for node in nodes:
+                release_node(<Node>node)
+        for i in range(len(leaves)):
+            entry.grad = made[i]
+            made[i] = None
+            if entry.grad is not None:
+                accumulate(<Tensor>leaves[i], entry, False)
+    finally:
+        swap_no_grad(previous)
+    return True
+
+
 def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, inputs, bint accumulate_into):
     """:func:`differentiate`, by way of the innermost mode if it has a method ``run_backward``."""
     if has_mode() and hasattr(current_mode(), "run_backward"):
@@ -608,6 +633,9 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     for t in tensors:
         roots.append(find_edge(t, &nr))
         numbers.append(nr)
+    if (is_recording() and inputs is None and accumulate_into and not create_graph and not has_mode()
+            and WATCHER is None and not looks_for_nan() and repeated(roots, numbers, grads, keep_graph)):
+        return None
     nodes = collect(roots, task.buffers, task.leaves)
     if inputs is not None:
         needed = set()

@@ -147,7 +147,7 @@ def _pass_gradient(grads):
     return list(grads)
 
 
-cdef inline int64_t version_of(Saved s) noexcept:
+cdef int64_t version_of(Saved s) noexcept:
     """How often what was saved has been written to by now."""
     if s.heir is None:
         return s.tensor.storage.version

@@ -253,7 +253,7 @@ def key_of(tuple args, dict kwargs):
     cdef Tensor t
     cdef list others = [], tensors = []
     cdef Py_ssize_t i
-    key.words, key.n, key.ntensors, key.tensors = words, 1, 0, found
+    key.words, key.n, key.room, key.ntensors, key.tensors = words, 1, MOST_WORDS, 0, found
     words[0] = default_code() | is_grad_enabled() << 8 | is_inference_mode_enabled() << 9
     if is_mode_active() or saved_hooks_active() or is_planning() or is_observing():
         return None

@@ -1,15 +1,16 @@
 """Plans: what a trace of a whole call (`replay.pyx`) is made of as well."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int8_t, int64_t
 
 from .memory cimport Storage
+from .recorder cimport Step
 from .tensor cimport Tensor
 
 cdef enum:
     LINE = 64                # bytes: what addresses are aligned to
-    MOST_STORAGES = 64       # of the arguments
-    MOST_WORDS = 512         # of a key
+    MOST_STORAGES = 512      # of the arguments, and of the results
+    MOST_WORDS = 512         # of the key of an op's plan
 
 cdef enum Place:             # where a block of a plan is
     FIXED                    # an address that does not change: a kernel, NULL, a table of the plan's own
@@ -38,9 +39,42 @@ cdef class Ready:            # a block that a launch computes from other memory,
 
 cdef Ready make_ready(int64_t nbytes)
 
+cdef struct Pointer:
+    Place place
+    int64_t index            # of the storage
+    int64_t offset           # bytes; of FIXED, the address
+
+cdef class Plan:
+    cdef Step* steps
+    cdef Pointer* pointers
+    cdef int64_t* numbers
+    cdef int8_t* flagged     # for each step whether one of its pointers is a flag
+    cdef int64_t nsteps, npointers, nnumbers
+    cdef int64_t scratch, nflags
+    cdef list made           # bytes of each result's storage
+    cdef list filled         # (whether in a result, its number, offset, table): what is there before the launches
+    # for each storage of the arguments: (number of an argument in it, bytes before its first element)
+    cdef list given
+    cdef list prepared       # of each block that is kept: (the launch that computes it, number in `given`, bytes)
+    cdef list writes         # (number of an argument, how many in-place writes its storage counts)
+    cdef list held           # storages that fixed addresses are in
+    cdef list tables         # of the body's own
+    cdef list addresses      # where those storages lay
+    cdef object result       # Forms in tuples and lists, and constants
+    cdef bytes key           # of the forms of the arguments
+    cdef object repeat(self, list tensors)
+    cdef Storage source(self, int64_t i, list tensors)
+    cdef list look_up(self, list tensors, char** bases)
+    cdef object give(self, object x, list tensors, list storages)
+
+# What `repeat` gives where a kernel met a bad value.
+cdef object BAD
+# The plan of a function of these arguments, among which are the tensors.
+cdef Plan record(object function, list args, list tensors)
+
 cdef struct Key:             # what a call depends on, besides what its tensors hold
     int64_t* words
-    int64_t n
+    int64_t n, room          # how many there are, and may be
     int64_t ntensors
     PyObject** tensors       # in order
 
@@ -50,6 +84,7 @@ cdef struct Room:            # of a block that a run has memory for
     int64_t bin              # 0: in that memory; else one more than the number of the block of a result that it lies in
 
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept
+cdef bint add_tensor(Key* key, Tensor t) noexcept
 # Whether the argument is of a kind that a plan can be kept by.
 cdef bint add_argument(Key* key, PyObject* x) except -1
 cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept

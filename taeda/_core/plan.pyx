@@ -46,12 +46,6 @@ cdef enum:
     MOST_KEPT = 512          # plans of an op
     MOST_PREPARED = 4        # blocks of a plan that are kept from run to run
 
-cdef struct Pointer:
-    Place place
-    int64_t index            # of the storage
-    int64_t offset           # bytes; of FIXED, the address
-
-
 cdef object BAD = object()
 
 
@@ -92,24 +86,6 @@ cdef Ready make_ready(int64_t nbytes):
 
 cdef class Plan:
     """The launches of one call, for arguments of one form."""
-
-    cdef Step* steps
-    cdef Pointer* pointers
-    cdef int64_t* numbers
-    cdef int8_t* flagged     # for each step whether one of its pointers is a flag
-    cdef int64_t nsteps, npointers, nnumbers
-    cdef int64_t scratch, nflags
-    cdef list made           # bytes of each result's storage
-    cdef list filled         # (whether in a result, its number, offset, table): what is there before the launches
-    # for each storage of the arguments: (number of an argument in it, bytes before its first element)
-    cdef list given
-    cdef list prepared       # of each block that is kept: (the launch that computes it, number in `given`, bytes)
-    cdef list writes         # (number of an argument, how many in-place writes its storage counts)
-    cdef list held           # storages that fixed addresses are in
-    cdef list tables         # of the body's own
-    cdef list addresses      # where those storages lay
-    cdef object result       # Forms in tuples and lists, and constants
-    cdef bytes key           # of the forms of the arguments
 
     def __dealloc__(self):
         free(self.steps)
@@ -296,7 +272,7 @@ cdef Tensor placed(Tensor like, Storage storage, char* first):
 # ---- keys ------------------------------------------------------------------------------------------------------------
 
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept:
-    if key.n + 2 > MOST_WORDS:
+    if key.n + 2 > key.room:
         return False
     key.words[key.n], key.words[key.n + 1] = tag, value
     key.n += 2
@@ -307,7 +283,7 @@ cdef bint add_tensor(Key* key, Tensor t) noexcept:
     """What a plan depends on: the form, the alignment, and which argument before shares memory."""
     cdef int64_t i, shared = -1
     cdef int d
-    if t.holds != VALUES or t.device_type or key.n + 4 + 2 * t.nd > MOST_WORDS or key.ntensors >= MOST_STORAGES:
+    if t.holds != VALUES or t.device_type or key.n + 4 + 2 * t.nd > key.room or key.ntensors >= MOST_STORAGES:
         return False
     for i in range(key.ntensors):
         if (<Tensor>key.tensors[i]).storage is t.storage:
@@ -330,7 +306,7 @@ cdef bint add_text(Key* key, object text) except -1:
     cdef Py_ssize_t n
     cdef const char* data = PyUnicode_AsUTF8AndSize(text, &n)
     cdef int64_t words = (n + 7) // 8
-    if n > 64 or key.n + 2 + words > MOST_WORDS:
+    if n > 64 or key.n + 2 + words > key.room:
         return False
     add_word(key, 5, n)
     if n:
@@ -382,7 +358,7 @@ cdef bytes form_key(list tensors):
     cdef int64_t words[MOST_WORDS]
     cdef PyObject* found[MOST_STORAGES]
     cdef Key key
-    key.words, key.n, key.ntensors, key.tensors = words, 0, 0, found
+    key.words, key.n, key.room, key.ntensors, key.tensors = words, 0, MOST_WORDS, 0, found
     for t in tensors:
         if not isinstance(t, Tensor) or not add_tensor(&key, <Tensor>t):
             return None
@@ -640,6 +616,8 @@ cdef Plan finish(Recorder* r, Maker maker, object result):
     plan.result = describe(result, maker, made)
     plan.given, plan.held, plan.tables, plan.addresses = maker.given, [], [], []
     plan.made = [None] * len(made)
+    if len(made) > MOST_STORAGES:
+        raise NoPlan("there are too many results")
     plan.filled, plan.prepared = [], []
     plan.steps = <Step*>malloc(r.nsteps * sizeof(Step) + 1)
     plan.pointers = <Pointer*>malloc(r.npointers * sizeof(Pointer) + 1)
@@ -793,7 +771,7 @@ cdef object call_planned(Op op, PyObject** bound):
     cdef Key key
     cdef int i
     cdef bytes name
-    key.words, key.n, key.ntensors, key.tensors = words, 2, 0, found
+    key.words, key.n, key.room, key.ntensors, key.tensors = words, 2, MOST_WORDS, 0, found
     words[0], words[1] = get_num_threads(), default_code()
     for i in range(op.nparams):
         if not add_argument(&key, bound[i]):

@@ -110,6 +110,8 @@ cdef class Node:
     cdef object trace
     cdef object __weakref__
     cdef int64_t seq
+    cdef int64_t walk            # the last look through graphs that met it, and which node it was there (passes.pyx)
+    cdef int place
     cdef int noutputs
     cdef int8_t out_code         # dtype of the only output, -1: not known
     cdef int8_t released
@@ -266,6 +268,7 @@ cdef int default_code() noexcept
 cdef object binary(int which, Tensor a, object b)
 cdef object edge_of(Tensor t, int* nr)
 cdef object unpack_value(object x, Node node)
+cdef int64_t version_of(Saved s) noexcept
 cdef object resolved(object t)
 cdef bint has_mode() noexcept
 cdef bint looks_for_nan() noexcept
