@@ -283,7 +283,11 @@ cdef class Copied:
         grads = [self.next() for _ in self.roots]
         edges = [(copies[id(x)], nr) for x, nr in zip(self.roots, self.numbers)]
         self.differentiate(edges, grads, False, False, None, True)
-        return [(<Tensor>x).grad_ for x in made]
+        made = [(<Tensor>x).grad_ for x in made]
+        for x in made:
+            if x is not None and type(x) is not Tensor:
+                raise NotImplementedError(f"a gradient is a {type(x).__name__}")
+        return made
 
     cdef object next(self):
         self.at += 1

@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="the database imports it")
 
 from .opdb.checks import entries
-from .opdb.compiled import check
+from .opdb.compiled import attempt_pass, check
 
 #: What is in their results is not said.
 UNSPECIFIED = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
@@ -15,6 +15,11 @@ UNSPECIFIED = frozenset("empty empty_like empty_strided empty_permuted new_empty
 @pytest.mark.parametrize("name", sorted(set(entries()) - UNSPECIFIED))
 def test_entry(name):
     assert not any(check(entries()[name], 2))
+
+
+@pytest.mark.parametrize("name", sorted(set(entries()) - UNSPECIFIED))
+def test_entry_whose_backward_pass_is_repeated(name):
+    assert not any(check(entries()[name], 2, attempt_pass))
 
 
 @pytest.mark.parametrize("name", sorted(set(entries()) - UNSPECIFIED))
@@ -27,3 +32,4 @@ def test_entry_by_graphs_of_a_backend(name):
 @pytest.mark.parametrize("name", sorted(set(entries()) - UNSPECIFIED))
 def test_all_samples(name):
     assert not any(check(entries()[name], None))
+    assert not any(check(entries()[name], None, attempt_pass))

@@ -62,8 +62,36 @@ def attempt(function, args, kwargs, **options) -> str:
     return ", ".join(str(i) for i, (a, b) in enumerate(zip(want, got, strict=True)) if not same(a, b))
 
 
-def check(op, limit=1, **options) -> list[str]:
-    """For each sample what :func:`attempt` says."""
+def attempt_pass(function, args, kwargs) -> str:
+    """What differs of gradients where a backward pass is repeated from its launches; ``""`` if nothing does."""
+    found = [t.detach() for t in tensors([list(args), kwargs])]
+
+    def run():
+        taeda.manual_seed(1)
+        given = [t.requires_grad_() if t.is_floating_point() or t.is_complex() else t for t in copies(found)]
+        late = iter([t.clone() for t in given])  # so that ops may write to them
+        try:
+            out = tensors(function(*rebuilt(list(args), late), **rebuilt(kwargs, late)))
+            through = [t for t in out if t.requires_grad]
+            if through:
+                taeda.autograd.backward(through, [t.detach().sin() for t in through])
+        except Exception as error:
+            return type(error), str(error)
+        return [t.grad.to_dense() if t.grad.is_sparse else t.grad for t in given if t.grad is not None]
+
+    want, compiled = run(), taeda.compile(run)
+    for _ in range(3):  # as usual; its plan is made, and runs; the plan runs
+        got = compiled()
+        if isinstance(want, tuple) or isinstance(got, tuple):
+            if want != got:
+                return f"{got if isinstance(got, tuple) else 'no error'} instead of {want}"[:200]
+        elif len(want) != len(got) or not all(map(same, want, got)):
+            return "gradients"
+    return ""
+
+
+def check(op, limit=1, attempt=attempt, **options) -> list[str]:
+    """For each sample what ``attempt`` says."""
     return [attempt(*call, **options) for call in calls(op, limit, fails=True)]
 
 
