@@ -32,8 +32,8 @@ cdef enum:
     MOST_LEAVES = 256
     ROOM = 8192              # words of the key
     MOST_KEPT = 64           # forms
-    EDGE, ROOT, LEAF, ARGS, OUTS, SHAPES, COUNTS, METAS, LIST, SAVED, OUTPUT  # tags of words, above those of plan.pyx
-    ABOVE = 100
+    ABOVE = 100              # the tags of plan.pyx
+    EDGE, ROOT, LEAF, ARGS, OUTS, SHAPES, COUNTS, METAS, LIST, SAVED, OUTPUT, INDEX, SLICE  # those of words of the key
 
 cdef struct Walk:
     PyObject* nodes[MOST_NODES]   # newest first; none of these pointers is a reference
@@ -131,7 +131,7 @@ cdef bint describe(Walk* w, list roots, list numbers, list grads) except -1:
             return False
     for i in range(len(roots)):
         nr = numbers[i]
-        if not add_word(key, ABOVE + ROOT, (<Node>roots[i]).place | <int64_t>nr << 32):
+        if not add_word(key, ROOT, (<Node>roots[i]).place | <int64_t>nr << 32):
             return False
         if type(grads[i]) is not Tensor or not add_small(key, <Tensor>grads[i]):
             return False
@@ -155,20 +155,20 @@ cdef bint add_node(Walk* w, Node node) except -1:
             edge = add_leaf(w, <Tensor>target)
             if edge == 0:
                 return False
-        if not add_word(key, ABOVE + EDGE, edge):
+        if not add_word(key, EDGE, edge):
             return False
-    if node.args is not None and not (add_word(key, ABOVE + ARGS, len(node.args)) and add_saved(key, node.args)):
+    if node.args is not None and not (add_word(key, ARGS, len(node.args)) and add_saved(key, node.args)):
         return False
-    if node.outs is not None and not (add_word(key, ABOVE + OUTS, len(node.outs)) and add_saved(key, node.outs)):
+    if node.outs is not None and not (add_word(key, OUTS, len(node.outs)) and add_saved(key, node.outs)):
         return False
     if node.shapes is not None:
         for number, sizes in node.shapes.items():
-            if not add_word(key, ABOVE + SHAPES, number) or not add_argument(key, <PyObject*>sizes):
+            if not add_word(key, SHAPES, number) or not add_argument(key, <PyObject*>sizes):
                 return False
-    if node.counts is not None and not (add_word(key, ABOVE + COUNTS, 0)
+    if node.counts is not None and not (add_word(key, COUNTS, 0)
                                         and add_argument(key, <PyObject*>node.counts)):
         return False
-    if node.metas is not None and not (add_word(key, ABOVE + METAS, 0) and add_argument(key, <PyObject*>node.metas)):
+    if node.metas is not None and not (add_word(key, METAS, 0) and add_argument(key, <PyObject*>node.metas)):
         return False
     return node.out_metas is None or add_argument(key, <PyObject*>node.out_metas)
 
@@ -186,10 +186,10 @@ cdef int64_t add_leaf(Walk* w, Tensor leaf) noexcept:
     number = -2 - w.nleaves
     w.leaves[w.nleaves] = <PyObject*>leaf
     w.nleaves += 1
-    if not add_word(&w.key, ABOVE + LEAF, leaf.code | leaf.nd << 8):
+    if not add_word(&w.key, LEAF, leaf.code | leaf.nd << 8):
         return 0
     for i in range(leaf.nd):
-        if not add_word(&w.key, ABOVE + LEAF, leaf.sizes[i]):
+        if not add_word(&w.key, LEAF, leaf.sizes[i]):
             return 0
     return number
 
@@ -202,14 +202,31 @@ cdef bint add_saved(Key* key, list items) except -1:
             s = <Saved>x
             if s.unpack is not None or s.heir is not None or s.tensor is None or version_of(s) != s.version:
                 return False
-            if not add_word(key, ABOVE + (OUTPUT if s.is_output else SAVED), 0) or not add_small(key, s.tensor):
+            if not add_word(key, OUTPUT if s.is_output else SAVED, 0) or not add_small(key, s.tensor):
                 return False
         elif PyList_CheckExact(x):
-            if not add_word(key, ABOVE + LIST, len(<list>x)) or not add_saved(key, <list>x):
+            if not add_word(key, LIST, len(<list>x)) or not add_saved(key, <list>x):
                 return False
-        elif isinstance(x, Tensor) or not add_argument(key, <PyObject*>x):
+        elif not add_value(key, x):
             return False
     return True
+
+
+cdef bint add_value(Key* key, object x) except -1:
+    """An argument that is no tensor; of an index also slices."""
+    if type(x) is tuple or type(x) is list:
+        if not add_word(key, INDEX if type(x) is tuple else LIST, len(x)):
+            return False
+        for item in x:
+            if not add_value(key, item):
+                return False
+        return True
+    if type(x) is slice:
+        return (add_word(key, SLICE, 0) and add_value(key, x.start) and add_value(key, x.stop)
+                and add_value(key, x.step))
+    if x is ...:
+        return add_word(key, SLICE, 1)
+    return not isinstance(x, Tensor) and add_argument(key, <PyObject*>x)
 
 
 cdef inline bint add_small(Key* key, Tensor t) noexcept:
