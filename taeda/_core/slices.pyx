@@ -23,8 +23,8 @@ cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
         return None
     for d in range(r.nd):
         start[d], seen[d] = 0, r.sizes[d] == 1
-        if t.sizes[d] != 1 and t.strides[d] != r.strides[d]:
-            return None
+        if t.sizes[d] > r.sizes[d] or t.sizes[d] != 1 and t.strides[d] != r.strides[d]:
+            return None  # a transposed row is larger than a column, where the stride of one element says nothing
     for i in range(r.nd):  # the largest stride first
         next = -1
         for d in range(r.nd):

@@ -67,6 +67,15 @@ def slices_of_what_is_put_off():
 
 
 @program
+def a_column_read_as_a_row():
+    x = numbers(64, grad=True)
+    row = x.unsqueeze(0)
+    ((row * 0.8).sum() + (row.t() * 0.9).sum()).backward()
+    column = T.ones(()).expand(64, 1) * 0.9
+    return x.grad, column.t() + row.detach(), column.t() * column
+
+
+@program
 def few_elements_of_what_is_put_off():
     x, w = numbers(8, 160, grad=True), numbers(8, 1)
     index = T.arange(8)[:, None]
