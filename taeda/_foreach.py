@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
-from taeda import Tensor
+from taeda import Tensor, _core
 from taeda._core.optim import alike
 from taeda.ops.updates import change_all
 
@@ -142,7 +142,7 @@ def _foreach_lerp_(
 ) -> None:
     """``lerp_`` of each pair of tensors, with a number or a list of weights, by either name."""
     number = weight if weights is None else weights
-    recorded = taeda.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in [*self, *tensors1])
+    recorded = _core.is_recorded() and any(isinstance(x, Tensor) and x.requires_grad for x in [*self, *tensors1])
     if type(number) in (int, float) and self and not recorded and lerp_all(self, tensors1, number):
         return
     _lerps(self, tensors1, weights, weight, "lerp_")

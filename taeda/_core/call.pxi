@@ -342,7 +342,7 @@ cdef object call_body(Op op, PyObject** bound):
 cdef inline object compute(Op op, PyObject** bound):
     """The body, or its plan for arguments of these forms."""
     if op.plans is None or MODES[0] != NULL or planners and (is_planning() or is_observing()) or (
-            not NO_GRAD[0] and not op.ndiff and any_to_differentiate(op, bound)):
+            NO_GRAD[0] != GRAD_OFF and not op.ndiff and any_to_differentiate(op, bound)):
         return call_body(op, bound)
     return PLANNER(op, bound)
 
@@ -365,8 +365,8 @@ cdef object run(Op op, PyObject** bound, object out):
     cdef Tensor keep = None
     if op.ntakes:
         check_arguments(op.name, op.params, op.takes, op.ntakes, bound, op.defaults)
-    if op.ndiff and not NO_GRAD[0]:
-        record = any_wants_grad(op, bound)
+    if op.ndiff and NO_GRAD[0] != GRAD_OFF:
+        record = any_wants_grad(op, bound) and not (op.inplace and updates_leaf(op, bound))
     if op.inplace or out is not None:
         keep = before_write(op, bound, out, record)
     if op.kind == VIEW:
@@ -385,17 +385,38 @@ cdef object run(Op op, PyObject** bound, object out):
             own_outputs(node, result)
             if recorders and op.repeats:
                 (<Tensor>result).storage.maker = node.seq
-    elif op.inplace and not op.ndiff and wants_grad(<Tensor>bound[0]) and not NO_GRAD[0]:
+    elif (op.inplace and not op.ndiff and NO_GRAD[0] != GRAD_OFF and wants_grad(<Tensor>bound[0])
+            and not updates_leaf(op, bound)):
         rebase(<Tensor>bound[0], forget_node(<Tensor>bound[0]))
     if op.result_type is not None:
         return tuple.__new__(op.result_type, result)
     return result
 
 
+cdef bint updates_leaf(Op op, PyObject** bound) except -1:
+    """Whether an in-place op under ``no_grad`` in forward mode writes to a leaf that requires grad, or to a view of one,
+    which stays a leaf."""
+    cdef Tensor t
+    cdef int i
+    if NO_GRAD[0] != TANGENTS or not isinstance(<object>bound[0], Tensor):
+        return False
+    t = <Tensor>bound[0]
+    if t.base is not None:
+        t = t.base
+    if not t.leaf_grad or t.grad_fn_ is not None:
+        return False
+    for i in range(1, op.ndiff):
+        if asks_for_grad(bound[op.diff_pos[i]]):
+            raise RuntimeError(f"{op.name}(): a leaf Variable that requires grad is written in place from a tensor that "
+                               "may have a tangent, which forward mode cannot follow. Detach that tensor, or use the "
+                               "out-of-place form")
+    return True
+
+
 cdef Tensor before_write(Op op, PyObject** bound, object out, bint record):
     """Whether the first argument, or ``out``, may be written to; gives a copy of what a derivative needs of it."""
     cdef Tensor first
-    if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
+    if out is not None and NO_GRAD[0] == GRAD_ON and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
         raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
                            "but one of the arguments requires grad.")
     if not op.inplace:
@@ -431,7 +452,7 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
         copy = contiguous_copy(<Tensor>bound[0])
         inner[0] = <PyObject*>copy
     if record:
-        previous = swap_no_grad(1)
+        previous = swap_no_grad(GRAD_OFF)
         try:
             result = compute(op, inner)
         finally:

@@ -17,9 +17,9 @@ from .passes cimport repeat_pass
 from .planners cimport META_NUMBER
 from .recipes cimport is_recording
 from .tensor cimport (
-    ADD, IADD, NOTHING, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor, binary, copy_into, edge_of,
-    empty_strided_like, empty_tensor, has_mode, is_dense, is_plain, looks_for_nan, make_size, resolved,
-    same_sizes, settle_late, swap_no_grad, unpack_value,
+    ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
+    binary, copy_into, edge_of, empty_strided_like, empty_tensor, forward_levels, grad_setting, has_mode, is_dense,
+    is_plain, looks_for_nan, make_size, resolved, same_sizes, settle_late, swap_no_grad, unpack_value,
 )
 from .tensor import HELPERS, RUN_SELF, AccumulateGrad, current_mode
 
@@ -36,10 +36,12 @@ cdef extern from *:
     #else
     #define TAEDA_THREAD_LOCAL __thread
     #endif
-    /* per thread: the backward pass under way (NULL: none) */
+    /* per thread: the backward pass under way (NULL: none), and whether passes enter nodes of forward mode alone */
     static TAEDA_THREAD_LOCAL PyObject *taeda_task[1];
+    static TAEDA_THREAD_LOCAL int taeda_through[1];
     """
     PyObject** TASK "taeda_task"
+    int* THROUGH "taeda_through"
 
 
 @cython.final
@@ -225,7 +227,7 @@ cdef bint is_sole(PyObject* held) except -1:
 
 
 cdef int add_into(object a, object b) except -1:
-    cdef int previous = swap_no_grad(1)
+    cdef int previous = swap_no_grad(GRAD_OFF)
     try:
         binary(IADD, a, b)
     finally:
@@ -235,7 +237,7 @@ cdef int add_into(object a, object b) except -1:
 
 cdef object sum_outside(object a, object b):
     """Their sum, outside the graph."""
-    cdef int previous = swap_no_grad(1)
+    cdef int previous = swap_no_grad(GRAD_OFF)
     try:
         return binary(ADD, a, b)
     finally:
@@ -287,33 +289,16 @@ cdef Tensor copy_like(Tensor leaf, Tensor g):
     return t
 
 
-cdef list collect(list roots, dict buffers, dict leaves):
-    """Every node that can be reached, newest first; counts what each leaf will get."""
-    cdef list stack = [], nodes = []
-    cdef object target
-    for target in roots:
-        meet(target, buffers, leaves, stack, nodes)
-    while stack:
-        for target in (<Node>stack.pop()).targets:
-            if target is not None:
-                meet(target, buffers, leaves, stack, nodes)
-    nodes.sort(key=_sequence, reverse=True)
-    return nodes
-
-
-cdef inline int meet(object target, dict buffers, dict leaves, list stack, list nodes) except -1:
-    """Count a leaf, or note a node that is met for the first time."""
-    if not isinstance(target, Node):
-        return count_leaf(leaves, target)
-    if target not in buffers:
-        buffers[target] = None
-        stack.append(target)
-        nodes.append(target)
-    return 0
-
-
 def _sequence(Node node):
     return node.seq
+
+
+cdef int refuse_changed(Node node) except -1:
+    """Raise where a reverse pass would leave out what an in-place op of forward mode has written."""
+    if node.tangents == 2:
+        raise RuntimeError(f"{node.name()}: a tensor that requires grad was written in place under no_grad() in forward "
+                           "mode, and a reverse pass cannot go on from there. Use the out-of-place form")
+    return 0
 
 
 cdef inline int count_leaf(dict leaves, object target) except -1:
@@ -334,10 +319,36 @@ cdef class GraphTask:
     cdef list results
     cdef bint create_graph
     cdef bint keep_graph
+    cdef bint through            # enter nodes that are there for forward mode alone
     cdef bint into_leaves        # accumulate into .grad
     cdef set wanted              # the leaves to accumulate into; None: all
     cdef set needed              # nodes and leaves on a way to what is asked for; None: all
     cdef list at_end             # functions to call when the pass is over
+
+    cdef list collect(self, list roots):
+        """Every node that can be reached, newest first; counts what each leaf will get."""
+        cdef list stack = [], nodes = []
+        cdef object target
+        for target in roots:
+            self.meet(target, stack, nodes)
+        while stack:
+            for target in (<Node>stack.pop()).targets:
+                if target is not None:
+                    self.meet(target, stack, nodes)
+        nodes.sort(key=_sequence, reverse=True)
+        return nodes
+
+    cdef inline int meet(self, object target, list stack, list nodes) except -1:
+        """Count a leaf, or note a node that is met for the first time."""
+        if not isinstance(target, Node):
+            return count_leaf(self.leaves, target)
+        if (<Node>target).tangents and not self.through:
+            return refuse_changed(<Node>target)
+        if target not in self.buffers:
+            self.buffers[target] = None
+            stack.append(target)
+            nodes.append(target)
+        return 0
 
     cdef int deliver(self, object target, int nr, object grad) except -1:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
@@ -345,7 +356,7 @@ cdef class GraphTask:
         cdef LeafEntry entry
         grad = resolved(grad)
         if isinstance(target, Node):
-            if grad is None:
+            if grad is None or (<Node>target).tangents and not self.through:
                 return 0
             grad = as_output(<Node>target, nr, grad)
             buffer = self.buffers[target]
@@ -431,6 +442,7 @@ cdef class GraphTask:
 
     cdef int run_node(self, Node node, bint execute) except -1:
         cdef bint planned
+        cdef int setting = -1
         cdef list grads = self.buffers.pop(node)
         cdef list made
         cdef int i
@@ -446,6 +458,8 @@ cdef class GraphTask:
         if not execute:
             self.deliver_nothing(node)
             return 0
+        if node.tangents and self.create_graph:
+            setting = swap_no_grad(TANGENTS)
         planned = swap_planning(is_planning() or node.custom is not RUN_SELF and any_on_meta(grads))
         try:
             made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
@@ -454,6 +468,8 @@ cdef class GraphTask:
             raise
         finally:
             swap_planning(planned)
+            if setting >= 0:
+                swap_no_grad(setting)
         if node.post_hooks is not None:
             for hook in list(node.post_hooks.values()):
                 changed = hook(tuple(made), tuple(grads))
@@ -588,7 +604,7 @@ cdef bint repeated(list roots, list numbers, list grads, bint keep_graph) except
     cdef list nodes = [], leaves = [], made
     cdef LeafEntry entry = LeafEntry.__new__(LeafEntry)
     cdef int i, previous
-    previous = swap_no_grad(1)
+    previous = swap_no_grad(GRAD_OFF)
     try:
         made = repeat_pass(roots, numbers, grads, differentiate, nodes, leaves)
         if made is None:
@@ -624,19 +640,24 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     cdef set needed = None
     cdef Node node
     cdef object target
-    cdef int nr = 0, i, previous
+    cdef int nr = 0, i, previous, setting
     task.buffers = {}
     task.leaves = {}
-    task.create_graph = create_graph
-    task.keep_graph = keep_graph
+    task.through = THROUGH[0]
+    if create_graph:
+        setting = TANGENTS if task.through and grad_setting() == TANGENTS else GRAD_ON
+    else:
+        setting = TANGENTS if forward_levels() and not (task.through or accumulate_into) else GRAD_OFF
+    task.create_graph = setting != GRAD_OFF
+    task.keep_graph = keep_graph or forward_levels()
     task.into_leaves = accumulate_into
     for t in tensors:
         roots.append(find_edge(t, &nr))
         numbers.append(nr)
     if (is_recording() and inputs is None and accumulate_into and not create_graph and not has_mode()
-            and WATCHER is None and not looks_for_nan() and repeated(roots, numbers, grads, keep_graph)):
+            and WATCHER is None and not looks_for_nan() and repeated(roots, numbers, grads, task.keep_graph)):
         return None
-    nodes = collect(roots, task.buffers, task.leaves)
+    nodes = task.collect(roots)
     if inputs is not None:
         needed = set()
         task.results = [None] * len(inputs)
@@ -653,7 +674,7 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
         mark_needed(nodes, needed)
         task.needed = needed
     cdef PyObject* outer_task = TASK[0]
-    previous = swap_no_grad(0 if create_graph else 1)
+    previous = swap_no_grad(setting)
     TASK[0] = <PyObject*>task
     try:
         for i in range(len(roots)):
@@ -677,6 +698,13 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
             if task.results[i] is not None and isinstance(inputs[i], Tensor):
                 keep_gradient(<Tensor>inputs[i], task.results[i])
     return task.results
+
+
+def pass_tangents(bint on):
+    """Have passes on this thread enter the nodes of forward mode alone, or not; gives the previous setting."""
+    cdef bint previous = THROUGH[0]
+    THROUGH[0] = on
+    return previous
 
 
 # ---- what Python asks of the pass under way --------------------------------------------------------------------------
@@ -712,8 +740,9 @@ def apply_inner(Node node, list grads):
     return apply_node(node, grads, None)
 
 
-def depends_on_others(list tensors, leaves):
-    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``."""
+def depends_on_others(list tensors, leaves, bint through):
+    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``; ``through``: also by nodes of forward
+    mode alone."""
     cdef set known = {id(t) for t in leaves}
     cdef set seen = set()
     cdef list stack = []
@@ -734,6 +763,8 @@ def depends_on_others(list tensors, leaves):
             continue
         seen.add(target)
         node = <Node>target
+        if node.tangents and not through:
+            continue
         for i in range(len(node.targets)):
             if node.targets[i] is not None:
                 stack.append(node.targets[i])

@@ -95,7 +95,7 @@ cdef Tensor still_there(Saved s):
 cdef int pack_tensor(Saved s, tuple hooks) except -1:
     """Keep what ``pack`` makes of the tensor instead of the tensor."""
     cdef int64_t version = s.tensor.storage.version
-    cdef int previous = swap_no_grad(1)
+    cdef int previous = swap_no_grad(GRAD_OFF)
     pack, s.unpack = hooks
     try:
         s.packed = pack(s.tensor)
@@ -130,7 +130,7 @@ cdef Tensor unpack_by_hook(Saved s, Node node):
         return t
     alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
     if maker is None:
-        if NO_GRAD[0]:
+        if NO_GRAD[0] == GRAD_OFF:
             return alias
         maker = <Node>Node.__new__(Node)
         maker.custom = _pass_gradient
@@ -172,7 +172,7 @@ cdef Tensor unpack_tensor(Saved s, Node node):
         alias = still_there(s)
         if alias is not None:
             t = alias
-        if NO_GRAD[0]:  # without an alias it needs no memory
+        if NO_GRAD[0] == GRAD_OFF:  # without an alias it needs no memory
             return t
     if s.is_output:
         alias = outside_graph(t)
@@ -458,6 +458,7 @@ cdef inline int number_node(Node node) except -1:
     global SEQUENCE
     SEQUENCE += 1
     node.seq = SEQUENCE
+    node.tangents = NO_GRAD[0] == TANGENTS
     return 0
 
 

@@ -13,7 +13,7 @@ from libc.string cimport memcmp, memcpy
 from .memory cimport Storage, is_planning
 from .plan cimport MOST_STORAGES, MOST_WORDS, Key, add_argument, add_word
 from .recorder cimport is_observing
-from .tensor cimport Tensor, default_code
+from .tensor cimport Tensor, default_code, grad_setting
 
 cdef extern from *:
     """
@@ -29,7 +29,7 @@ cdef extern from *:
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
 
-from .tensor import is_grad_enabled, is_inference_mode_enabled, is_mode_active, saved_hooks_active
+from .tensor import is_inference_mode_enabled, is_mode_active, saved_hooks_active
 
 
 cdef inline bint is_same(object now, object then) except -1:
@@ -254,7 +254,7 @@ def key_of(tuple args, dict kwargs):
     cdef list others = [], tensors = []
     cdef Py_ssize_t i
     key.words, key.n, key.room, key.ntensors, key.tensors = words, 1, MOST_WORDS, 0, found
-    words[0] = default_code() | is_grad_enabled() << 8 | is_inference_mode_enabled() << 9
+    words[0] = default_code() | grad_setting() << 8 | is_inference_mode_enabled() << 10
     if is_mode_active() or saved_hooks_active() or is_planning() or is_observing():
         return None
     for x in args:

@@ -6,7 +6,7 @@ cdef int check_inplace(Tensor t, bint record) except -1:
     if t.inference and not INFERENCE[0]:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
                            "clone to get a normal tensor before doing inplace update.")
-    if NO_GRAD[0]:
+    if NO_GRAD[0] != GRAD_ON:
         return 0
     if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
                                                            or wants_grad(t.base)):
@@ -37,7 +37,7 @@ cdef inline int tie_view(Tensor t, Tensor source) noexcept:
     """Remember what ``t`` is a view of, and where it was made."""
     t.base = source if source.base is None else source.base
     t.view_version = t.storage.version
-    if NO_GRAD[0]:
+    if NO_GRAD[0] == GRAD_OFF:
         t.creation = IN_INFERENCE if INFERENCE[0] else IN_NO_GRAD
     else:
         t.creation = source.creation if source.base is not None else <int8_t>RECORDED
@@ -93,6 +93,8 @@ cdef Node make_view_node(Tensor t, Tensor base):
     node.label = "AsStridedBackward0"
     node.out_code = t.code
     set_edges(node, [base])
+    if base.grad_fn_ is not None:
+        node.tangents = base.grad_fn_.tangents
     return node
 
 
@@ -108,6 +110,7 @@ cdef Node view_node(object base, object view, Node maker):
     node.targets = (maker,)
     node.nrs[0] = 0
     number_node(node)
+    node.tangents = maker.tangents
     return node
 
 
@@ -116,6 +119,8 @@ cdef int rebase(Tensor t, Node node) except -1:
     if t.base is not None:
         return rebase_at(t, node, 0)
     node.out_code = t.code
+    if node.tangents and t.grad_fn_ is not None and t.grad_fn_.tangents != 1:
+        node.tangents = 2
     if t.retains_grad_:
         move_retained(t, node)
     t.grad_fn_ = node
@@ -146,6 +151,8 @@ cdef int rebase_at(Tensor t, Node node, int position) except -1:
         outer.nrs[i] = node.nrs[i]
     outer.nrs[position] = nr
     number_node(outer)
+    if outer.tangents and target is not None and (<Node>target).tangents != 1:
+        outer.tangents = 2
     saved = node._saved if node.custom is RUN_SELF else node.outs
     for item in saved if saved is not None else ():
         if item is not None and node.custom is RUN_SELF:

@@ -117,7 +117,7 @@ def recall(Op op, tuple args, dict kwargs, result):
     cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
     cdef Node node
     packed = bind(op, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
-    if op.ndiff and not NO_GRAD[0] and any_wants_grad(op, bound):
+    if op.ndiff and NO_GRAD[0] != GRAD_OFF and any_wants_grad(op, bound):
         node = make_node(op, bound, False, None)
         if op.kind == POINTWISE:
             pointwise_metas(node, op, bound, result)
@@ -172,13 +172,46 @@ def pass_through(mode, function, tuple args, dict kwargs):
 
 
 def set_grad_enabled(bint enabled):
-    """Turn recording on this thread on or off; gives the previous setting."""
-    return swap_no_grad(0 if enabled else 1) == 0
+    """Turn recording on this thread on or off; gives the previous setting, for ``restore_grad_mode``.
+
+    In forward mode ops are recorded none the less, in nodes that reverse passes do not enter; but not in the body of an
+    op, where recording is off altogether.
+    """
+    if enabled or NO_GRAD[0] == GRAD_OFF:
+        return swap_no_grad(GRAD_ON if enabled else GRAD_OFF)
+    return swap_no_grad(TANGENTS if FORWARD_LEVELS[0] else GRAD_OFF)
+
+
+def record_nothing():
+    """Turn recording on this thread off, that of forward mode too; gives the previous setting."""
+    return swap_no_grad(GRAD_OFF)
+
+
+def restore_grad_mode(int setting):
+    """Record again as before a call that gave ``setting``."""
+    swap_no_grad(setting)
+
+
+def enter_forward_mode():
+    """Record ops on this thread for forward mode, whatever ``no_grad`` says; gives the previous setting."""
+    FORWARD_LEVELS[0] += 1
+    return swap_no_grad(GRAD_ON if NO_GRAD[0] == GRAD_ON else TANGENTS)
+
+
+def exit_forward_mode(int setting):
+    """End what ``enter_forward_mode`` began, which gave ``setting``."""
+    FORWARD_LEVELS[0] -= 1
+    swap_no_grad(setting)
 
 
 def is_grad_enabled():
-    """Whether ops on this thread are recorded."""
-    return NO_GRAD[0] == 0
+    """Whether ops on this thread are recorded for reverse passes."""
+    return NO_GRAD[0] == GRAD_ON
+
+
+def is_recorded():
+    """Whether ops on this thread are recorded, be it for forward mode alone."""
+    return NO_GRAD[0] != GRAD_OFF
 
 
 def set_inference(bint enabled):

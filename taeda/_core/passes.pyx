@@ -111,7 +111,7 @@ cdef inline bint meet(Walk* w, object target) noexcept:
     node = <Node>target
     if node.walk == walk_number:
         return True
-    if (w.nnodes == MOST_NODES or node.custom is not None or node.released or node.op is None
+    if (w.nnodes == MOST_NODES or node.custom is not None or node.released or node.op is None or node.tangents
             or node.pre_hooks is not None or node.post_hooks is not None or node.tensor_hooks is not None
             or node.retained is not None):
         return False
@@ -181,7 +181,7 @@ cdef int64_t add_leaf(Walk* w, Tensor leaf) noexcept:
         if w.leaves[i] == <PyObject*>leaf:
             return -2 - i
     if (w.nleaves == MOST_LEAVES or leaf.hooks is not None or leaf.post_hooks is not None or leaf.overrides
-            or leaf.holds != VALUES or leaf.device_type or leaf.count >= recipes.least):
+            or not leaf.leaf_grad or leaf.holds != VALUES or leaf.device_type or leaf.count >= recipes.least):
         return 0
     number = -2 - w.nleaves
     w.leaves[w.nleaves] = <PyObject*>leaf

@@ -21,6 +21,10 @@ cdef enum:  # operators
     IADD, ISUB, IMUL, IDIV, IFLOORDIV, IREMAINDER, IPOW, IAND, IOR, IXOR, ILSHIFT, IRSHIFT
     NOPERATORS
 
+cdef enum:  # whether a thread records its ops
+    GRAD_ON, GRAD_OFF
+    TANGENTS     # under no_grad where forward mode is on: recorded in nodes that reverse passes do not enter
+
 cdef enum Creation:  # where a view was made: from all but the first, writing to it in place cannot be recorded
     RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
     UNTIED       # the same bytes as another dtype: the graph knows nothing of it
@@ -115,6 +119,7 @@ cdef class Node:
     cdef int noutputs
     cdef int8_t out_code         # dtype of the only output, -1: not known
     cdef int8_t released
+    cdef int8_t tangents         # made where TANGENTS were recorded; 2: in place of what a reverse pass has a way to
 
 @cython.freelist(256)
 @cython.trashcan(True)
@@ -274,6 +279,8 @@ cdef bint has_mode() noexcept
 cdef bint looks_for_nan() noexcept
 cdef int settle_late(list storages) except -1
 cdef int swap_no_grad(int value) noexcept
+cdef int grad_setting() noexcept
+cpdef int forward_levels() noexcept
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)

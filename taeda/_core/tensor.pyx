@@ -85,8 +85,10 @@ cdef extern from *:
     #else
     #define TAEDA_THREAD_LOCAL __thread
     #endif
-    /* per thread: recording off, inference mode, and the stack of modes (NULL when empty) */
+    /* per thread: GRAD_ON, GRAD_OFF or TANGENTS, levels of forward mode, inference mode, and the stack of modes (NULL
+       when empty) */
     static TAEDA_THREAD_LOCAL int taeda_no_grad[1];
+    static TAEDA_THREAD_LOCAL int taeda_forward_levels[1];
     static TAEDA_THREAD_LOCAL int taeda_inference[1];
     static TAEDA_THREAD_LOCAL PyObject *taeda_modes[1];
     /* per thread: which overrides (__torch_function__) there are; see call.pxi */
@@ -95,6 +97,7 @@ cdef extern from *:
     static TAEDA_THREAD_LOCAL PyObject *taeda_saved_hooks[1];
     """
     int* NO_GRAD "taeda_no_grad"
+    int* FORWARD_LEVELS "taeda_forward_levels"
     int* INFERENCE "taeda_inference"
     PyObject** MODES "taeda_modes"
     int* OVERRIDE_FLAGS "taeda_override_flags"
@@ -108,10 +111,20 @@ ctypedef PyObject* (*call_t)(PyObject*, PyObject**, size_t, PyObject*) noexcept
 
 
 cdef int swap_no_grad(int value) noexcept:
-    """Set whether recording is off; the previous setting."""
+    """Set which ops are recorded; the previous setting."""
     cdef int previous = NO_GRAD[0]
     NO_GRAD[0] = value
     return previous
+
+
+cdef int grad_setting() noexcept:
+    """Which ops are recorded."""
+    return NO_GRAD[0]
+
+
+cpdef int forward_levels() noexcept:
+    """How many levels of forward mode are entered on this thread."""
+    return FORWARD_LEVELS[0]
 
 
 include "dtype.pxi"

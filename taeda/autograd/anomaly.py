@@ -68,14 +68,14 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def _check_nan(name: str, grads: list, trace: Any) -> None:
     """Raise if a gradient made by node ``name`` is NaN; ``trace`` is where the node was recorded."""
-    previous = _core.set_grad_enabled(False)
+    previous = _core.record_nothing()
     try:
         for i, g in enumerate(grads):
             if g is not None and (g.is_floating_point() or g.is_complex()) and bool((g != g).any()):
                 where = "" if trace is None else " It was recorded at:\n" + "".join(traceback.format_list(trace[-6:]))
                 raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.{where}")
     finally:
-        _core.set_grad_enabled(previous)
+        _core.restore_grad_mode(previous)
 
 
 _core.HELPERS["check_nan"] = _check_nan

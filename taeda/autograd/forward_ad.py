@@ -2,7 +2,7 @@
 
 A derivative in a direction is linear in the cotangent of the reverse mode, and so is got by differentiating that mode
 once more (Townsend 2017, "A new trick for calculating Jacobian vector products"): every op that has a derivative has
-this one.
+this one. Under ``no_grad`` ops are recorded for it in nodes that reverse passes do not enter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import _core
 from .._core import Tensor
 from .backward import grad
-from .modes import enable_grad
+from .modes import enable_grad, forward_mode, passing_tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -35,7 +35,7 @@ class _Level:
         self.inputs: list[Tensor] = []
         self.tangents: list[Tensor] = []
         self.own: list[Tensor] = []  # the inputs that require grad only in order to be followed
-        self.recording = _core.set_grad_enabled(True)
+        self.recording = _core.enter_forward_mode()
 
 
 def enter_dual_level() -> int:
@@ -60,7 +60,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     global _level
     if _level is None:
         raise RuntimeError("exit_dual_level: no dual level is entered")
-    _core.set_grad_enabled(_level.recording)
+    _core.exit_forward_mode(_level.recording)
     _level = None
 
 
@@ -106,20 +106,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def _trimmed(tensor: Tensor, own: list[Tensor]) -> Tensor:
     """``tensor``, without its graph unless a leaf other than ``own`` is in it."""
-    mine = {id(t) for t in own}
-    if tensor.grad_fn is None:
-        return tensor if tensor.requires_grad and id(tensor) not in mine else tensor.detach()
-    seen, ahead = set(), [tensor.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and id(leaf) not in mine:
-            return tensor
-        ahead += [edge for edge, _ in node.next_functions if edge is not None]
-    return tensor.detach()
+    return tensor if _core.depends_on_others([tensor], own, _core.forward_levels() > 1) else tensor.detach()
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -135,7 +122,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not tensor.requires_grad:
         return UnpackedDualTensor(tensor, None)
     primal = _trimmed(tensor, _level.own)
-    with enable_grad():
+    with forward_mode(), passing_tangents():
         weight = tensor.detach().new_zeros(tensor.shape).requires_grad_()
         back = grad(tensor, _level.inputs, weight, create_graph=True, allow_unused=True)
         pairs = [(g, t) for g, t in zip(back, _level.tangents, strict=True) if g is not None and g.requires_grad]

@@ -184,9 +184,9 @@ class Function:
             return mode.apply_function(cls, args, kwargs)
         ctx: FunctionCtx = _context_class(cls)()  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
-        record = _core.is_grad_enabled() and True in ctx.needs_input_grad
+        record = _core.is_recorded() and True in ctx.needs_input_grad
         versions = [a._version if isinstance(a, Tensor) else 0 for a in args]
-        previous = _core.set_grad_enabled(False)
+        previous = _core.record_nothing()
         try:
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
@@ -194,7 +194,7 @@ class Function:
             else:
                 output = cls.forward(ctx, *args, **kwargs)
         finally:
-            _core.set_grad_enabled(previous)
+            _core.restore_grad_mode(previous)
         single = not isinstance(output, tuple)
         outputs = _own_outputs(ctx, args, [output] if single else list(output), versions, record)
         return outputs[0] if single else tuple(outputs)
@@ -231,7 +231,7 @@ class _Transposed(Function):
 
 def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
     """What stands for ``backward`` where only ``jvp`` is written: good for forward mode, an error in reverse mode."""
-    if not (_core.is_grad_enabled() and any(g is not None and g.requires_grad for g in grads)):
+    if not (_core.is_recorded() and any(g is not None and g.requires_grad for g in grads)):
         return Function.backward(ctx, *grads)
     given = list(_Transposed.apply(ctx, *grads))
     positions = {p for p, _ in ctx._inputs}
@@ -308,12 +308,12 @@ def once_differentiable(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def wrapped(ctx, *args):
-        with_grad = _core.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args)
-        previous = _core.set_grad_enabled(False)
+        with_grad = _core.is_recorded() and any(isinstance(a, Tensor) and a.requires_grad for a in args)
+        previous = _core.record_nothing()
         try:
             outputs = function(ctx, *args)
         finally:
-            _core.set_grad_enabled(previous)
+            _core.restore_grad_mode(previous)
         if not with_grad:
             return outputs
         many = outputs if isinstance(outputs, tuple) else (outputs,)

@@ -102,7 +102,7 @@ def _evaluate(func: Callable, inputs: tuple, count: int) -> list:
     try:
         return [_reals(o) for o in _outputs(func(*inputs))[:count]]
     finally:
-        _core.set_grad_enabled(previous)
+        _core.restore_grad_mode(previous)
 
 
 def _numerical(func: Callable, inputs: tuple, x: Tensor, count: int, eps: float) -> list:
@@ -357,7 +357,7 @@ def gradcheck(
             raise
         return False
     finally:
-        _core.set_grad_enabled(previous)
+        _core.restore_grad_mode(previous)
     return True
 
 

@@ -208,11 +208,11 @@ class _CopyOnWrite:
 
 @contextlib.contextmanager
 def _grad_off() -> Iterator[None]:
-    previous = _core.set_grad_enabled(False)
+    previous = _core.record_nothing()
     try:
         yield
     finally:
-        _core.set_grad_enabled(previous)
+        _core.restore_grad_mode(previous)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
@@ -80,7 +81,7 @@ class _Recording(_Mode):
         self.previous = _core.set_grad_enabled(self._on)
 
     def __exit__(self, *exc: object) -> None:
-        _core.set_grad_enabled(self.previous)
+        _core.restore_grad_mode(self.previous)
 
 
 class no_grad(_Recording):
@@ -106,14 +107,14 @@ class set_grad_enabled(_Mode):
         return type(self)(self.mode)
 
     def __call__(self, function: Callable) -> Callable:
-        _core.set_grad_enabled(self.previous)
+        _core.restore_grad_mode(self.previous)
         return super().__call__(function)
 
     def __enter__(self) -> None:
         _core.set_grad_enabled(self.mode)
 
     def __exit__(self, *exc: object) -> None:
-        _core.set_grad_enabled(self.previous)
+        _core.restore_grad_mode(self.previous)
 
 
 class inference_mode(_Mode):
@@ -133,8 +134,30 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
     def __enter__(self) -> None:
-        self.previous = (_core.set_inference(self.mode), _core.set_grad_enabled(not self.mode))
+        off = _core.record_nothing if self.mode else functools.partial(_core.set_grad_enabled, True)
+        self.previous = (_core.set_inference(self.mode), off())
 
     def __exit__(self, *exc: object) -> None:
         _core.set_inference(self.previous[0])
-        _core.set_grad_enabled(self.previous[1])
+        _core.restore_grad_mode(self.previous[1])
+
+
+@contextmanager
+def forward_mode() -> Iterator[None]:
+    """Ops inside are recorded for forward mode, also under ``no_grad``: there in nodes that reverse passes do not
+    enter."""
+    setting = _core.enter_forward_mode()
+    try:
+        yield
+    finally:
+        _core.exit_forward_mode(setting)
+
+
+@contextmanager
+def passing_tangents() -> Iterator[None]:
+    """Backward passes inside enter the nodes of forward mode."""
+    previous = _core.pass_tangents(True)
+    try:
+        yield
+    finally:
+        _core.pass_tangents(previous)

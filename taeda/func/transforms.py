@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ..autograd.modes import enable_grad, set_grad_enabled
+from ..autograd.modes import enable_grad, forward_mode, no_grad, passing_tangents
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, as_one, is_batched, vmap_modes
 from .vmap import vmap
@@ -26,7 +27,7 @@ class _Inputs:
     added."""
 
     def __init__(self, tensors: list, name: str) -> None:
-        self.outer = _core.is_grad_enabled()
+        self.outer = _core.is_recorded()
         self.leaves: list[Tensor] = []
         self.given, self.edges = [], []
         for t in tensors:
@@ -55,19 +56,25 @@ class _Inputs:
         inside = t.detach()
         _core.record_custom(list, "InputBackward", [source], [inside])
         edge = _core.same_edge(inside)
+        if _core.is_recorded() and not _core.is_grad_enabled():  # a node above it that this derivative enters
+            with enable_grad():
+                below, inside = inside, inside.detach()
+                _core.record_custom(list, "InputBackward", [below], [inside])
+            edge = _core.same_edge(inside)
         for mode in others:
             mode.shared[inside.grad_fn] = True
         for mode in reversed(wrappers):
             inside, edge = mode.wrap(inside), mode.wrap(edge)
         return inside, edge
 
-    def needs_graph(self, outputs: list, others: Sequence = ()) -> bool:
-        """Whether anything but this derivative may differentiate what is made of ``outputs``."""
+    def needs_graph(self, outputs: list, others: Sequence = (), through: bool = True) -> bool:
+        """Whether anything but this derivative may differentiate what is made of ``outputs``; ``through``: also where
+        only forward mode leads on."""
         if not self.outer:
             return False
         if any(_bottom(t).requires_grad for t in others if t is not None):
             return True
-        return _core.depends_on_others([_bottom(t) for t in outputs], self.leaves)
+        return _core.depends_on_others([_bottom(t) for t in outputs], self.leaves, through)
 
     def gradients(self, outputs: list, cotangents: list, keep: bool, create: bool) -> list:
         """One per input, zeros where no output depends on it."""
@@ -138,9 +145,13 @@ def _split_aux(out: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
 
 def _settle(inputs: _Inputs, x: Any) -> Any:
     """Results as the caller gets them: with their graph if it is needed outside, else without."""
-    return tree_map(
-        lambda t: t.detach() if isinstance(t, Tensor) and t.requires_grad and not inputs.needs_graph([t]) else t, x
-    )
+    through = _core.forward_levels() > 0
+
+    def settled(t: Any) -> Any:
+        inner = isinstance(t, Tensor) and t.requires_grad and not inputs.needs_graph([t], (), through)
+        return t.detach() if inner else t
+
+    return tree_map(settled, x)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -185,7 +196,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                 f"use the vjp or jacrev APIs instead?"
             )
         create = inputs.needs_graph([out])
-        with set_grad_enabled(create):
+        with nullcontext() if create else no_grad():
             made = inputs.gradients([out], [as_one(None, out)], create, create)
         value = out if create else out.detach()
         return tree_unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
@@ -225,8 +236,8 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
                 raise RuntimeError(
                     f"{name}: a cotangent must have the shape of its output: expected {list(o.shape)}, got {got}"
                 )
-        create = _core.is_grad_enabled() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
-        with set_grad_enabled(create):
+        create = _core.is_recorded() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
+        with nullcontext() if create else no_grad():
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
         return tree_unflatten(made, structure)
 
@@ -274,7 +285,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         )
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
-    with enable_grad():
+    with forward_mode():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
         if strict and not all(o.requires_grad for o in outputs):
@@ -283,7 +294,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 "allowed with strict=True."
             )
         weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name)
-        back = inputs.gradients(outputs, weights.given, True, True)
+        with passing_tangents():
+            back = inputs.gradients(outputs, weights.given, True, True)
     weights.leaves.extend(inputs.leaves)
     weights.outer = inputs.outer
 
@@ -300,8 +312,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 raise RuntimeError(
                     f"{name}: a tangent must have the shape of its primal: expected {list(p.shape)}, got {got}"
                 )
-        create = _core.is_grad_enabled() and weights.needs_graph(back, flat)
-        with set_grad_enabled(create):
+        create = _core.is_recorded() and weights.needs_graph(back, flat)
+        with passing_tangents(), nullcontext() if create else no_grad():
             made = weights.gradients(back, flat, True, create)
         return tree_unflatten(made, shape)
 

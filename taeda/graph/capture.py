@@ -635,7 +635,7 @@ def _outside_of_modes(state: tuple) -> Iterator[None]:
             yield
     finally:
         _core.set_mode_stack(modes)
-        _core.set_grad_enabled(before)
+        _core.restore_grad_mode(before)
 
 
 def build(calls: list[Call], inputs: dict[int, Tensor], outputs: tuple[int, ...], names: dict[int, str]) -> GraphModule:

@@ -300,7 +300,7 @@ def _(g, mean, rstd, input, weight, bias, eps, needs):
 def _check_running(name, mean, var):
     if (mean is None) != (var is None):
         raise ValueError(f"{name}(): running_mean and running_var must either both be None or neither be None")
-    if mean is not None and _core.is_grad_enabled():
+    if mean is not None and _core.is_recorded():
         for label, x in (("running_mean", mean), ("running_var", var)):
             if x.requires_grad:
                 raise RuntimeError(f"{name}(): {label} has no derivative; call detach() on it")
@@ -344,7 +344,7 @@ def _is_one_pass(input, *others):
         if input.numel() < max(_channels.LEAST, _channels.LEAST_IMAGE * input.shape[0]):
             return False
     given = [x for x in others if x is not None]
-    needs = _core.is_grad_enabled() and any(x.requires_grad for x in (input, *given))
+    needs = _core.is_recorded() and any(x.requires_grad for x in (input, *given))
     return not needs and all(x.dtype == input.dtype for x in given)
 
 

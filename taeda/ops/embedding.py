@@ -111,7 +111,7 @@ embedding_dense_backward.vjp(grad_output=_embedding_second)
 def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
     """Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
     expect_tensors("embedding_renorm_", weight=weight, indices=indices)
-    previous = _core.set_grad_enabled(False)
+    previous = _core.record_nothing()
     try:
         rows = reshape(indices, (-1,)).unique()
         chosen = weight[rows]
@@ -119,7 +119,7 @@ def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
         scale = (max_norm / (norms + 1e-7)).clamp(max=1.0)
         weight.index_copy_(0, rows.to(_core.int64), chosen * scale)
     finally:
-        _core.set_grad_enabled(previous)
+        _core.restore_grad_mode(previous)
     return weight
 
 

@@ -137,7 +137,7 @@ def _polygamma_inplace(input, n):
             f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type "
             f"{input.dtype}"
         )
-    recorded = input.requires_grad and _core.is_grad_enabled()
+    recorded = input.requires_grad and _core.is_recorded()
     return input.copy_(polygamma(n, input.clone() if recorded else input))
 
 

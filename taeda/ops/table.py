@@ -284,7 +284,7 @@ def _or_decomposed(body: Callable, decomposition: Callable, names: Sequence[str]
     wanted = [names.index(name) for name in asked_for(decomposition)]
 
     def compute(*args):
-        if _core.is_grad_enabled() and any([isinstance(x, Tensor) and x.requires_grad for x in args]):
+        if _core.is_recorded() and any([isinstance(x, Tensor) and x.requires_grad for x in args]):
             return decomposition(*[args[i] for i in wanted])
         return body(*args)
 
@@ -301,7 +301,7 @@ def _copy_back(function: Callable, name: str) -> None:
 
     def form(input, *args, **kwargs):
         expect_tensors(f"{name}_", input=input)
-        recorded = input.requires_grad and _core.is_grad_enabled()
+        recorded = input.requires_grad and _core.is_recorded()
         result = function(input.clone() if recorded else input, *args, **kwargs)
         if result.dtype is not input.dtype and not can_cast(result.dtype, input.dtype):
             raise RuntimeError(

@@ -648,7 +648,7 @@ def _replace(input, made):
     """Make ``input`` the view ``made``: an in-place change of sizes and strides, not of elements."""
     if hasattr(made, "_replace"):
         return made._replace(input)
-    if not _core.is_grad_enabled() or not input.requires_grad:
+    if not _core.is_recorded() or not input.requires_grad:
         _core.set_data(input, made)
         return input
     if input.is_leaf:

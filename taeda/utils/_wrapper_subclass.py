@@ -67,7 +67,7 @@ def dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
         if result is not NotImplemented:
             return result
         given = list(_tensors((args, *kwargs.values())))
-        wanted = _core.is_grad_enabled() and any(x.requires_grad for x in given)
+        wanted = _core.is_recorded() and any(x.requires_grad for x in given)
         op: Any = function
         recorded = args
         if wanted and function.name in _RECORDED:

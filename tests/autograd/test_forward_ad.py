@@ -1,5 +1,7 @@
 """Dual tensors beside tensors that require grad: what ``unpack_dual`` gives has a graph only where one was asked for."""
 
+import pytest
+
 import taeda
 from taeda.autograd import forward_ad
 
@@ -40,3 +42,62 @@ def test_a_tangent_that_requires_grad_gets_it():
         tangent.sum().backward()
     assert not primal.requires_grad
     assert v.grad.tolist() == [2.0, 4.0]
+
+
+def test_tangents_pass_by_no_grad_and_gradients_do_not():
+    x, w = taeda.tensor([1.0, 2.0]), taeda.tensor([3.0, 4.0], requires_grad=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, taeda.ones(2))
+        with taeda.no_grad():
+            square = dual * dual * w
+            total = taeda.zeros(2)
+            total.add_(square)[0].mul_(2)
+            assert not taeda.is_grad_enabled()
+            assert forward_ad.unpack_dual(total).tangent.tolist() == [12.0, 16.0]
+            assert total.numpy().tolist() == [6.0, 16.0]
+            total.zero_()
+            assert forward_ad.unpack_dual(total).tangent.tolist() == [0.0, 0.0]
+        primal, tangent = forward_ad.unpack_dual(square * w)
+        (primal.sum() + tangent.sum()).backward()
+    assert w.grad.tolist() == [3.0 + 6.0, 16.0 + 16.0]  # square and its tangent are constants: 3 + 2 x w, ...
+    with taeda.no_grad(), forward_ad.dual_level():
+        primal, tangent = forward_ad.unpack_dual(forward_ad.make_dual(w, taeda.ones(2)) ** 2)
+        assert tangent.tolist() == [6.0, 8.0] and not primal.requires_grad and not tangent.requires_grad
+
+
+def test_a_backward_pass_in_a_level_keeps_the_way_of_tangents():
+    w = taeda.tensor([1.0, 2.0], requires_grad=True)
+    with forward_ad.dual_level():
+        y = forward_ad.make_dual(w, taeda.ones(2)) ** 3
+        (g,) = taeda.autograd.grad(y.sum(), w)
+        assert forward_ad.unpack_dual(g).tangent.tolist() == [6.0, 12.0]
+        y.sum().backward()
+        assert forward_ad.unpack_dual(y).tangent.tolist() == w.grad.tolist() == [3.0, 12.0]
+
+
+def test_leaves_written_under_no_grad_stay_leaves():
+    w = taeda.tensor([1.0, 2.0], requires_grad=True)
+    with forward_ad.dual_level(), taeda.no_grad():
+        dual = forward_ad.make_dual(taeda.ones(2), taeda.ones(2))
+        w.mul_(2)
+        w[0] = 5.0
+        w.zero_()
+        assert w.is_leaf and w.grad_fn is None and w.requires_grad
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is written in place"):
+            w.add_(dual)
+    assert w.tolist() == [0.0, 0.0]
+
+
+def test_a_gradient_through_what_no_grad_wrote_in_place_raises():
+    w = taeda.tensor([1.0, 2.0], requires_grad=True)
+
+    def written(x):
+        y = x * w
+        with taeda.no_grad():
+            y[0].mul_(3)
+        return y
+
+    value, tangent = taeda.func.jvp(written, (taeda.ones(2),), (taeda.ones(2),))
+    assert value.tolist() == tangent.tolist() == [3.0, 2.0]
+    with pytest.raises(RuntimeError, match=r"written in place under no_grad\(\) in forward mode"):
+        value.sum().backward()

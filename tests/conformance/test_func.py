@@ -18,6 +18,23 @@ def mlp(m, x, w):
     return m.stack([(x * w).sin().sum(), m.tanh(x @ w), x.prod() * w[0]])
 
 
+def partly(m, x, w):
+    """No gradient passes by the shares; tangents do."""
+    with m.no_grad():
+        share = (x * w).tanh().softmax(-1)
+    return share * x
+
+
+def inner_gradient(m, x):
+    with m.no_grad():
+        return m.func.grad(lambda y: (y * y.exp() * x).sum())(x)
+
+
+def inside(mode, function):
+    with mode:
+        return function()
+
+
 PROGRAMS = {
     "grad": lambda m, a, b: m.func.grad(lambda x: mlp(m, x, b).sum())(a[0]),
     "grad of both": lambda m, a, b: m.func.grad(lambda x, w: mlp(m, x, w).sum(), argnums=(0, 1))(a[0], b),
@@ -36,6 +53,24 @@ PROGRAMS = {
     "softmax": lambda m, a, b: m.func.vmap(m.func.jacrev(lambda r: r.softmax(0).log()))(a),
     "sort": lambda m, a, b: m.func.vmap(lambda r: r.sort(descending=True)[0].flip(0))(a),
     "matrices": lambda m, a, b: m.func.vmap(lambda r: m.outer(r, b) @ m.outer(b, r) + r.unsqueeze(1))(a),
+    "tangents under no_grad": lambda m, a, b: m.func.jvp(lambda x: partly(m, x, b), (a[0],), (b,)),
+    "jacfwd under no_grad": lambda m, a, b: m.func.jacfwd(lambda x: partly(m, x, b))(a[0]),
+    "jacrev under no_grad": lambda m, a, b: m.func.jacrev(lambda x: partly(m, x, b))(a[0]),
+    "hessian under no_grad": lambda m, a, b: m.func.hessian(lambda x: partly(m, x, b).sum())(a[0]),
+    "jacfwd twice under no_grad": lambda m, a, b: m.func.jacfwd(m.func.jacfwd(lambda x: partly(m, x, b)))(a[0]),
+    "jacrev of tangents under no_grad": lambda m, a, b: m.func.jacrev(m.func.jacfwd(lambda x: partly(m, x, b)))(a[0]),
+    "gradient of a value with tangents under no_grad": lambda m, a, b: m.func.grad(
+        lambda x: m.func.jvp(lambda y: partly(m, y, b), (x,), (b,))[0].sum()
+    )(a[0]),
+    "vmap of tangents under no_grad": lambda m, a, b: m.func.vmap(
+        lambda x: m.func.jvp(lambda y: partly(m, y, b), (x,), (b,))[1]
+    )(a),
+    "tangents of a gradient under no_grad": lambda m, a, b: m.func.jvp(lambda x: inner_gradient(m, x), (a[0],), (b,)),
+    "jacfwd of a gradient under no_grad": lambda m, a, b: m.func.jacfwd(lambda x: inner_gradient(m, x))(a[0]),
+    "gradient of a gradient under no_grad": lambda m, a, b: m.func.grad(lambda x: inner_gradient(m, x).sum())(a[0]),
+    "all under no_grad": lambda m, a, b: inside(
+        m.no_grad(), lambda: m.func.jvp(lambda x: partly(m, x, b), (a[0],), (b,))
+    ),
     "places": lambda m, a, b: m.func.vmap(lambda r: r.unsqueeze(0), in_dims=1, out_dims=-1)(a),
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import taeda
-from taeda import Tensor
+from taeda import Tensor, _core
 
 from ...func.control_flow import scan
 from ...ops.recurrent import _recurrent_steps, cell, recurrent_layer
@@ -65,7 +65,7 @@ def _direction(
         b_ih, b_hh = b_ih + b_hh, None
     gates = F.linear(x, weights[0], b_ih)
     c = state[1] if mode == "LSTM" else None
-    save = taeda.is_grad_enabled() and (gates.requires_grad or state[0].requires_grad or weights[1].requires_grad)
+    save = _core.is_recorded() and (gates.requires_grad or state[0].requires_grad or weights[1].requires_grad)
     if isinstance(sizes, list):
         results = recurrent_layer(mode, gates, state[0], c, weights[1], b_hh, tuple(sizes), reverse, save)
     else:

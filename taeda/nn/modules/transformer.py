@@ -208,7 +208,7 @@ class TransformerEncoder(Module):
         mode = _core.current_mode()
         if not (mode is None or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
             return False  # autocast, or one that records or transforms
-        if _core.is_grad_enabled() and any(x.requires_grad for x in (src, *first.parameters())):
+        if _core.is_recorded() and any(x.requires_grad for x in (src, *first.parameters())):
             return False
         hidden = padding.bool()
         return not (self.mask_check and (hidden[:, :-1] & ~hidden[:, 1:]).any())
