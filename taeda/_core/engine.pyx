@@ -763,7 +763,7 @@ def depends_on_others(list tensors, leaves, bint through):
             continue
         seen.add(target)
         node = <Node>target
-        if node.tangents and not through:
+        if node.tangents == 1 and not through:
             continue
         for i in range(len(node.targets)):
             if node.targets[i] is not None:
