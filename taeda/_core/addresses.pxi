@@ -48,7 +48,7 @@ cdef object resolved(object t):
     cdef Tensor copied
     if not isinstance(t, Tensor) or not is_conjugate_view(<Tensor>t):
         return t
-    if NO_GRAD[0] != GRAD_OFF and wants_grad(<Tensor>t):
+    if is_followed(<Tensor>t):
         return HELPERS["resolve"](t)
     copied = empty_like(t)
     copy_into(copied, <Tensor>t)

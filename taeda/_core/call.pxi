@@ -385,7 +385,7 @@ cdef object run(Op op, PyObject** bound, object out):
             own_outputs(node, result)
             if recorders and op.repeats:
                 (<Tensor>result).storage.maker = node.seq
-    elif (op.inplace and not op.ndiff and NO_GRAD[0] != GRAD_OFF and wants_grad(<Tensor>bound[0])
+    elif (op.inplace and not op.ndiff and is_followed(<Tensor>bound[0])
             and not updates_leaf(op, bound)):
         rebase(<Tensor>bound[0], forget_node(<Tensor>bound[0]))
     if op.result_type is not None:
@@ -394,8 +394,8 @@ cdef object run(Op op, PyObject** bound, object out):
 
 
 cdef bint updates_leaf(Op op, PyObject** bound) except -1:
-    """Whether an in-place op under ``no_grad`` in forward mode writes to a leaf that requires grad, or to a view of one,
-    which stays a leaf."""
+    """Whether an in-place op under ``no_grad`` in forward mode writes to a leaf that requires grad, or to a view of
+    one, which stays a leaf."""
     cdef Tensor t
     cdef int i
     if NO_GRAD[0] != TANGENTS or not isinstance(<object>bound[0], Tensor):
@@ -407,9 +407,9 @@ cdef bint updates_leaf(Op op, PyObject** bound) except -1:
         return False
     for i in range(1, op.ndiff):
         if asks_for_grad(bound[op.diff_pos[i]]):
-            raise RuntimeError(f"{op.name}(): a leaf Variable that requires grad is written in place from a tensor that "
-                               "may have a tangent, which forward mode cannot follow. Detach that tensor, or use the "
-                               "out-of-place form")
+            raise RuntimeError(f"{op.name}(): a leaf Variable that requires grad is written in place from a tensor "
+                               "that may have a tangent, which forward mode cannot follow. Detach that tensor, or use "
+                               "the out-of-place form")
     return True
 
 

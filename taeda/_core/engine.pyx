@@ -296,8 +296,8 @@ def _sequence(Node node):
 cdef int refuse_changed(Node node) except -1:
     """Raise where a reverse pass would leave out what an in-place op of forward mode has written."""
     if node.tangents == 2:
-        raise RuntimeError(f"{node.name()}: a tensor that requires grad was written in place under no_grad() in forward "
-                           "mode, and a reverse pass cannot go on from there. Use the out-of-place form")
+        raise RuntimeError(f"{node.name()}: a tensor that requires grad was written in place under no_grad() in "
+                           "forward mode, and a reverse pass cannot go on from there. Use the out-of-place form")
     return 0
 
 
@@ -409,7 +409,7 @@ cdef class GraphTask:
         if captured:
             self.capture(leaf, 0, entry.grad)
             return 0
-        if self.into_leaves and (self.wanted is None or leaf in self.wanted):
+        if self.into_leaves and leaf.leaf_grad and (self.wanted is None or leaf in self.wanted):
             watcher = WATCHER
             if watcher is not None:
                 place = watcher.enter(ACCUMULATE, -1)
@@ -651,8 +651,12 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     task.create_graph = setting != GRAD_OFF
     task.keep_graph = keep_graph or forward_levels()
     task.into_leaves = accumulate_into
-    for t in tensors:
-        roots.append(find_edge(t, &nr))
+    for i, t in enumerate(tensors):
+        target = find_edge(t, &nr)
+        if isinstance(target, Node) and (<Node>target).tangents == 1 and not THROUGH[0]:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn: it was "
+                               "computed under no_grad, and has a tangent alone")
+        roots.append(target)
         numbers.append(nr)
     if (is_recording() and inputs is None and accumulate_into and not create_graph and not has_mode()
             and WATCHER is None and not looks_for_nan() and repeated(roots, numbers, grads, task.keep_graph)):
@@ -741,8 +745,8 @@ def apply_inner(Node node, list grads):
 
 
 def depends_on_others(list tensors, leaves, bint through):
-    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``; ``through``: also by nodes of forward
-    mode alone."""
+    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``; ``through``: also by nodes that are
+    there for forward mode alone."""
     cdef set known = {id(t) for t in leaves}
     cdef set seen = set()
     cdef list stack = []

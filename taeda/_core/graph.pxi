@@ -18,7 +18,7 @@ cdef inline Tensor outside_graph(Tensor t):
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=False):
     """Keep ``t``; with ``again``, what computes it again where that can be."""
     cdef Saved s = <Saved>Saved.__new__(Saved)
-    if t.inference:
+    if t.inference and NO_GRAD[0] != TANGENTS:
         raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get "
                            "a normal tensor and use it in autograd.")
     s.version = version
@@ -421,22 +421,22 @@ cdef object edge_of(Tensor t, int* nr):
 
 
 cdef inline bint asks_for_grad(PyObject* x) except -1:
-    """Whether an argument is a tensor that requires grad, or a list or tuple with one."""
+    """Whether an argument is a tensor that is followed, or a list or tuple with one."""
     if is_tensor(x):
-        return wants_grad(<Tensor>x)
+        return is_followed(<Tensor>x)
     return (PyList_Check(<object>x) or PyTuple_Check(<object>x)) and any_asks_for_grad(<object>x)
 
 
 cdef bint any_asks_for_grad(object items) except -1:
-    """Whether one of a list or tuple is a tensor that requires grad."""
+    """Whether one of a list or tuple is a tensor that is followed."""
     for item in items:
-        if isinstance(item, Tensor) and wants_grad(<Tensor>item):
+        if isinstance(item, Tensor) and is_followed(<Tensor>item):
             return True
     return False
 
 
 cdef bint any_wants_grad(Op op, PyObject** bound) except -1:
-    """Whether an input that has a derivative requires grad."""
+    """Whether an input that has a derivative is followed."""
     cdef int i
     for i in range(op.ndiff):
         if asks_for_grad(bound[op.diff_pos[i]]):
@@ -458,7 +458,23 @@ cdef inline int number_node(Node node) except -1:
     global SEQUENCE
     SEQUENCE += 1
     node.seq = SEQUENCE
-    node.tangents = NO_GRAD[0] == TANGENTS
+    if FORWARD_LEVELS[0] or NO_GRAD[0] == TANGENTS:
+        note_forward_mode(node)
+    return 0
+
+
+cdef int note_forward_mode(Node node) except -1:
+    """Whether tangents come to the node by its edges, and whether a reverse pass has a way on."""
+    cdef bint ends = False
+    for target in node.targets:
+        if isinstance(target, Node):
+            node.dual |= (<Node>target).dual
+            ends = True
+    if ends and NO_GRAD[0] == GRAD_ON:
+        for target in node.targets:
+            if target is not None and (not isinstance(target, Node) or (<Node>target).tangents != 1):
+                ends = False
+    node.tangents = ends or NO_GRAD[0] == TANGENTS
     return 0
 
 

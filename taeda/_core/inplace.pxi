@@ -94,7 +94,7 @@ cdef Node make_view_node(Tensor t, Tensor base):
     node.out_code = t.code
     set_edges(node, [base])
     if base.grad_fn_ is not None:
-        node.tangents = base.grad_fn_.tangents
+        node.tangents, node.dual = base.grad_fn_.tangents, base.grad_fn_.dual
     return node
 
 
@@ -110,7 +110,7 @@ cdef Node view_node(object base, object view, Node maker):
     node.targets = (maker,)
     node.nrs[0] = 0
     number_node(node)
-    node.tangents = maker.tangents
+    node.tangents, node.dual = maker.tangents, maker.dual
     return node
 
 
@@ -247,12 +247,13 @@ def unsave_output(Saved saved, Node node, int nr):
 # ---- nodes that Python records ---------------------------------------------------------------------------------------
 
 
-def record_custom(maker, str label, list inputs, list outputs, list dirty=None):
+def record_custom(maker, str label, list inputs, list outputs, list dirty=None, bint dual=False, bint entered=False):
     """Make one node the maker of ``outputs``, and give it.
 
     ``maker`` is a function from the list of output gradients to one gradient per input, or a node without edges, of a
     subclass that runs itself (``_run_backward``). ``dirty`` says of each output at which of ``inputs`` it is to be
-    found, as it was written in place, or -1.
+    found, as it was written in place, or -1. ``dual``: the outputs may have tangents. ``entered``: reverse passes enter
+    the node, whatever leads on from it.
     """
     cdef Node node = <Node>maker if isinstance(maker, Node) else <Node>Node.__new__(Node)
     cdef Tensor t
@@ -260,6 +261,9 @@ def record_custom(maker, str label, list inputs, list outputs, list dirty=None):
     node.custom = RUN_SELF if node is maker else maker
     node.label = label
     set_edges(node, inputs)
+    node.dual |= dual
+    if entered:
+        node.tangents = 0
     node.noutputs = max(len(outputs), 1)
     metas = []
     for i in range(len(outputs)):

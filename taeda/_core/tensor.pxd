@@ -119,7 +119,8 @@ cdef class Node:
     cdef int noutputs
     cdef int8_t out_code         # dtype of the only output, -1: not known
     cdef int8_t released
-    cdef int8_t tangents         # made where TANGENTS were recorded; 2: in place of what a reverse pass has a way to
+    cdef int8_t dual             # what it made may have a tangent
+    cdef int8_t tangents         # reverse passes do not enter it; 2: it has overwritten what they have a way to
 
 @cython.freelist(256)
 @cython.trashcan(True)

@@ -28,6 +28,13 @@ cdef inline bint wants_grad(Tensor t):
     return t.base is not None and t.view_version != t.storage.version and get_grad_fn(t) is not None
 
 
+cdef inline bint is_followed(Tensor t):
+    """Whether ops on ``t`` are recorded."""
+    if NO_GRAD[0] == GRAD_ON:
+        return wants_grad(t)
+    return NO_GRAD[0] == TANGENTS and wants_grad(t) and t.grad_fn_ is not None and t.grad_fn_.dual
+
+
 cdef inline PyObject** attributes_slot(Tensor t) noexcept:
     return <PyObject**>(<char*>&t.before_attributes + sizeof(int64_t))
 

@@ -578,7 +578,7 @@ cdef object getitem(Tensor t, object index):
         return GETITEM(t, index)
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
-    return finish_view(GETITEM, bound, result, NO_GRAD[0] != GRAD_OFF and wants_grad(t))
+    return finish_view(GETITEM, bound, result, is_followed(t))
 
 
 def basic_getitem(Tensor input, index):
@@ -601,6 +601,6 @@ cdef int setitem(Tensor t, object index, object value) except -1:
         return 0
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
-    place = finish_view(GETITEM, bound, place, NO_GRAD[0] != GRAD_OFF and wants_grad(t))
+    place = finish_view(GETITEM, bound, place, is_followed(t))
     HELPERS["assign"](place, value)
     return 0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import _core
 from .._core import Tensor
 from .backward import grad
-from .modes import enable_grad, forward_mode, passing_tangents
+from .modes import forward_mode, passing_tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -32,9 +32,10 @@ class _Level:
     """The dual tensors made since the level was entered: inputs, and the direction of each."""
 
     def __init__(self) -> None:
-        self.inputs: list[Tensor] = []
+        self.duals: list[Tensor] = []
+        self.inputs: list[Tensor] = []  # their places in the graph when they were made
         self.tangents: list[Tensor] = []
-        self.own: list[Tensor] = []  # the inputs that require grad only in order to be followed
+        self.own: list[Tensor] = []  # leaves that are there only for duals to be followed
         self.recording = _core.enter_forward_mode()
 
 
@@ -95,12 +96,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             f"make_dual: expected a tangent of sizes {tuple(tensor.shape)}, as the tensor, got {tuple(tangent.shape)}"
         )
-    with enable_grad():
-        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
     if not tensor.requires_grad:
-        _level.own.append(dual)
-    _level.inputs.append(dual)
+        tensor = tensor.detach().requires_grad_()
+        _level.own.append(tensor)
+    dual = _followed(tensor)
+    _level.duals.append(dual)
+    _level.inputs.append(_core.same_edge(dual))
     _level.tangents.append(tangent)
+    return dual
+
+
+def _followed(tensor: Tensor) -> Tensor:
+    """``tensor``, as one that has a tangent."""
+    dual = tensor.detach()
+    _core.record_custom(list, "MakeDualBackward", [tensor], [dual], None, True)
     return dual
 
 
@@ -116,14 +125,15 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if _level is None:
         return UnpackedDualTensor(tensor, None)
-    for dual, tangent in zip(_level.inputs, _level.tangents, strict=True):
-        if dual is tensor:
+    for dual, place, tangent in zip(_level.duals, _level.inputs, _level.tangents, strict=True):
+        if dual is tensor and dual.grad_fn is place.grad_fn:
             return UnpackedDualTensor(_trimmed(tensor, _level.own), tangent)
     if not tensor.requires_grad:
         return UnpackedDualTensor(tensor, None)
     primal = _trimmed(tensor, _level.own)
     with forward_mode(), passing_tangents():
-        weight = tensor.detach().new_zeros(tensor.shape).requires_grad_()
+        leaf = tensor.detach().new_zeros(tensor.shape).requires_grad_()
+        weight = _followed(leaf)
         back = grad(tensor, _level.inputs, weight, create_graph=True, allow_unused=True)
         pairs = [(g, t) for g, t in zip(back, _level.tangents, strict=True) if g is not None and g.requires_grad]
         if not pairs:
@@ -134,4 +144,4 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         )
     if tangent is None:
         tangent = tensor.detach().new_zeros(tensor.shape)
-    return UnpackedDualTensor(primal, _trimmed(tangent, [*_level.own, weight]))
+    return UnpackedDualTensor(primal, _trimmed(tangent, [*_level.own, leaf]))

@@ -26,7 +26,8 @@ class _Inputs:
     """The inputs of one derivative: what the function gets, the edges to differentiate with respect to, the leaves
     added."""
 
-    def __init__(self, tensors: list, name: str) -> None:
+    def __init__(self, tensors: list, name: str, dual: bool = False) -> None:
+        self.dual = dual  # what is made of them has tangents
         self.outer = _core.is_recorded()
         self.leaves: list[Tensor] = []
         self.given, self.edges = [], []
@@ -54,12 +55,11 @@ class _Inputs:
         if source is not t:
             self.leaves.append(source)
         inside = t.detach()
-        _core.record_custom(list, "InputBackward", [source], [inside])
+        _core.record_custom(list, "InputBackward", [source], [inside], None, self.dual)
         edge = _core.same_edge(inside)
         if _core.is_recorded() and not _core.is_grad_enabled():  # a node above it that this derivative enters
-            with enable_grad():
-                below, inside = inside, inside.detach()
-                _core.record_custom(list, "InputBackward", [below], [inside])
+            below, inside = inside, inside.detach()
+            _core.record_custom(list, "InputBackward", [below], [inside], None, self.dual, True)
             edge = _core.same_edge(inside)
         for mode in others:
             mode.shared[inside.grad_fn] = True
@@ -284,7 +284,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
             f"f(*primals). Got {type(primals).__name__}"
         )
     leaves, structure = tree_flatten(primals)
-    inputs = _Inputs(leaves, name)
+    inputs = _Inputs(leaves, name, dual=True)
     with forward_mode():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
@@ -293,7 +293,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
                 "allowed with strict=True."
             )
-        weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name)
+        weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name, dual=True)
         with passing_tangents():
             back = inputs.gradients(outputs, weights.given, True, True)
     weights.leaves.extend(inputs.leaves)

@@ -426,3 +426,12 @@ def test_older_name_of_grad_tensors():
     with pytest.warns(FutureWarning, match="grad_variables"):
         autograd.backward(x * 2, grad_variables=taeda.ones(2, dtype=taeda.float64))
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("freeze", [lambda t: t.requires_grad_(False), lambda t: t.detach_()])
+def test_a_leaf_frozen_after_the_forward_pass_gets_no_gradient(freeze):
+    a, b = taeda.tensor([1.0, 2.0], requires_grad=True), taeda.tensor([3.0], requires_grad=True)
+    loss = (a * b).sum()
+    freeze(a)
+    loss.backward()
+    assert a.grad is None and b.grad.tolist() == [3.0]
