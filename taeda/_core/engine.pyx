@@ -745,8 +745,8 @@ def apply_inner(Node node, list grads):
 
 
 def depends_on_others(list tensors, leaves, bint through):
-    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``; ``through``: also by nodes that are
-    there for forward mode alone."""
+    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``; ``through``: also by nodes that
+    are there for forward mode alone."""
     cdef set known = {id(t) for t in leaves}
     cdef set seen = set()
     cdef list stack = []
