@@ -463,6 +463,8 @@ cdef class GraphTask:
         planned = swap_planning(is_planning() or node.custom is not RUN_SELF and any_on_meta(grads))
         try:
             made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
+            if setting >= 0:
+                made = HELPERS["hide_all"](made)
         except Exception as error:
             explain_failure(node, error)
             raise
@@ -653,7 +655,7 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     task.into_leaves = accumulate_into
     for i, t in enumerate(tensors):
         target = find_edge(t, &nr)
-        if isinstance(target, Node) and (<Node>target).tangents == 1 and not THROUGH[0]:
+        if isinstance(target, Node) and (<Node>target).tangents == 1 and accumulate_into and not THROUGH[0]:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn: it was "
                                "computed under no_grad, and has a tangent alone")
         roots.append(target)

@@ -293,6 +293,11 @@ cdef class Node:
         return tuple([(_as_node(self.targets[i]), self.nrs[i]) for i in range(len(self.targets))])
 
     @property
+    def for_tangents(self):
+        """Whether reverse passes leave this node out: it was recorded under ``no_grad``, for forward mode."""
+        return self.tangents == 1
+
+    @property
     def metadata(self):
         """A dict for the user's own notes."""
         if self.notes is None:

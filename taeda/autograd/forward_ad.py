@@ -106,6 +106,30 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     return dual
 
 
+def under_no_grad() -> bool:
+    """Whether ops are recorded for forward mode alone."""
+    return _core.is_recorded() and not _core.is_grad_enabled()
+
+
+def hidden(t: Tensor) -> Tensor:
+    """``t``, where ops are recorded for forward mode alone: with a node that reverse passes do not enter."""
+    if t.grad_fn is not None and t.grad_fn.for_tangents:
+        return t
+    if hasattr(t, "physical"):  # under vmap
+        return t.mode.wrap(t.mode.below(hidden, t.physical))
+    made = t.detach()
+    _core.record_custom(list, "InputBackward", [t], [made])
+    return made
+
+
+def _hide_all(gradients: list) -> list:
+    """What the derivatives of such a node give: an op may hand on what it got."""
+    return [hidden(g) if g is not None and g.requires_grad else g for g in gradients]
+
+
+_core.HELPERS["hide_all"] = _hide_all
+
+
 def _followed(tensor: Tensor) -> Tensor:
     """``tensor``, as one that has a tangent."""
     dual = tensor.detach()

@@ -79,7 +79,12 @@ class Batched(Tensor):
 
     def _spread(self, t: Tensor) -> Batched:
         """``t``, which was made for one example, for each of them."""
-        return self.mode.wrap(self.mode.below(lambda: t.expand(self.mode.size, *t.shape).clone()))
+
+        def inside() -> Tensor:
+            made = t.expand(self.mode.size, *t.shape).clone()
+            return self.physical._spread(made) if type(self.physical) is Batched else made
+
+        return self.mode.wrap(self.mode.below(inside))
 
     def __repr__(self) -> str:
         return f"BatchedTensor(size={self.mode.size}, value=\n{self.mode.below(repr, self.physical)}\n)"
@@ -161,7 +166,7 @@ class VmapMode:
         self.run = run
         self.made: weakref.WeakSet = weakref.WeakSet()
         self.shared: dict[Any, bool] = {}  # nodes, and whether they lead to such an input
-        self.repeated: dict[int, tuple[Tensor, Batched]] = {}
+        self.repeated: dict[tuple, tuple[Tensor, Batched]] = {}
 
     # ---- wrapping
     def wrap(self, physical: Tensor) -> Batched:
@@ -194,9 +199,10 @@ class VmapMode:
         """``x``, repeated where its gradients are to be one for each example."""
         if not isinstance(x, Tensor) or is_batched(x, self) or not x.requires_grad or not _leads(x, self.shared):
             return x
-        if id(x) not in self.repeated:
-            self.repeated[id(x)] = x, self.wrap(self.below(lambda: x.expand(self.size, *x.shape)))
-        return self.repeated[id(x)][1]
+        key = id(x), _core.is_grad_enabled(), _core.is_recorded()  # what no_grad repeats has no graph
+        if key not in self.repeated:
+            self.repeated[key] = x, self.wrap(self.below(lambda: x.expand(self.size, *x.shape)))
+        return self.repeated[key][1]
 
     def slices(self, x: Any) -> list:
         """One value per example."""
@@ -370,7 +376,7 @@ def _across(mode: VmapMode, tensors: list, grads: list, keep: bool, create: bool
             f"batched: its gradient would mix the examples. Use taeda.func.grad, vjp or jacrev inside the function."
         )
     known = {x.grad_fn: True for x, own in zip(inputs, apart, strict=True) if not own}
-    repeated = [pair for pair in mode.repeated.values() if _leads(pair[0], known)]
+    repeated = [pair for pair in mode.repeated.values() if pair[1].requires_grad and _leads(pair[0], known)]
     pairs = list(zip(tensors, grads, strict=True))
     first = [x for x, own in zip(inputs, apart, strict=True) if own] + [x for _, x in repeated]
     made = iter(_of([p for p in pairs if is_batched(p[0], mode)], keep, create, first))

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.forward_ad import hidden, under_no_grad
 from ..autograd.modes import enable_grad, forward_mode, no_grad, passing_tangents
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, as_one, is_batched, vmap_modes
@@ -54,13 +55,10 @@ class _Inputs:
         source = t if self.outer and t.requires_grad else t.detach().requires_grad_()
         if source is not t:
             self.leaves.append(source)
-        inside = t.detach()
-        _core.record_custom(list, "InputBackward", [source], [inside], None, self.dual)
+        inside = hidden(source) if under_no_grad() else source
+        below, inside = inside, t.detach()
+        _core.record_custom(list, "InputBackward", [below], [inside], None, self.dual, not self.dual)
         edge = _core.same_edge(inside)
-        if _core.is_recorded() and not _core.is_grad_enabled():  # a node above it that this derivative enters
-            below, inside = inside, inside.detach()
-            _core.record_custom(list, "InputBackward", [below], [inside], None, self.dual, True)
-            edge = _core.same_edge(inside)
         for mode in others:
             mode.shared[inside.grad_fn] = True
         for mode in reversed(wrappers):
@@ -143,13 +141,21 @@ def _split_aux(out: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     return out
 
 
+def _given(gradients: list) -> list:
+    """Gradients as the caller gets them."""
+    return [hidden(t) if t.requires_grad else t for t in gradients] if under_no_grad() else gradients
+
+
 def _settle(inputs: _Inputs, x: Any) -> Any:
     """Results as the caller gets them: with their graph if it is needed outside, else without."""
     through = _core.forward_levels() > 0
 
     def settled(t: Any) -> Any:
-        inner = isinstance(t, Tensor) and t.requires_grad and not inputs.needs_graph([t], (), through)
-        return t.detach() if inner else t
+        if not isinstance(t, Tensor) or not t.requires_grad:
+            return t
+        if not inputs.needs_graph([t], (), through):
+            return t.detach()
+        return hidden(t) if under_no_grad() else t
 
     return tree_map(settled, x)
 
@@ -198,8 +204,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         create = inputs.needs_graph([out])
         with nullcontext() if create else no_grad():
             made = inputs.gradients([out], [as_one(None, out)], create, create)
-        value = out if create else out.detach()
-        return tree_unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
+        value = _settle(inputs, out)
+        return tree_unflatten(_given(made), structure), (value, _settle(inputs, aux)) if has_aux else value
 
     return both
 
@@ -239,7 +245,7 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
         create = _core.is_recorded() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
         with nullcontext() if create else no_grad():
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
-        return tree_unflatten(made, structure)
+        return tree_unflatten(_given(made), structure)
 
     return _settle(inputs, out), pull, _settle(inputs, aux), inputs
 

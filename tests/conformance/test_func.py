@@ -30,6 +30,20 @@ def inner_gradient(m, x):
         return m.func.grad(lambda y: (y * y.exp() * x).sum())(x)
 
 
+def written(m, x, w):
+    y = w.clone()
+    y[1:].mul_(w[1:])
+    return y * x
+
+
+def repeated(m, x, w):
+    """What no_grad has repeated for each example is no constant after it."""
+    y = x * x
+    with m.no_grad():
+        m.sigmoid(y * w)
+    return (y * w).sum()
+
+
 def inside(mode, function):
     with mode:
         return function()
@@ -68,6 +82,21 @@ PROGRAMS = {
     "tangents of a gradient under no_grad": lambda m, a, b: m.func.jvp(lambda x: inner_gradient(m, x), (a[0],), (b,)),
     "jacfwd of a gradient under no_grad": lambda m, a, b: m.func.jacfwd(lambda x: inner_gradient(m, x))(a[0]),
     "gradient of a gradient under no_grad": lambda m, a, b: m.func.grad(lambda x: inner_gradient(m, x).sum())(a[0]),
+    "gradient of tangents of a gradient under no_grad": lambda m, a, b: m.func.grad(
+        lambda x: m.func.jvp(lambda y: inner_gradient(m, y) * y * y, (x,), (b,))[1].sum()
+    )(a[0]),
+    "tangents of a gradient at what no_grad made": lambda m, a, b: m.func.jvp(
+        lambda x: m.func.grad(lambda y: (y * y.sin()).sum())(partly(m, x, b) * 1.0), (a[0],), (b,)
+    ),
+    "hessian of what no_grad made": lambda m, a, b: m.func.hessian(lambda x: inside(m.no_grad(), lambda: (x**3).sum()))(
+        b
+    ),
+    "jacobians of a shared tensor written in place": lambda m, a, b: m.func.vmap(
+        m.func.jacrev(lambda x, w: written(m, x, w), (0, 1)), (0, None)
+    )(a, b),
+    "gradients of a shared tensor repeated under no_grad": lambda m, a, b: m.func.vmap(
+        m.func.grad(lambda x, w: repeated(m, x, w)), (None, 0)
+    )(b, a),
     "all under no_grad": lambda m, a, b: inside(
         m.no_grad(), lambda: m.func.jvp(lambda x: partly(m, x, b), (a[0],), (b,))
     ),
