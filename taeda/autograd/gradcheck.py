@@ -78,8 +78,8 @@ def _check_inputs(inputs: tuple, function: str) -> tuple[Tensor, ...]:
 
 def _reals(t: Tensor) -> Any:
     """The elements as a flat NumPy array of float64; real and imaginary parts one after the other."""
-    flat = t.detach().to(_core.complex128 if t.is_complex() else _core.float64).contiguous().numpy().reshape(-1)
-    return np.array(flat.view(np.float64))
+    flat = t.detach().to(_core.complex128 if t.is_complex() else _core.float64).contiguous()
+    return np.array(flat.numpy(force=True).reshape(-1).view(np.float64))
 
 
 def _element_steps(x: Tensor) -> Iterable[tuple[Tensor, complex]]:

@@ -351,7 +351,7 @@ def _silu_bend(g, grad, input):
 
 silu.traits["lowering"] = lambda input: mul(input, sigmoid(input))
 silu.vjp(input=lambda g, input: silu_backward(g, input))
-silu_backward.vjp(grad=lambda g, input: silu_backward(g, input), input=_silu_bend)
+silu_backward.vjp(grad=lambda g, input: silu_backward(g, input.conj()), input=_silu_bend)
 
 
 @pointwise(

@@ -257,7 +257,7 @@ def tanh_backward(grad, output):
 
 
 tanh_backward.vjp(
-    grad=lambda g, output: tanh_backward(g, output),
+    grad=lambda g, output: tanh_backward(g, output.conj()),
     output=lambda g, grad, output: mul_conj(mul_conj(mul(grad, -2), g), output),
 )
 sinh.vjp(input=lambda g, input: mul_conj(g, cosh(input)))
@@ -330,7 +330,7 @@ def sigmoid_backward(grad, output):
 
 
 sigmoid_backward.vjp(
-    grad=lambda g, output: sigmoid_backward(g, output),
+    grad=lambda g, output: sigmoid_backward(g, output.conj()),
     output=lambda g, grad, output: mul_conj(mul_conj(grad, g), add(mul(output, -2), 1)),
 )
 sigmoid.vjp(input=lambda g, out: sigmoid_backward(g, out))

@@ -145,3 +145,18 @@ def test_the_function_gets_the_very_inputs():
 
     w = nn.Parameter(taeda.rand(3, dtype=taeda.float64))
     assert gradcheck(by_module, (w,)) and gradgradcheck(by_module, (w,))
+
+
+COMPLEX = (
+    "abs acos acosh angle asin asinh atan atanh conj conj_physical cos cosh cumprod cumsum exp exp2 expm1 imag log log10 "
+    "log1p log2 logcumsumexp neg prod real reciprocal rsqrt sgn sigmoid sin sinc sinh sqrt square std tan tanh var"
+).split()
+
+
+@pytest.mark.parametrize("name", [*COMPLEX, "silu"])
+def test_second_derivatives_and_forward_mode_of_complex_functions(name):
+    function = nn.functional.silu if name == "silu" else getattr(taeda, name)
+    arguments = (0,) if name.startswith(("cum", "logcum")) else ()
+    x = leaf(0.3 + 0.2j, 0.9 - 0.5j, -0.4 + 0.8j, dtype=taeda.complex128)
+    assert gradcheck(lambda x: function(x, *arguments), (x,), check_forward_ad=True)
+    assert gradgradcheck(lambda x: function(x, *arguments), (x,))
