@@ -3,6 +3,8 @@
 import atexit
 import os
 
+from ..kernels import forks  # whose functions at the end of the process are to come after those of this module
+
 cimport cython
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
