@@ -366,7 +366,7 @@ cdef object run(Op op, PyObject** bound, object out):
     if op.ntakes:
         check_arguments(op.name, op.params, op.takes, op.ntakes, bound, op.defaults)
     if op.ndiff and NO_GRAD[0] != GRAD_OFF:
-        record = any_wants_grad(op, bound) and not (op.inplace and updates_leaf(op, bound))
+        record = any_wants_grad(op, bound)
     if op.inplace or out is not None:
         keep = before_write(op, bound, out, record)
     if op.kind == VIEW:
@@ -385,32 +385,11 @@ cdef object run(Op op, PyObject** bound, object out):
             own_outputs(node, result)
             if recorders and op.repeats:
                 (<Tensor>result).storage.maker = node.seq
-    elif (op.inplace and not op.ndiff and is_followed(<Tensor>bound[0])
-            and not updates_leaf(op, bound)):
+    elif op.inplace and not op.ndiff and is_followed(<Tensor>bound[0]):
         rebase(<Tensor>bound[0], forget_node(<Tensor>bound[0]))
     if op.result_type is not None:
         return tuple.__new__(op.result_type, result)
     return result
-
-
-cdef bint updates_leaf(Op op, PyObject** bound) except -1:
-    """Whether an in-place op under ``no_grad`` in forward mode writes to a leaf that requires grad, or to a view of
-    one, which stays a leaf."""
-    cdef Tensor t
-    cdef int i
-    if NO_GRAD[0] != TANGENTS or not isinstance(<object>bound[0], Tensor):
-        return False
-    t = <Tensor>bound[0]
-    if t.base is not None:
-        t = t.base
-    if not t.leaf_grad or t.grad_fn_ is not None:
-        return False
-    for i in range(1, op.ndiff):
-        if asks_for_grad(bound[op.diff_pos[i]]):
-            raise RuntimeError(f"{op.name}(): a leaf Variable that requires grad is written in place from a tensor "
-                               "that may have a tangent, which forward mode cannot follow. Detach that tensor, or use "
-                               "the out-of-place form")
-    return True
 
 
 cdef Tensor before_write(Op op, PyObject** bound, object out, bint record):

@@ -1,12 +1,22 @@
 # Writing in place: what may be written to, and the nodes of views and their bases.
 
 
+cdef inline bint is_leaf_or_part(Tensor t) noexcept:
+    """Whether ``t`` is a leaf that requires grad, or a view of one."""
+    cdef Tensor base = t if t.base is None else t.base
+    return base.leaf_grad and base.grad_fn_ is None
+
+
 cdef int check_inplace(Tensor t, bint record) except -1:
     """Raise where the graph forbids writing to ``t``; ``record``: the op is about to be recorded."""
     if t.inference and not INFERENCE[0]:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
                            "clone to get a normal tensor before doing inplace update.")
     if NO_GRAD[0] != GRAD_ON:
+        if record and is_leaf_or_part(t):  # recorded under no_grad: a tensor that has a tangent is written into it
+            raise RuntimeError("a leaf Variable that requires grad is written in place from a tensor that may have a "
+                               "tangent, which forward mode cannot follow. Detach that tensor, or use the out-of-place "
+                               "form")
         return 0
     if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
                                                            or wants_grad(t.base)):

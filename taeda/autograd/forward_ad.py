@@ -115,8 +115,8 @@ def hidden(t: Tensor) -> Tensor:
     """``t``, where ops are recorded for forward mode alone: with a node that reverse passes do not enter."""
     if t.grad_fn is not None and t.grad_fn.for_tangents:
         return t
-    if hasattr(t, "physical"):  # under vmap
-        return t.mode.wrap(t.mode.below(hidden, t.physical))
+    if hasattr(t, "_hidden"):  # under vmap
+        return t._hidden()
     made = t.detach()
     _core.record_custom(list, "InputBackward", [t], [made])
     return made

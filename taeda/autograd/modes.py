@@ -134,8 +134,8 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
     def __enter__(self) -> None:
-        off = _core.record_nothing if self.mode else functools.partial(_core.set_grad_enabled, True)
-        self.previous = (_core.set_inference(self.mode), off())
+        recording = _core.record_nothing() if self.mode else _core.set_grad_enabled(True)
+        self.previous = (_core.set_inference(self.mode), recording)
 
     def __exit__(self, *exc: object) -> None:
         _core.set_inference(self.previous[0])

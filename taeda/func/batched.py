@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.forward_ad import hidden
 from ..ops.joining import stack
 from ..ops.meta import without_values
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -85,6 +86,10 @@ class Batched(Tensor):
             return self.physical._spread(made) if type(self.physical) is Batched else made
 
         return self.mode.wrap(self.mode.below(inside))
+
+    def _hidden(self) -> Batched:
+        """With a node that reverse passes do not enter."""
+        return self.mode.wrap(self.mode.below(hidden, self.physical))
 
     def __repr__(self) -> str:
         return f"BatchedTensor(size={self.mode.size}, value=\n{self.mode.below(repr, self.physical)}\n)"

@@ -55,8 +55,8 @@ class _Inputs:
         source = t if self.outer and t.requires_grad else t.detach().requires_grad_()
         if source is not t:
             self.leaves.append(source)
-        inside = hidden(source) if under_no_grad() else source
-        below, inside = inside, t.detach()
+        below = hidden(source) if under_no_grad() else source
+        inside = t.detach()
         _core.record_custom(list, "InputBackward", [below], [inside], None, self.dual, not self.dual)
         edge = _core.same_edge(inside)
         for mode in others:
