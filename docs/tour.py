@@ -40,9 +40,9 @@ a[0, 0] = 1.0
 
 # ======================================================================================================================
 section("3. The graph, and backward")
-# An op on a tensor that requires grad leaves a node behind: which derivative to call, with which tensors, where each
+# An op on a tensor that requires grad records a node: which derivative to call, with which tensors, and where each
 # gradient goes next. backward() walks the nodes from the result to the leaves. That is all that autograd is.
-# Source: taeda/_core/graph.pxi (nodes) and engine.pyx (the walk); derivatives stand below their ops, taeda/ops/.
+# Source: taeda/_core/graph.pxi (nodes) and engine.pyx (the walk); derivatives are below their ops, in taeda/ops/.
 
 w = taeda.tensor([0.5, -1.0], requires_grad=True)
 x = taeda.tensor([2.0, 3.0])
@@ -52,7 +52,7 @@ loss.backward()
 by_hand = 2 * (taeda.tanh(w * x).sum() - 1) * (1 - taeda.tanh(w * x) ** 2) * x
 print("gradient:", w.grad, "by hand:", by_hand.detach())
 
-# Derivatives are written in the same public ops, so they have derivatives in turn:
+# Derivatives are written in the same public ops, so they have derivatives too:
 y = taeda.tensor(2.0, requires_grad=True)
 (first,) = taeda.autograd.grad(y**4, y, create_graph=True)
 (second,) = taeda.autograd.grad(first, y)
@@ -60,7 +60,7 @@ print("y**4 at 2: first derivative", first.item(), "second", second.item())
 
 # ======================================================================================================================
 section("4. Grad modes")
-# Under no_grad ops leave no node: for evaluation, and for changing parameters in place.
+# Under no_grad ops record no node: for evaluation, and for changing parameters in place.
 
 with taeda.no_grad():
     print("recorded under no_grad?", (w * 2).requires_grad)
@@ -142,7 +142,7 @@ print("clipped:", p.grad)
 # ======================================================================================================================
 section("7. A new op, in one stanza")
 # An op is declared once: signature, docstring, its mathematics as an expression over scalars, its derivative in public
-# ops. The function, the method, mish2_(), out=, broadcasting, dtypes and vector code for this machine all follow.
+# ops. The function, the method, softabs_(), out=, broadcasting, dtypes and vector code for this machine all follow.
 # Source: taeda/ops/table.py (what a declaration means), taeda/kernels/scalar/ (s.exp and the rest, from arithmetic up),
 # taeda/kernels/pointwise.py (the loop around the expression).
 
@@ -166,7 +166,7 @@ print("gradient agrees with finite differences:", taeda.autograd.gradcheck(lambd
 # ======================================================================================================================
 section("8. Down to the machine")
 # There is no C++ below. The stanza above becomes LLVM code for vectors as wide as this machine has, compiled in a few
-# milliseconds when first used and then kept in a cache on disk. Source: taeda/kernels/ir.py (the loop language),
+# milliseconds when first used and then cached on disk. Source: taeda/kernels/ir.py (the loop language),
 # build.py (hash, cache, LLVM). Here is a whole kernel, y = 2x + 1, written by hand:
 
 from taeda.kernels.build import compiler
