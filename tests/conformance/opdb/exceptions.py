@@ -51,7 +51,7 @@ RARE: dict[str, dict[str, str]] = {
 
 #: Entries whose forms on device meta are not PyTorch's, and why.
 META: dict[str, str] = {
-    "max_pool2d_with_indices_backward": "the database asks for the gradient of an input that the result does not depend on",
+    "max_pool2d_with_indices_backward": "the database requests the gradient of an input that the result does not depend on",
     "linalg.householder_product": "gradients of empty matrices are empty, where PyTorch has none",
     "linalg.matrix_power": "the power 0 depends on no input: no gradient",
 }
