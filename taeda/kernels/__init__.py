@@ -1,7 +1,7 @@
-"""Kernels: Python that writes LLVM IR. Knows nothing of tensors; imports nothing of taeda above itself.
+"""Kernels: Python that writes LLVM IR. They know nothing of tensors and import nothing else of taeda.
 
-``from taeda.kernels import softmax`` does not run that module: it is loaded when the first of its kernels is asked for.
-Most programs need few of them, and ``import taeda`` none.
+``from taeda.kernels import softmax`` does not run that module. It runs when the first of its kernels is used: most
+programs need few kernels, and ``import taeda`` needs none.
 """
 
 import importlib.util
@@ -12,15 +12,16 @@ from .forks import loading
 
 
 class _Deferred(ModuleType):
-    """A module that runs when an attribute is asked for. Other threads that ask meanwhile wait: what it has by then may
-    call what it has not."""
+    """A module that runs on the first access to an attribute. Other threads wait until all of it has run: what is
+    defined first may call what is defined later.
+    """
 
     def __getattribute__(self, name: str):
         if not name.startswith("__"):
             _run(self)
         return ModuleType.__getattribute__(self, name)
 
-    def __getattr__(self, name: str):  # one with underscores, that it has once it has run
+    def __getattr__(self, name: str):  # a dunder name that exists only once the module has run
         _run(self)
         return ModuleType.__getattribute__(self, name)
 
@@ -30,7 +31,7 @@ def _run(module: ModuleType) -> None:
         if type(module) is not _Deferred:
             return
         assert module.__spec__ is not None and module.__spec__.loader is not None
-        if module.__spec__.loader_state:  # it is running, on this thread
+        if module.__spec__.loader_state:  # it is already running, on this thread
             return
         module.__spec__.loader_state = True
         try:

@@ -1,9 +1,9 @@
-"""Scaled dot-product attention in tiles: the matrix of scores is never in memory as a whole.
+"""Scaled dot-product attention in tiles: the whole matrix of scores is never in memory.
 
-A task of the forward kernel takes a block of queries past all keys, block by block, with the running maximum and sum of
-each row (Milakov & Gimelshein 2018, https://arxiv.org/abs/1805.02867; Dao et al. 2022,
+A task of the forward kernel takes a block of queries and goes through the keys block by block, with the running maximum
+and sum of each row (Milakov & Gimelshein 2018, https://arxiv.org/abs/1805.02867; Dao et al. 2022,
 https://arxiv.org/abs/2205.14135). It keeps the logarithm of each row's sum of exponentials, from which the backward
-kernel computes the weights again. The products are those of :mod:`taeda.kernels.gemm`, on blocks in the thread's stack.
+kernel computes the weights again. The products are those of :mod:`taeda.kernels.gemm`, on blocks on the thread's stack.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from .random import STATE, chosen_rows
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
 QUERIES, KEYS = 64, 64
-#: Queries that are done at a time where a block is on the diagonal of causal attention.
-PIECE = 24
-#: Rows of a block of queries (as where one token follows another) that are not worth packing keys for.
+#: Queries that are processed together where a block is on the diagonal of causal attention.
+DIAGONAL_QUERIES = 24
+#: Blocks of at most so many queries (as in token-by-token decoding) do not pay for packing the keys.
 FEW_QUERIES = 4
-#: How far a row's scores may be above its top, the greatest of a block before. A top that seldom changes spares most
-#: rows the scaling of their outputs, and the processor a branch that it cannot foresee.
+#: A row's scores may exceed its *top*, the maximum of an earlier block, by this much. A top that seldom changes saves
+#: most rows the scaling of their outputs, and a branch that is hard to predict.
 STALE = 4.0
-#: Most numbers per head for which a packed block of keys lies in the stack; else in the memory that the task is given.
+#: Largest head dimension whose packed block of keys fits on the stack; above it the task is given memory.
 MAX_HEAD = 256
 
-#: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per
-#: head of keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention
-#: is causal. ``scale`` is a double. Dropout: ``position``, the byte among the states where the position in the first
-#: one is, the doubles ``chance`` of a weight to be kept and ``factor`` of those that are; ``kept`` is where in the
-#: task's memory the marks of what is kept lie, behind packed keys (and values), ``pitch`` the distance of their rows.
+#: Sizes (``l`` queries, ``s`` keys, head dimensions ``e`` and ``ev``, ``heads`` of the queries, ``shared`` of them per
+#: head of keys); byte strides by batch, head and position of queries, keys, values, output and mask; whether attention
+#: is causal. ``scale`` is a double. Dropout: ``position`` is the byte offset, among the states, of the position in the
+#: first state; the doubles ``chance`` (probability that a weight is kept) and ``factor`` (of kept weights); ``kept`` is
+#: where the marks of kept weights are in the task's memory, after packed keys (and values), and ``pitch`` the bytes
+#: between their rows.
 ATTENTION_ARGS = tuple(
     "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale "
     "position chance factor kept pitch".split()
@@ -45,7 +46,7 @@ ATTENTION_ARGS = tuple(
 
 
 class _Tiles:
-    """Products of blocks: the tiles of one dtype, and the stack that the blocks live in."""
+    """Products of blocks: the tiles of one dtype, and stack memory for the blocks."""
 
     def __init__(self, f: Function, t: Type, product: Value):
         self.f, self.t = f, t
@@ -60,7 +61,7 @@ class _Tiles:
         return self.f.scratch(rows * columns * self.t.bytes)
 
     def panel(self, depth: Value, room: Value) -> Value:
-        """Room for every panel of a packed block of ``KEYS`` columns: ``room`` where it is too deep for the stack."""
+        """Memory for every panel of a packed block of ``KEYS`` columns: ``room`` where it is too deep for the stack."""
         panels = -(-KEYS // self.width)
         return self.f.select(depth > MAX_HEAD, room, self.scratch((MAX_HEAD + self.lanes) * panels, self.width))
 
@@ -70,7 +71,7 @@ class _Tiles:
         return self.f.select(depth > MAX_HEAD, (depth + self.lanes) * row, 0)
 
     def pack_transposed(self, to: Value, source: Value, stride: Value, depth: Value, columns: Value) -> None:
-        """Pack the transpose of ``columns`` rows of ``depth`` numbers."""
+        """Pack the transpose of ``columns`` rows of ``depth`` elements."""
         f = self.f
         with f.loop(0, columns, self.width) as P:
             at = f.offset(to, P.index * (depth + self.lanes) * self.t.bytes)
@@ -80,9 +81,9 @@ class _Tiles:
     def times_packed(
         self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, n: Value, packed: Value
     ) -> None:
-        """``c = a @ b`` for rows of ``a`` along memory and ``b``, ``packed`` columns, from :meth:`pack_transposed`.
+        """``c = a @ b`` for contiguous rows of ``a`` and ``b``, ``packed`` columns, from :meth:`pack_transposed`.
 
-        Columns after the ``n`` first are rubbish.
+        Columns from ``n`` on are unspecified.
         """
         f, n = self.f, smaller(self.f, self.without_masks(n), packed)
         self.block.context.set(k=depth, a_m=a_m, a_k=self.item, a_tile=a_m * self.block.shape.rows)
@@ -93,7 +94,7 @@ class _Tiles:
             self.block.multiply(a, at, P.index, smaller(f, n - P.index, self.width), m, f.i64(0))
 
     def without_masks(self, n: Value) -> Value:
-        """``n`` rounded up to columns of whole panels: what is stored under a mask takes long to be read again."""
+        """``n`` rounded up to whole vectors, so that no store is masked: a masked store is slow to read again."""
         f = self.f
         short = (n - 1) % self.width + 1
         for vectors in self.block.shape.widths:
@@ -103,7 +104,7 @@ class _Tiles:
     def times_rows(
         self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, b_m: Value, n: Value
     ) -> None:
-        """``c = a @ b.T`` for few rows of ``a``, both along memory. Columns past ``n`` are rubbish."""
+        """``c = a @ b.T`` for few rows of ``a``, both contiguous. Columns from ``n`` on are unspecified."""
         f, together = self.f, rows_at_once(self.lanes)
         with f.loop(0, n, together) as J:
             last = n - J.index - 1
@@ -116,9 +117,9 @@ class _Tiles:
         self, first: Value, c: Value, c_m: Value, a: Value, a_m: Value, a_k: Value, m: Value, depth: Value, b: Value,
         b_k: Value, n: Value, room: Value,
     ) -> None:  # fmt: skip
-        """``c += a @ b`` (``c = a @ b`` where ``first``) for rows of ``b`` as they lie in memory."""
+        """``c += a @ b`` (``c = a @ b`` where ``first``); ``b`` has contiguous rows."""
         f = self.f
-        in_place = f.vector_bytes > 16  # elsewhere the tiles cannot read a short panel without reading past it
+        in_place = f.vector_bytes > 16  # elsewhere the tiles would read past the end of a short panel
         self.block.context.set(k=depth, a_m=a_m, a_k=a_k, a_tile=a_m * self.block.shape.rows)
         self.block.context.set(b_k=b_k if in_place else f.i64(self.width * self.t.bytes))
         self.block.set_c(first, f.i64(0), c, c_m, c, c_m)
@@ -131,7 +132,7 @@ class _Tiles:
 
 
 def panel_bytes(dtype: str, depth: int, vector_bytes: int) -> int:
-    """Of a packed block of keys with so many numbers, where it does not lie in the stack."""
+    """Bytes of a packed block of keys of head dimension ``depth``; 0 if it fits on the stack."""
     item = TYPES[dtype].bytes
     width = panel(dtype, vector_bytes)
     return (depth + vector_bytes // item) * -(-KEYS // width) * width * item if depth > MAX_HEAD else 0
@@ -142,7 +143,7 @@ def _sizes(f: Function, names: tuple[str, ...]) -> dict[str, Value]:
 
 
 def _factors(f: Function, t: Type) -> Value:
-    """The scale and dropout's factor, as two numbers in the stack."""
+    """The scale and the factor of dropout, as two numbers on the stack."""
     at = f.scratch(16)
     for i, name in enumerate(("scale", "factor")):
         f.store(f.offset(at, i * t.bytes), f.scalar(ATTENTION_ARGS.index(name), t))
@@ -150,7 +151,7 @@ def _factors(f: Function, t: Type) -> Value:
 
 
 class _Dropout:
-    """Which weights dropout keeps, drawn again from saved states of the generator, a block of queries at a time."""
+    """The mask of dropout, drawn again from saved states of the generator, one block of queries at a time."""
 
     def __init__(self, f: Function, g: dict[str, Value], states: Value, room: Value):
         self.f, self.g, self.states, self.marks = f, g, states, f.offset(room, g["kept"])
@@ -158,7 +159,7 @@ class _Dropout:
         self.position = f.load(f.offset(states, g["position"]), I32).to(I64)
 
     def draw(self, head: Value, start: Value, count: Value, row: Value) -> None:
-        """Mark those of ``count`` queries of a head from ``start`` on; ``row`` is where their marks begin."""
+        """Draw the mask of ``count`` queries of a head from ``start`` on; ``row`` is where it begins."""
         f, g = self.f, self.g
         block = head * ((g["l"] + (QUERIES - 1)) / QUERIES) + start / QUERIES
         position = (self.position + (head * g["l"] + start) * g["s"] * 2) % STATE
@@ -170,7 +171,7 @@ class _Dropout:
         )  # fmt: skip
 
     def at(self, row: Value, key: Value) -> Value:
-        """The marks of a query from ``key`` on."""
+        """The mask of a query from ``key`` on."""
         return self.f.offset(self.marks, row * self.g["pitch"] + key)
 
 
@@ -189,11 +190,12 @@ def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, key
     return f.select(g["causal"] != 0, upto, keys)
 
 
-def _pieces(f: Function, g: dict[str, Value], start: Value, rows: Value, first_key: Value, keys: Value) -> Value:
-    """How many queries of a block are done at a time: few where causality hides many of its keys from the first
-    ones."""
-    hidden = (g["causal"] != 0) & (first_key + keys > start + PIECE)
-    return f.select(hidden & (rows > PIECE), f.i64(PIECE), f.i64(QUERIES))
+def _queries_at_once(
+    f: Function, g: dict[str, Value], start: Value, rows: Value, first_key: Value, keys: Value
+) -> Value:
+    """How many queries of a block are processed together: few where causality hides many keys from the first ones."""
+    hidden = (g["causal"] != 0) & (first_key + keys > start + DIAGONAL_QUERIES)
+    return f.select(hidden & (rows > DIAGONAL_QUERIES), f.i64(DIAGONAL_QUERIES), f.i64(QUERIES))
 
 
 def _seen(f: Function, g: dict[str, Value], end: Value, first_key: Value, keys: Value) -> Value:
@@ -201,15 +203,15 @@ def _seen(f: Function, g: dict[str, Value], end: Value, first_key: Value, keys: 
     return f.select(g["causal"] != 0, smaller(f, end - first_key, keys), keys)
 
 
-def _ask(f: Function, t: Type, coming: list[tuple[Value, Value, Value]], row: Value) -> None:
-    """Ask for the cache lines of a row of each of what is read next: ``(rows, stride, numbers)``."""
+def _prefetch(f: Function, t: Type, coming: list[tuple[Value, Value, Value]], row: Value) -> None:
+    """Prefetch a row of each operand that is read next: ``(rows, stride, numbers)``."""
     for pointer, stride, numbers in coming:
         with f.loop(0, numbers * t.bytes, 64) as L:
             f.prefetch(f.offset(pointer, row * stride + L.index), 2)
 
 
 def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Value, mask: Value) -> Value:
-    """Scores of one register: scaled, and minus infinity where masked."""
+    """Scores of one vector: scaled, and minus infinity where masked."""
     lanes = f.lanes(t)
     low = f.const(t, -math.inf, lanes)
     x = f.load(at, t, lanes) * scale
@@ -221,8 +223,9 @@ def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Va
 
 
 def _vectors(f: Function, t: Type, n: Value, body: Callable[[Value, Value | None], None]) -> None:
-    """``body(index, mask)`` for each register of ``n`` numbers; only the last has a mask, which AVX2's stores pay
-    for."""
+    """``body(index, mask)`` for each vector of ``n`` elements. Only the last has a mask: masked stores are slow with
+    AVX2.
+    """
     lanes = f.lanes(t)
     with f.loop(0, n - (lanes - 1), lanes) as L:
         body(L.index, None)
@@ -237,9 +240,9 @@ def _top(f: Function, a: Value, b: Value) -> Value:
 def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Helper:
     """``softmax(scores, mask, sums, out, visible, keys, ev, first, factors, marks)``: one row of a block of scores.
 
-    The scores become exponentials above the row's top; ``sums`` holds the running sum, by lanes, and that, and what the
-    row of ``out`` has so far is brought to a new top. Dropout comes after the sum. ``whole``: of
-    ``KEYS`` keys that are all visible, four registers at a time.
+    The scores become exponentials relative to the row's top. ``sums`` holds the running sum, by lanes, and the top.
+    When the top changes, the row of ``out`` is rescaled. Dropout comes after the sum. ``whole``: all ``KEYS`` keys are
+    visible; four vectors are processed together.
     """
 
     h = f.helper("softmax_whole_row" if whole else "softmax_row", PTR, PTR, PTR, PTR, I64, I64, I64, I64, PTR, PTR)
@@ -272,7 +275,7 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
     total = h.select(started, h.load(sums, t, lanes), zero)
     h.store(top_at, before)
     h.store(sums, total)
-    # Of many blocks of keys, few have a new top. That is not for each row to find out by folding its lanes.
+    # A new top is rare after the first blocks: test that before reducing the lanes of a row.
     with h.when(h.count_true(highest > before + STALE) > 0):
         top = h.splat(_top(h, before.lane(0), highest.reduce(functools.partial(_top, h))), lanes)
         h.store(top_at, top)
@@ -286,7 +289,7 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
         with h.when(started):
             _vectors(h, t, ev, bring)
     top = h.load(top_at, t, lanes)
-    # A row that has seen nothing yet keeps minus infinity, and exponentials of 0 difference would be 1: use 0 instead.
+    # A row that has seen no key keeps minus infinity; a difference of 0 would give exponentials of 1. Use 0 instead.
     base = h.select(top == -math.inf, zero, top)
     with h.loop(0, keys, lanes * together, carry=[zero] * together) as L:
         places = [h.offset(scores, i * item) for i in each(L)]
@@ -303,7 +306,7 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool, whole: bool) -> Hel
 def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     """Output and sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
 
-    Pointers: output, sums ``[b, heads, l, 2]`` (each row's maximum, and 1 over the sum of exponentials above it),
+    Pointers: output, sums ``[b, heads, l, 2]`` (each row's maximum, and 1 over the sum of exponentials relative to it),
     queries, keys, values, mask, ``gemm.panel_product``, the states of dropout, and the task's memory. The innermost
     strides are the item size.
     """
@@ -354,7 +357,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                 (f.select(last, v_after, f.offset(values, g["v_s"] * KEYS)), g["v_s"], g["ev"]),
                 (f.select(last, q_after, q), g["q_l"], g["e"]),
             ]
-            step = _pieces(f, g, start, rows, K.index, keys)
+            step = _queries_at_once(f, g, start, rows, K.index, keys)
             with f.loop(0, rows, step) as P:
                 count = smaller(f, rows - P.index, step)
                 seen = _seen(f, g, start + P.index + count, K.index, keys)
@@ -365,7 +368,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                     tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_transposed, seen, keys)
                 with f.loop(0, count) as R:
                     row = P.index + R.index
-                    _ask(f, t, coming, row)
+                    _prefetch(f, t, coming, row)
                     visible = _visible(f, g, start + row, K.index, keys)
                     args = (
                         f.offset(scores, R.index * tiles.row), f.offset(mask_at, row * g["m_l"]),
@@ -396,15 +399,17 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
             _vectors(f, t, g["ev"], divide)
 
 
-#: The strides of ``attention_backward`` after :data:`ATTENTION_ARGS`: of the gradients of output, queries, keys and
-#: values. Queries are done in bands of ``band``, ``together`` of the heads that share keys at a time.
+#: The arguments of ``attention_backward`` after :data:`ATTENTION_ARGS`: strides of the gradients of output, queries,
+#: keys and values. Queries are processed in bands of ``band``, and of the heads that share keys, ``together`` at a
+#: time.
 BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_s dv_b dv_h dv_s band together".split())
 
 
 def _weights(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
     """``weights(scores, grads, mask, sums, delta, visible, keys, factors, marks)``: one row of a block.
 
-    ``scores`` become the weights, after dropout, ``grads`` (of those) the gradients of the scores before scaling.
+    ``scores`` become the weights after dropout. ``grads``, the gradients of these, become those of the scores before
+    scaling.
     """
 
     h = f.helper("weights_row", PTR, PTR, PTR, PTR, PTR, I64, I64, PTR, PTR)
@@ -431,8 +436,8 @@ def _weights(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
 def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     """Gradients of queries, keys and values. The range counts batches times heads of keys.
 
-    Pointers: dq, dk, dv, room for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient,
-    sums, ``gemm.panel_product``, the states of dropout, and the task's memory.
+    Pointers: dq, dk, dv, memory for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient, sums,
+    ``gemm.panel_product``, the states of dropout, and the task's memory.
     """
     t = TYPES[dtype]
     g = _sizes(f, BACKWARD_ARGS)
@@ -466,7 +471,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
             )  # fmt: skip
         with f.loop(0, g["l"], g["band"]) as B, f.loop(first_head, first_head + g["shared"], g["together"]) as G:
             stop = smaller(f, g["l"], B.index + g["band"])
-            if dropout is not None:  # one head together
+            if dropout is not None:  # one head at a time
                 with f.loop(B.index, stop, QUERIES) as Q:
                     count = smaller(f, stop - Q.index, QUERIES)
                     dropout.draw(b * g["heads"] + G.index, Q.index, count, Q.index - B.index)
@@ -481,7 +486,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                 with f.loop(zero, g["together"]) as H, f.loop(begin, stop, QUERIES) as Q:
                     h, start = G.index + H.index, Q.index
                     rows = smaller(f, g["l"] - start, QUERIES)
-                    step = _pieces(f, g, start, rows, K.index, keys)
+                    step = _queries_at_once(f, g, start, rows, K.index, keys)
                     pieces = (rows + step - 1) / step
                     mask = f.offset(at(7, "m", b, h, start), K.index * (1 if kind == "bool" else item))
                     flat = ((b * g["heads"] + h) * g["l"] + start) * item
@@ -502,7 +507,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                         ),
                     ]
                     with f.loop(0, pieces) as P:
-                        # The last one first: it sees every key, and may set what the others add to.
+                        # The last piece comes first: it sees every key, so it can initialize what the others add to.
                         fresh = (h == first_head) & (start == origin) & (P.index == 0)
                         top = (pieces - 1 - P.index) * step
                         count = smaller(f, rows - top, step)
@@ -514,7 +519,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                         )
                         with f.loop(0, count) as R:
                             row = top + R.index
-                            _ask(f, t, coming, row)
+                            _prefetch(f, t, coming, row)
                             f.call(
                                 weigh, f.offset(scores, R.index * tiles.row), f.offset(grads, R.index * tiles.row),
                                 f.offset(mask, row * g["m_l"]), f.offset(f.data(10), (flat + row * item) * 2),
@@ -528,7 +533,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
 
 
 def _delta(f: Function, t: Type, g: dict[str, Value], grad: Value, out: Value, to: Value) -> None:
-    """``sum(grad * out)`` of each row: what the normalisation takes off the gradient of every weight."""
+    """``sum(grad * out)`` of each row: the softmax subtracts it from the gradient of every weight."""
     lanes, item = f.lanes(t), t.bytes
     with f.loop(0, g["l"]) as R:
         x, y = f.offset(grad, R.index * g["g_l"]), f.offset(out, R.index * g["o_l"])

@@ -1,4 +1,4 @@
-"""Sums, means and maxima of bags of rows of a table, without the rows between."""
+"""Sums, means and maxima of bags of rows of a table; the rows are never gathered in memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from .build import kernel
 from .ir import I64, Function, Value
 from .pointwise import WORKING, part
 
-AT_ONCE = 4  # registers of a row that are summed together
-AHEAD = 8  # items from what is added to what is asked for: rows lie anywhere
+AT_ONCE = 4  # vectors of a row that are summed together
+AHEAD = 8  # how many items ahead to prefetch: rows are at random addresses
 
 
 @kernel
@@ -48,10 +48,10 @@ def bag_totals(f: Function, dtype: str, mean: bool) -> None:
 
 @kernel
 def bag_maxima(f: Function, dtype: str) -> None:
-    """The maxima of bags (see :func:`bag_totals`), and the number of the row that each is from.
+    """The maxima of bags (see :func:`bag_totals`), and the number of the row that each comes from.
 
-    Of equals the first counts, and NaN wins; an empty bag is 0, from row -1. Pointers: out, rows (int64), weight,
-    indices, edges. ``arg = [width]``. The range counts bags.
+    Among equal values the first counts, and NaN wins; an empty bag is 0, from row -1. Pointers: out, rows (int64),
+    weight, indices, edges. ``arg = [width]``. The range counts bags.
     """
     stored, t = part(dtype), part(WORKING.get(dtype, dtype))
     lanes, width = f.lanes(t), f.size(0)

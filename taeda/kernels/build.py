@@ -1,11 +1,11 @@
 """From kernel text to an address: hash, look up on disk, else compile, then load.
 
 A kernel is content-addressed: its name is the hash of its text, its target and the compiler's version. Look-up order:
-objects shipped with the package, the user's disk cache, then LLVM. Cache files are written to a temporary name and
-renamed, so that processes can share a cache; an entry that does not load is dropped and built again.
+objects shipped with the package, the user's disk cache, LLVM. Cache files are written to a temporary name and renamed,
+so that processes can share a cache. An entry that does not load is dropped and built again.
 
-Every kernel has a probe: an entry that goes straight to the body (a load, a test and a jump) unless something watches.
-A profiler puts its function there, and nobody who holds a kernel's address need know (:func:`watch`).
+Every kernel has a probe: an entry that jumps to the body (a load, a test and a jump) unless a profiler has put its
+function there. Whoever holds the kernel's address need not know (:func:`watch`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .forks import loading
 from .ir import Function
 from .target import Target, host
 
-FORMAT = 1  # changes when the cache's layout does
+FORMAT = 1  # change it with the layout of the cache
 _SHIPPED = Path(__file__).with_name("shipped")
 _addresses: dict[str, int] = {}
-_sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel once more
+_sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel's text again
 _alive: list[object] = []  # what LLVM must not free
 _probes: list[
     tuple[str, int]
-] = []  # label and address of the probe of each loaded kernel; its place is the kernel's number
-_watcher = 0  # the function that probes lead to; 0: none
+] = []  # label and address of the probe of each loaded kernel; a kernel's number is its position here
+_watcher = 0  # the function that probes call; 0: none
 
 
 def cache_dir() -> Path:
@@ -86,15 +86,15 @@ class Compiler:
         return self.machine.emit_object(self._module(text))
 
     def objects_as_one(self, texts: Sequence[str]) -> bytes:
-        """Modules that name each other's functions, as one object."""
-        self.llvm.initialize_native_asmparser()  # there may be assembly for this machine inside
+        """Modules that call each other's functions, linked into one object."""
+        self.llvm.initialize_native_asmparser()  # a module may contain assembly for this machine
         first, *others = map(self._module, texts)
         for module in others:
             first.link_in(module)
         return self.machine.emit_object(first)
 
     def load(self, name: str, code: bytes) -> int:
-        """Put object code into executable memory; the address of ``name`` in it (0 if it is not there)."""
+        """Put object code into executable memory; return the address of ``name`` in it, 0 if it is missing."""
         if self._engine is None:
             # LLVM's own way puts code and constants each where there is room: beside many GB of tensors too far apart.
             self._engine = self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), self.machine, use_lmm=True)

@@ -1,9 +1,9 @@
-"""Batch and group norm of images with channels last: sums per channel over memory that is read from front to back.
+"""Batch and group norm of images with channels last: sums per channel over memory that is read sequentially.
 
-An image is rows (positions) of channels. A task takes a block of rows, whose sums live in memory, one number per
-channel. Blocks depend on sizes alone and are joined in float64. Four rows are added up before their sums go to memory,
-and what comes two groups later is asked for from front to back: for 25088 x 256 float32 (Zen 4, one core) that takes
-0.7 ms, a row at a time 1.1, four without asking 2.1.
+An image is rows (positions) of channels. A task takes a block of rows and keeps its sums in memory, one number per
+channel. Blocks depend on sizes alone and are combined in float64. Four rows are added up before their sums go to
+memory, and the rows two groups later are prefetched in order. For 25088 x 256 float32 (Zen 4, one core) that takes 0.7
+ms; a row at a time takes 1.1, four without prefetching 2.1.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Blocks:
 
             def add(channel: Value, mask: Value | None) -> None:
                 at = channel * t.bytes
-                if count > 1:  # the next rows, from front to back: the processor would not expect so many streams
+                if count > 1:  # prefetch the next rows in order: so many streams defeat the hardware prefetcher
                     for source in sources:
                         ahead = f.offset(source, (first + count * 2) * self.row_bytes)
                         ahead = f.offset(ahead, channel * (self.dtype.bytes * count))
@@ -83,8 +83,7 @@ class _Blocks:
 
 @kernel
 def channel_moments(f: Function, dtype: str) -> None:
-    """Sums of ``x - shift`` and its square, and the shift (the mean of some rows):
-    ``[images, blocks, 3, channels]``."""
+    """Sums of ``x - shift`` and of its square, and shift (the mean of some rows): ``[images, blocks, 3, channels]``."""
     b = _Blocks(f, dtype)
     with f.loop(f.begin, f.end) as T:
         image, begin = T.index / b.blocks, T.index % b.blocks * b.most
@@ -97,7 +96,7 @@ def channel_moments(f: Function, dtype: str) -> None:
 
         def shift(channel: Value, mask: Value | None, first=first, to=sums[2], left=left) -> None:
             near = b.load(first, channel, mask)
-            for i in range(1, TOGETHER):  # of a short block a row counts again
+            for i in range(1, TOGETHER):  # in a short block a row counts more than once
                 row = f.offset(first, f.select(left > i, f.i64(i), 0) * b.row_bytes)
                 near = near + b.load(row, channel, mask)
             f.store(f.offset(to, channel * b.t.bytes), near * (1.0 / TOGETHER), mask)
@@ -138,7 +137,7 @@ def channel_merge(f: Function, dtype: str) -> None:
         with f.loop(0, blocks, carry=[zero, zero]) as B:
             n, mean, square = block(B.index)
             away = mean - origin
-            # Means are taken from that of the first block, so that their squares do not cancel.
+            # Means are relative to that of the first block, so that the squares do not cancel.
             B.carry = (f.fma(n, away, B.carry[0]), B.carry[1] + f.fma(n * away, away, square))
         all_rows = f.splat(rows.to(F64), lanes)
         total, square = B.carry
@@ -170,7 +169,7 @@ def _several_rows(
 ) -> None:
     """``body(*inputs, *coefficients)`` of ``arg = [channels]``; tasks are rows. Pointers: out, inputs, coefficients.
 
-    What there is one of per channel is loaded once for several rows: of 2,048 channels it fills the first-level cache.
+    Coefficients, one per channel, are loaded once for several rows: those of 2,048 channels fill the first-level cache.
     """
     t, memory = part(WORKING.get(dtype, dtype)), part(dtype)
     lanes, channels = f.lanes(t), f.size(0)
@@ -203,10 +202,10 @@ def _several_rows(
 
 
 def _apply(f: Function, dtype: str, layout: str, stream: bool, inputs: int, body: Callable[..., Value]) -> None:
-    """All but x, g and the result are one per channel.
+    """A pointwise kernel whose operands other than x, g and the result have one value per channel.
 
-    ``layout`` is the pointwise class of these: ``c`` with channels last, ``s`` where a row is of one channel; ``w`` as
-    ``c``, by several rows. ``stream``: the result is stored past the cache.
+    ``layout`` is their pointwise class: ``c`` with channels last, ``s`` where a row is of one channel; ``w`` is ``c``,
+    several rows at a time. ``stream``: the result is stored past the cache.
     """
     t, coefficients = WORKING.get(dtype, dtype), body.__code__.co_argcount - inputs
     if layout == "w":

@@ -1,9 +1,9 @@
-"""Convolution on the blocks of the matrix product; no image is ever unfolded as a whole.
+"""Convolution on the blocks of the matrix product; no image is unfolded as a whole.
 
 A convolution is a product ``C[channel, pixel] = A[channel, (c, tap)] X[(c, tap), pixel]`` where row ``(c, tap)`` of X
 is the input's channel ``c``, shifted by the kernel's tap. ``conv`` unfolds one panel of X at a time, a few output
-pixels by a few channels, into the thread's stack, where the tiles of :mod:`taeda.kernels.gemm` use it. The gradient of
-the input is the same kernel with a negative dilation. ``conv_weight`` sums over pixels instead: there X is the left
+pixels by a few channels, onto the thread's stack, where the tiles of :mod:`taeda.kernels.gemm` read it. The gradient of
+the input is the same kernel with a negative dilation. ``conv_weight`` sums over pixels instead, with X as the left
 operand.
 
 Three spatial dimensions (d, h, w) cover one and two as well.
@@ -15,27 +15,27 @@ from .build import kernel
 from .gemm import K_BLOCK, PACKED, Block, _pack_transpose, smaller, spread
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 
-#: Where the unfolded rows come from: sizes of output, input and kernel, stride, dilation (may be negative), padding,
-#: and byte strides of the input. Output ``o`` meets tap ``k`` at input ``o * stride - padding + k * dilation``.
+#: Geometry of the unfolded rows: sizes of output, input and kernel, stride, dilation (may be negative), padding, and
+#: byte strides of the input. Output ``o`` meets tap ``k`` at input ``o * stride - padding + k * dilation``.
 GEOMETRY = tuple("od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw x_c x_d x_h x_w".split())
 
 #: The arguments of ``conv`` after :data:`GEOMETRY`: ``m`` output channels per group from ``channels`` inputs; strides
 #: of input, output, weights (``a``) and bias by image ``n`` and group ``g``; ``packed`` and ``a_tile`` as for
-#: ``matmul``; ``init`` is 2 where there is a bias; a task is ``mc`` channels by ``nc`` pixels, a block of k ``cc``
+#: ``matmul``. ``init`` is 2 where there is a bias. A task is ``mc`` channels by ``nc`` pixels; a block of k is ``cc``
 #: channels by ``tt`` taps.
 CONV_ARGS = GEOMETRY + tuple(
     "images groups m channels x_n x_g c_n c_g c_m a_g a_m a_k a_tile packed d_g d_m init mc nc cc tt".split()
 )
 
 #: The arguments of ``conv_weight`` after :data:`GEOMETRY`: the gradient's strides (``g``; its pixels are contiguous),
-#: and those of the result ``[part, group, (c, tap), channel]``. The images are summed in ``parts`` runs of ``run``; a
+#: and those of the result ``[part, group, (c, tap), channel]``. The images are summed in ``parts`` runs of ``run``. A
 #: task is ``cc`` channels by ``tt`` taps by ``nc`` output channels; a block of its sum has ``pixels`` pixels.
 WEIGHT_ARGS = GEOMETRY + tuple(
     "images groups m channels x_n x_g g_n g_g g_m c_p c_g c_r parts run nc cc tt pixels".split()
 )
 
-#: Of ``interleave``: sizes of a plane of the result, whose rows are ``y_h`` bytes apart, as planes are ``y_d`` and
-#: images of ``depth`` planes ``y_c``.
+#: The arguments of ``interleave``: sizes of a plane of the result; byte strides of rows (``y_h``), planes (``y_d``) and
+#: images of ``depth`` planes (``y_c``).
 INTERLEAVE_ARGS = tuple("depth height width y_c y_d y_h".split())
 
 UNFOLD_ROWS = 192  # most rows (c, tap) that a task of ``conv_weight`` unfolds
@@ -49,8 +49,8 @@ def _arguments(f: Function, pointer: Value, names: tuple[str, ...]) -> dict[str,
 def _unfold(f: Function, t: Type) -> Helper:
     """``unfold(arg, to, pitch, x, first, columns, tap, taps, channels)``: rows (c, tap) of X for some output pixels.
 
-    Row after row at a distance of ``pitch`` bytes, from channel ``x`` on; what lies in the padding is 0. A chunk is one
-    register of pixels of one output row, done for all taps and channels, so that what a tap costs is shared.
+    Rows are ``pitch`` bytes apart and start with channel ``x``; padding is 0. A chunk is one vector of pixels of one
+    output row, unfolded for all taps and channels, so that they share the address arithmetic of a tap.
     """
     h = f.helper("unfold", PTR, PTR, I64, PTR, I64, I64, I64, I64, I64)
     pointer, to, pitch, x, first, columns, tap, taps, channels = h.params
@@ -72,7 +72,7 @@ def _unfold(f: Function, t: Type) -> Helper:
             d, hh, w = start["d"] + kd * g["dd"], start["h"] + kh * g["dh"], start["w"] + kw * g["dw"]
             inside = _within(h, d, g["id"]) & _within(h, hh, g["ih"])
             row = h.offset(x, h.select(inside, d * g["x_d"] + hh * g["x_h"], 0))
-            # Lanes whose input column exists: the first at or after 0, up to the last before the end.
+            # Lanes whose input column exists: from the first column at or after 0 to the last inside.
             low = h.select(w < 0, (g["sw"] - 1 - w) / g["sw"], h.i64(0))
             end = g["iw"] - w
             high = h.select(end > 0, (end + g["sw"] - 1) / g["sw"], h.i64(0))
@@ -161,7 +161,7 @@ def conv_weight(f: Function, dtype: str) -> None:
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
     buffer = f.scratch((UNFOLD_PIXELS + block.lanes) * width * t.bytes)
     slab = f.scratch(UNFOLD_ROWS * (UNFOLD_PIXELS + block.lanes) * t.bytes)
-    pitch = f.i64((UNFOLD_PIXELS + block.lanes) * t.bytes)  # one register more: rows of a power of two share cache sets
+    pitch = f.i64((UNFOLD_PIXELS + block.lanes) * t.bytes)  # plus one vector: power-of-two rows share cache sets
     taps, pixels = g["kd"] * g["kh"] * g["kw"], g["od"] * g["oh"] * g["ow"]
     ct, tt = (g["channels"] + g["cc"] - 1) / g["cc"], (taps + g["tt"] - 1) / g["tt"]
     nt = (g["m"] + g["nc"] - 1) / g["nc"]
@@ -195,7 +195,7 @@ def conv_weight(f: Function, dtype: str) -> None:
 
 @kernel
 def interleave(f: Function, dtype: str) -> None:
-    """Rows from those of their even columns and of their odd ones, which are contiguous; see :data:`INTERLEAVE_ARGS`.
+    """Rows from their even columns and their odd columns, which are contiguous; see :data:`INTERLEAVE_ARGS`.
 
     Pointers: result, even and odd columns. The range counts planes.
     """

@@ -1,25 +1,22 @@
-"""Convolution with channels along the registers, on windows of an image that is laid out once.
+"""Convolution with channels along the vectors, on windows of an image that is laid out once.
 
-A block of the input is laid out as a *volume* ``[image, depth, row, column, channel]`` with its padding as zeros, of a
-panel of input channels at a time. The window of an output position is then the same for all of them but for where it
-begins: a few *runs* of items that follow each other. So nothing is unfolded: the tile takes its rows from a table of
-where windows begin, and its sum from a table of where runs begin. The forward product is positions by (tap, c) times
-(tap, c) by output channels; the gradient of the weights is (c, tap) by positions times positions by output channels, on
-the same volume with the tables' parts exchanged. Images may have channels last in memory, or first: these are
-transposed in squares, or laid out as they are where there are few channels (*planar*: runs are then taps of one
-channel).
+A block of the input is laid out as a *volume* ``[image, depth, row, column, channel]``, zero-padded, for one panel of
+input channels at a time. All output positions then have the same window, at different offsets: a few *runs* of
+contiguous items. So nothing is unfolded: the tile takes its rows from a table of window offsets, and its sum from a
+table of run offsets. The forward product is positions by (tap, c) times (tap, c) by output channels. The gradient of
+the weights is (c, tap) by positions times positions by output channels, on the same volume with the two tables
+exchanged. Images may be channels last in memory, or channels first. The latter are transposed in squares, or copied as
+they are where there are few channels (*planar*: a run is then the taps of one channel).
 
-What a tile meets in the padding alone it leaves out: whole runs, and the beginning and end of each. So positions are
-sorted, where a block has several images, by the row they are in; the tables tell for each row of a tile where its sums
-belong.
+A tile skips what lies in the padding alone: whole runs, and the beginning and end of each. So where a block has several
+images, positions are sorted by their row; the tables give, for each row of a tile, where its sums belong.
 
-Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in
-:mod:`taeda.kernels.winograd`.
+Three spatial dimensions cover one and two. A task works on memory in its *slot*, as in :mod:`taeda.kernels.winograd`.
 
-bfloat16 is done by words, pairs of what is summed, which one instruction multiplies and sums in float32 (the engine
-``dot`` of :mod:`taeda.kernels.short_gemm`). Everything here that moves items moves words, as if they were float32;
-weights are paired where they are packed, images before, by :func:`pair_rows`: channels for the forward product, images
-for the weights' gradient, so that pixels and paddings stay what they are.
+bfloat16 is processed as pairs along the summed dimension: one instruction multiplies two pairs and adds both products
+in float32 (the engine ``dot`` of :mod:`taeda.kernels.short_gemm`). Everything here that moves items moves such pairs as
+if they were float32. Weights are paired where they are packed, images beforehand, by :func:`pair_rows`. The forward
+product pairs channels and the weights' gradient pairs images, so pixels and paddings stay as they are.
 """
 
 from __future__ import annotations
@@ -35,84 +32,83 @@ from .pool import larger
 from .short_gemm import dot, interleaved
 from .target import host
 
-#: Channels are those of a group: ``m`` outputs from ``c``. Sizes of input and output, stride, padding (of which some
-#: may be negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most
-#: ``b`` output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut,
-#: all before it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides
-#: of image, channel, depth and pixel; whether channels are last in memory. A task does ``panels`` panels of output
-#: channels; where its sums and transposed pixels lie in the slot, which the volume begins. ``rows`` are those that the
-#: sums have room for.
+#: The common arguments. Channels are those of a group: ``m`` outputs from ``c`` inputs. By dimension (z, y, x): sizes
+#: of input and output, stride, padding (some may be negative), and ``f``, the distance from the first tap to the last.
+#: A block has at most ``b`` output positions along each dimension (``bn`` images); there are ``n`` blocks along each.
+#: If a dimension is cut, all before it have one position per block. Input channels are processed ``cc`` at a time,
+#: rounded up to ``unit``. Then byte strides of image, channel, depth and pixel; whether channels are last in memory;
+#: ``panels`` of output channels per task; the offsets of sums and of transposed pixels in the slot, which begins with
+#: the volume; ``rows``, for which the sums have room.
 SHAPE = tuple(
     "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
     "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows planar".split()
 )
-#: Where tables of tiles begin, for volumes of a whole panel of channels and of the last, each for whole panels of
-#: outputs and for the last, and those of runs.
+#: Offsets of the tables of tiles, for volumes of a whole panel of channels and of the last one, each for whole panels
+#: of outputs and for the last one; offsets of the tables of runs.
 TABLES = tuple("tiles00 tiles01 tiles10 tiles11 runs0 runs1".split())
-#: Of a phase of a gradient, or of a convolution as the only one, in the tables: items of a run in volumes of a whole
-#: panel of channels and of the last, runs of a window, of which ``some`` are summed at a time, its number of taps, and
-#: the byte of the weights where its own begin. If positions are sorted, ``count`` is their number, else 0.
+#: One phase of a gradient (a convolution has one phase), in the tables: items of a run in volumes of a whole panel of
+#: channels and of the last one; runs of a window, of which ``some`` are summed at a time; number of taps; byte offset
+#: of its weights. ``count`` is the number of positions if they are sorted, else 0.
 PHASE = (*TABLES, *"length0 length1 runs some count taps begin".split())
 
-#: What the table of tiles has before the rows of each: the least and greatest place in the volume that its rows begin
-#: at, by dimension (those it does not matter for are beyond any bounds); of its runs the bytes from the first item that
-#: meets the image to past the last, and the bytes of the right operand before it. A row is the byte where it begins and
-#: that of its sums.
+#: The head of a table of tiles, before the rows of each tile: the least and greatest place in the volume where its rows
+#: begin, by dimension (beyond any bounds where that does not matter); the bytes from the first item of its runs that
+#: meets the image to past the last; the bytes of the right operand before that item. A row is the byte offset where it
+#: begins and that of its sums.
 TILE = tuple("z_low z_high y_low y_high x_low x_high begin end skip".split())
-#: An entry of the table of runs: the byte where it begins, and its place.
+#: An entry of the table of runs: the byte offset where it begins, and its place.
 RUN = tuple("at z y x".split())
-#: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a
-#: run.
+#: For a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel, row to row and so on;
+#: steps of a run.
 VOLUME = tuple("pitch row slice image length plane".split())
 
-#: Bytes of a group's weights; whether there is a bias; phases, and where their table begins. The result has ``u``
-#: positions for one of the blocks', and ``s`` in all, by dimension; its sums are so many from image to image, from
-#: slice to slice and from row to row.
+#: Bytes of a group's weights; whether there is a bias; the number of phases, and where their table begins. By
+#: dimension: the result has ``u`` positions for one of a block, and ``s`` in all. ``sum_*``: sums from image to image,
+#: slice to slice and row to row.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
                 *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())  # fmt: skip
-#: The blocks are summed in ``parts`` of ``run``; the place of the transposed gradient; items from part to part of the
-#: result; whether the input is read in place: windows without padding.
+#: The blocks are summed in ``parts`` of ``run``; the offset of the transposed gradient; items from part to part of the
+#: result; whether the input is read in place (windows without padding).
 WEIGHT_ARGS = (
     *SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct", *TABLES,
 )  # fmt: skip
 
-#: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous;
-#: bytes of a group, and of its panels. Of words: ``c`` of them, ``w_h`` bytes from one half to the other, ``odd`` if
-#: the last lacks it.
+#: The arguments of ``window_weights``: channels of a group, byte strides of channels in the weights, whose taps are
+#: contiguous; bytes of a group and of its panels. For bfloat16: ``c`` pairs, ``w_h`` bytes from one half to the other,
+#: ``odd`` if the last pair lacks the second.
 PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g planar w_h odd".split())
 
-#: Of ``pair_rows``: items of a row, rows that are paired with each other, bytes from one group of these to the next and
-#: from row to row; pieces of a row, of :data:`PIECE` items.
+#: The arguments of ``pair_rows``: items of a row, rows that are paired with each other, byte strides of groups of these
+#: and of rows; pieces of a row, of :data:`PIECE` items.
 PAIR_ARGS = tuple("size rows x_o x_r pieces".split())
 PIECE = 8192
 
 
 def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
-    """Rows of the register tile that is so many vectors wide: a narrow one needs more, to have sums enough at a
-    time."""
+    """Rows of the register tile of that width: a narrow tile needs more rows, for enough independent sums."""
     whole = tile_shape(vector_bytes)
     return 12 if half else whole.rows if vectors == whole.vectors else 8
 
 
-#: Sums have room for whole tiles, whose heights this is a multiple of.
+#: The sums have room for whole tiles; this is a multiple of every tile's height.
 ROWS = 24
 
 
 def _item(dtype: str) -> Type:
-    """What is laid out and multiplied: words of two bfloat16 count as float32."""
+    """The type that is laid out and multiplied: pairs of bfloat16 count as float32."""
     return F32 if dtype == "bfloat16" else TYPES[dtype]
 
 
 def _shapes(vector_bytes: int, lanes: int) -> list[tuple[int, int]]:
     """Vectors and lanes of the tiles, widest first."""
     shapes = [(v, lanes) for v in tile_shape(vector_bytes).widths]
-    if vector_bytes == 64:  # half a register: two are multiplied in the time of a whole one, or nothing is lost
+    if vector_bytes == 64:  # half a vector: two may multiply in the time of a whole one; else nothing is lost
         shapes.append((1, lanes // 2))
     return shapes
 
 
 def height(dtype: str, columns: int) -> int:
-    """Rows of the tile for a panel of so many columns on this machine."""
+    """Rows of the tile for a panel of ``columns`` columns on this machine."""
     vector_bytes = host().vector_bytes
     lanes = vector_bytes // _item(dtype).bytes
     vectors, some = [shape for shape in _shapes(vector_bytes, lanes) if shape[0] * shape[1] >= columns][-1]
@@ -131,11 +127,11 @@ def _depth(f: Function, t: Type, c: Value, unit: Value) -> Value:
 
 
 def _add_product(f: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
-    """``acc + a * b``, of words the sum of both products."""
+    """``acc + a * b``; for bfloat16 pairs the sum of both products."""
     return dot(f, dtype, acc, a, b) if dtype == "bfloat16" else multiply_add(f, b, a, acc)
 
 
-#: The lesser and the greater of two.
+#: The smaller and the larger of two.
 _ENDS = (smaller, larger)
 
 
@@ -151,13 +147,13 @@ def _outside(
 
 # ---- the tile --------------------------------------------------------------------------------------------------------
 def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
-    """``tiles(a, tiles, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m)``: ``count`` rows of sums, so many
-    vectors wide.
+    """``tiles(a, tiles, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m)``: ``count`` rows of sums,
+    ``vectors`` wide.
 
-    The left operand begins at ``a``; its rows and its ``some`` runs, of ``length`` bytes in steps of ``a_k``, are found
-    in the tables (:data:`TILE`, :data:`RUN`). Those that meet nothing within ``bounds``, the first place of the image
-    in the volume and the last of each dimension, are left out. Rows of ``b`` and ``c`` follow each other by panels,
-    runs of ``b`` at ``b_run`` bytes. Whole tiles are written.
+    The left operand begins at ``a``. Its rows and its ``some`` runs, of ``length`` bytes in steps of ``a_k``, are
+    listed in the tables (:data:`TILE`, :data:`RUN`). Runs that meet nothing within ``bounds``, the first and the last
+    place of the image in the volume by dimension, are skipped. Rows of ``b`` and ``c`` follow each other by panels,
+    runs of ``b`` every ``b_run`` bytes. Whole tiles are written.
     """
     t = _item(dtype)
     h = f.helper(f"tiles_{vectors}x{lanes}", PTR, PTR, I64, PTR, I64, PTR, I64, I64, PTR, I64, PTR, PTR, I64)
@@ -166,7 +162,7 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
     zero = h.const(t, 0, lanes)
     limits = [h.load(h.offset(bounds, 8 * i), I64) for i in range(6)]
     apart = d_m != 0
-    # Of the runs, the least and the greatest place by dimension: a tile that meets the image with these does with all.
+    # The least and the greatest place of the runs, by dimension: a tile inside of the image with these is with all.
     with h.loop(0, some, carry=[h.i64(1 << 60), h.i64(-1 << 60)] * 3) as R:
         places = _numbers(h, h.offset(runs, R.index * (8 * len(RUN)) + 8), 3)
         R.carry = [pick(h, at, R.carry[2 * i + n]) for i, at in enumerate(places) for n, pick in enumerate(_ENDS)]
@@ -186,7 +182,7 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
             with h.loop(0, near, carry=[end]) as N:  # at most once
                 place = _numbers(h, h.offset(run, 8), 3)
                 N.carry = [h.select(_outside(h, place, place, lows, highs), tile["begin"], end)]
-            sources = [h.opaque(start) for start in starts]  # in registers, in the loop that matters
+            sources = [h.opaque(start) for start in starts]  # kept in registers in the inner loop
             with h.loop(tile["begin"] + shift, N.carry[0] + shift, a_k, carry=[at_b, *acc]) as K:
                 place_b, *acc = K.carry
                 row = [h.load(h.offset(place_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
@@ -251,7 +247,7 @@ def _place(f: Function, g: dict[str, Value], block: Value) -> _Place:
 
 
 class _Volume:
-    """Laying out of blocks of the input within a kernel."""
+    """Lays out blocks of the input within a kernel."""
 
     def __init__(self, f: Function, t: Type, g: dict[str, Value], transposing: Helper):
         self.f, self.t, self.g, self.to_channels = f, t, g, transposing
@@ -259,7 +255,7 @@ class _Volume:
         self.limits = f.scratch(6 * 8)
 
     def bounds(self, p: _Place) -> Value:
-        """The first place and the last of the volume that lie in the image, by dimension."""
+        """The first and the last place of the volume that are in the image, by dimension."""
         f, g = self.f, self.g
         for i, n in enumerate("zyx"):
             first = g["p" + n] - p.first[1 + i] * g["s" + n]
@@ -270,9 +266,9 @@ class _Volume:
     def _copy(self) -> Helper:
         """``copy(to, row, source, pitch, line, rows, low, high, size, first, last, channels, step)``: rows of columns.
 
-        ``pitch`` and ``line`` are the source's bytes from column to column and row to row, ``source`` its column 0, of
-        which those from ``first`` to ``last`` exist, in rows from ``low`` to ``high``. The volume has ``size`` columns
-        of ``step`` bytes; ``channels`` is negative where the source has as many, all of them good.
+        ``pitch`` and ``line`` are the source's bytes from column to column and row to row. ``source`` is its column 0;
+        columns ``first`` to ``last`` exist, in rows ``low`` to ``high``. The volume has ``size`` columns of ``step``
+        bytes. ``channels`` is negative where the source has as many channels as a column of the volume.
         """
         f, t = self.f, self.t
         h = f.helper("copy_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, I64)
@@ -301,9 +297,8 @@ class _Volume:
         """``narrow(to, row, source, x_c, line, rows, low, high, size, first, count, channels, step)``: transposed
         straight into place.
 
-        Of at most a register of ``channels``, whose pixels are ``step`` bytes: each is written as a whole register and
-        ends where the next one is written. As for ``copy``, but the source is the first of ``count`` columns that
-        exist.
+        At most one vector of ``channels``, in pixels of ``step`` bytes. Each pixel is written as a whole vector, and
+        the next pixel overwrites its end. As for ``copy``, but the source is the first of ``count`` columns that exist.
         """
         f, t = self.f, self.t
         h = f.helper("narrow_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, I64)
@@ -329,7 +324,9 @@ class _Volume:
         return h
 
     def lay(self, a: Value, pixels: Value, p: _Place, x: Value, channels: Value, v: dict[str, Value]) -> None:
-        """The volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` takes what is transposed."""
+        """Lay out the volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` is memory for transposed
+        pixels.
+        """
         f, g, t = self.f, self.g, self.t
         zero = f.i64(0)
         extent = [(p.count[i] - 1) * g["s" + n] + g["f" + n] + 1 for i, n in enumerate("zyx", 1)]
@@ -357,7 +354,7 @@ class _Volume:
                 count = (stop - begin - 1) * g["iw"] + (to_x - from_x)
                 f.call(self.to_channels, pixels, source, g["x_c"], count, channels)
             start = f.offset(f.select(transposed, pixels, source), (left - from_x) * pitch)
-            # Whole pixels are copied where all their channels are: transposing writes up to the end of a register.
+            # Whole pixels are copied where all their channels are: a transposition writes up to the end of a vector.
             there = f.select(transposed, _whole(channels, f.i64(f.lanes(t))), channels) * t.bytes
             together = planar | (pitch == v["pitch"]) & (there == pitch)
             target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
@@ -376,14 +373,14 @@ def _volume(f: Function, g: dict[str, Value], last: Value) -> dict[str, Value]:
 
 
 def _tables(f: Function, g: dict[str, Value], tables: Value, last: Value) -> tuple[Value, Value, Value]:
-    """The tiles of this panel's volume, for a whole panel of outputs and for the last, and its runs."""
+    """The tables of this panel's volume: tiles for whole panels of outputs and for the last one, and runs."""
     names = (("tiles00", "tiles10"), ("tiles01", "tiles11"), ("runs0", "runs1"))
     whole, narrow, runs = (f.offset(tables, f.select(last, g[b], g[a])) for a, b in names)
     return whole, narrow, runs
 
 
 def _copy_pixels(f: Function, t: Type, to_type: Type) -> Helper:
-    """``pixels(to, to_p, from, from_p, pixels, channels)``: pixels whose channels are contiguous on both sides."""
+    """``pixels(to, to_p, from, from_p, pixels, channels)``: copy pixels whose channels are contiguous on both sides."""
     h = f.helper("copy_pixels", PTR, I64, PTR, I64, I64, I64)
     to, to_p, source, from_p, pixels, channels = h.params
     lanes = h.lanes(t)
@@ -401,7 +398,7 @@ def _panel(f: Function, dtype: str) -> Helper:
     """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar, w_h, halves)``: ``m`` by ``c``, see the
     kernel.
 
-    Of words, ``halves`` are there.
+    Of the channels in bfloat16 pairs, ``halves`` exist.
     """
     t = _item(dtype)
     h = f.helper("panel", PTR, I64, PTR, PTR, *[I64] * 10)
@@ -436,7 +433,7 @@ def _panel(f: Function, dtype: str) -> Helper:
                     h.store(h.offset(to, place(C.index, K.index + i) + V.index * t.bytes), tap)
 
     def together() -> None:
-        """Channels and their taps follow each other in memory: whole squares of them."""
+        """Whole squares, where channels and their taps are contiguous in memory."""
         with h.loop(0, m, lanes) as V:
             left, target = m - V.index, h.offset(to, V.index * t.bytes)
             with h.loop(0, c * taps, lanes, carry=[h.i64(0), h.i64(0)]) as K:
@@ -470,8 +467,8 @@ def window_weights(f: Function, dtype: str) -> None:
     """Weights as panels ``[panel of m, panel of c, (tap, c), m]`` (planar: ``(c, tap)``), for one convolution or
     several that share the taps.
 
-    Pointers: result, weights, and three int64 per tap: the byte where its convolution's panels begin, how many taps
-    that has, and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
+    Pointers: result, weights, and three int64 per tap: the byte offset of its convolution's panels, how many taps that
+    convolution has, and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
     """
     t = _item(dtype)
     helper, width = _panel(f, dtype), row_bytes(f) // t.bytes
@@ -491,7 +488,7 @@ def window_weights(f: Function, dtype: str) -> None:
 
 @kernel
 def pair_rows(f: Function, dtype: str) -> None:
-    """Rows of 16-bit items, two and two as words, the last with zeros if it is alone; see :data:`PAIR_ARGS`.
+    """Pair rows of 16-bit items; the last row is paired with zeros if it is alone. See :data:`PAIR_ARGS`.
 
     Pointers: result, source. The range counts pieces of pairs.
     """
@@ -570,7 +567,7 @@ def conv_windows(f: Function, dtype: str) -> None:
                                d_m)  # fmt: skip
         first = [p.first[i] * g["u" + n] for i, n in enumerate("zyx", 1)]
         sizes = [smaller(f, p.count[i] * g["u" + n], g["d" + n] - first[i - 1]) for i, n in enumerate("zyx", 1)]
-        cut = g["nx"] > 1  # only then do rows not follow each other
+        cut = g["nx"] > 1  # only then are rows not contiguous
         rows, plane = f.select(cut, sizes[1], f.i64(1)), f.select(cut, sizes[2], sizes[1] * sizes[2])
         y = f.offset(f.data(0), group * g["m"] * g["y_c"] + (first[1] * g["dx"] + first[2]) * g["y_p"])
         with f.loop(panel, last) as P, f.loop(0, p.count[0]) as N, f.loop(0, sizes[0]) as Z, f.loop(0, rows) as Y:
@@ -587,8 +584,8 @@ def conv_windows(f: Function, dtype: str) -> None:
 
 @kernel
 def windows_gradient(f: Function, dtype: str) -> None:
-    """Gradient of the weights, of words in float32; see :data:`WEIGHT_ARGS`. The range counts parts, groups, ranges of
-    panels of m, of ``cc``.
+    """Gradient of the weights (of bfloat16 pairs in float32); see :data:`WEIGHT_ARGS`. The range counts parts, groups,
+    ranges of panels of m, of ``cc``.
 
     Pointers: result ``[part, group, m, c, tap]``, input, output's gradient, tables, slot.
     """

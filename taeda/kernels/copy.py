@@ -1,8 +1,8 @@
 """Copies that move bytes and compute nothing: transposed copies, blocks of rows, triangles.
 
-Elementwise copies and casts are pointwise kernels with the identity for a body (:mod:`taeda.kernels.pointwise`). What
-is here wins by moving whole cache lines: a transposition of tiles held in registers, and rows as runs of bytes.
-Kernels know only the size of an item, so one serves every dtype of that size.
+Elementwise copies and casts are pointwise kernels whose body is the identity (:mod:`taeda.kernels.pointwise`). The
+kernels here move whole cache lines: they transpose tiles in registers and copy rows as runs of bytes. They know only
+the size of an item, so one kernel serves every dtype of that size.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .build import kernel
 from .ir import BOOL, F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
 from .pointwise import AHEAD
 
-#: The unsigned type that carries one item of so many bytes; 16 bytes travel as two lanes of 8.
+#: The unsigned type that carries one item of so many bytes; 16 bytes are two lanes of 8.
 CARRIER: dict[int, tuple[Type, int]] = {1: (U8, 1), 2: (U16, 1), 4: (U32, 1), 8: (U64, 1), 16: (U64, 2)}
 
 LINE = 64  # bytes in a cache line, on every target that taeda knows
@@ -26,7 +26,7 @@ def copy_item(f: Function, dst: Value, src: Value, item: int) -> None:
 
 
 def copy_bytes(f: Function, dst: Value, src: Value, nbytes: Value, item: int) -> None:
-    """Copy ``nbytes`` (a multiple of ``item``) that do not overlap, in full registers and then item by item."""
+    """Copy ``nbytes`` (a multiple of ``item``), in full vectors and then item by item; no overlap."""
     t = CARRIER[item][0]
     width = f.vector_bytes
     wide = width // t.bytes
@@ -60,7 +60,7 @@ def fill_bytes(f: Function, dst: Value, nbytes: Value, x: Value, item: int) -> N
 
 # ---- transposition --------------------------------------------------------------------------------------------------
 def transpose_registers(rows: list[Value]) -> list[Value]:
-    """The transpose of an n x n tile held as n registers of n lanes, by log2(n) rounds of perfect shuffles."""
+    """The transpose of an n x n tile held as n vectors of n lanes, by log2(n) rounds of perfect shuffles."""
     n = len(rows)
     low = [x for i in range(n // 2) for x in (i, n + i)]
     high = [x for i in range(n // 2, n) for x in (i, n + i)]
@@ -81,7 +81,7 @@ def tile_side(f: Function, item: int) -> int:
 
 
 def transpose_rows(item: int) -> int:
-    """Rows of the result in one unit of the parallel dimension: as many as a cache line of the source holds."""
+    """Rows of the result in one unit of the parallel dimension: as many as a cache line of the source has."""
     return max(LINE // item, 16)
 
 
@@ -101,7 +101,7 @@ def _tile(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, i
 
 
 def _plain(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, i: tuple, j: tuple) -> None:
-    """Item by item over rows ``i`` and columns ``j`` of the result: the edges that fill no tile."""
+    """Rows ``i`` and columns ``j`` of the result item by item: the edges that fill no tile."""
     with f.loop(*i) as I, f.loop(*j) as J:
         to = f.offset(dst, I.index * dst_row + J.index * item)
         copy_item(f, to, f.offset(src, J.index * src_row + I.index * item), item)
@@ -117,7 +117,8 @@ def _batch(f: Function, index: Value) -> tuple[Value, Value]:
 def _strips(f: Function, strips: Value, strip: int) -> Iterator[tuple[Value, Value, Value]]:
     """For each strip of ``[begin, end)`` its first row, and where its batch of the result and of the source starts.
 
-    Counted on from one to the next: two divisions took longer than turning the 32 items of a small matrix.
+    Positions are updated from strip to strip: two divisions took longer than transposing the 32 items of a small
+    matrix.
     """
     inner, steps = (
         f.size(4),
@@ -139,8 +140,8 @@ def _strips(f: Function, strips: Value, strip: int) -> Iterator[tuple[Value, Val
         S.carry = (f.select(last, f.i64(0), s + 1), b1, *moved)
 
 
-#: So few rows or columns, which moreover lie side by side, are woven together or taken apart: images of 3 channels,
-#: pixels of 2 x 2. Item by item that took 1.5 ns each.
+#: So few adjacent rows or columns are interleaved or deinterleaved: images of 3 channels, pixels of 2 x 2. Item by item
+#: that took 1.5 ns each.
 FEW = (2, 3, 4)
 
 
@@ -150,8 +151,8 @@ def _few_places(f: Function, base: Value, row: Value, far: Value, few: int) -> l
     return [f.offset(base, step) for step in steps]
 
 
-def _weave(f: Function, dst: Value, rows: list[Value], item: int, n: int) -> None:
-    """Runs of the source, ``n`` items of each, in turns."""
+def _interleave(f: Function, dst: Value, rows: list[Value], item: int, n: int) -> None:
+    """Interleave rows of the source, ``n`` items of each."""
     t, few = CARRIER[item][0], len(rows)
     rows = [f.load(row, t, n) for row in rows]
     if n == 1:
@@ -163,8 +164,8 @@ def _weave(f: Function, dst: Value, rows: list[Value], item: int, n: int) -> Non
     f.store(dst, both[0].shuffle(picks, both[1] if few > 2 else None))
 
 
-def _part(f: Function, rows: list[Value], src: Value, item: int, n: int) -> None:
-    """The inverse of :func:`_weave`."""
+def _deinterleave(f: Function, rows: list[Value], src: Value, item: int, n: int) -> None:
+    """Deinterleave: the inverse of :func:`_interleave`."""
     t, few = CARRIER[item][0], len(rows)
     if n == 1:
         for i, row in enumerate(rows):
@@ -176,14 +177,15 @@ def _part(f: Function, rows: list[Value], src: Value, item: int, n: int) -> None
 
 
 def _widths(f: Function, item: int) -> list[int]:
-    """Items that are woven together at once, most first: what is left of whole registers goes by parts of these."""
+    """Items that are interleaved at once, most first; what is left of whole vectors goes by smaller ones."""
     n = tile_side(f, item)
     return [m for m in (n, n // 2, n // 4) if m * item >= 16 and m > 1] + [1]
 
 
 def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[Value, int]]:
-    """The first of each run of ``n`` of ``count`` items, and ``n``: as many as go by the first width, then by the
-    next."""
+    """The start of each run of ``n`` of ``count`` items, and ``n``: as many as possible of the first width, then of the
+    next.
+    """
     start = f.i64(0)
     for n in widths:
         stop = start + ((count - start) & f.i64(-n)) if n > 1 else count
@@ -198,9 +200,9 @@ def transpose(f: Function, item: int) -> None:
 
     ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1
     stride, far, few]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips
-    of ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns lie side by
-    side in the result, its negative where so many rows do in the source, else 0. Of four the last two are ``far``
-    behind the first two.
+    of ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns are adjacent
+    in the result, its negative where so many rows are adjacent in the source, else 0. Of four, the last two are ``far``
+    bytes after the first two.
     """
     rows, columns, dst_row, src_row, far, woven = (f.size(i) for i in (0, 1, 2, 3, 9, 10))
     side, strip, widths = tile_side(f, item), transpose_rows(item), _widths(f, item)
@@ -211,11 +213,11 @@ def transpose(f: Function, item: int) -> None:
             with f.when(woven == few):
                 for i, n in _in_widths(f, count, widths):
                     places = _few_places(f, f.offset(at, i * item), src_row, far, few)
-                    _weave(f, f.offset(to, i * dst_row), places, item, n)
+                    _interleave(f, f.offset(to, i * dst_row), places, item, n)
             with f.when(woven == -few):
                 for j, n in _in_widths(f, columns, widths):
                     places = _few_places(f, f.offset(to, j * item), dst_row, far, few)
-                    _part(f, places, f.offset(at, j * src_row), item, n)
+                    _deinterleave(f, places, f.offset(at, j * src_row), item, n)
         with f.when(woven == 0):
             whole_i, whole_j = count & f.i64(-side), columns & f.i64(-side)
             with f.loop(0, whole_j, side) as J, f.loop(0, whole_i, side) as I:
@@ -230,7 +232,7 @@ SMALL = 4  # side of the tiles that edges are made of
 
 
 def _edges(f: Function, to: Value, at: Value, dst_row: Value, src_row: Value, item: int, side: int, i: tuple, j: tuple):
-    """Rows ``i`` and columns ``j`` of the result by tiles of ``side``, and the rest item by item."""
+    """Rows ``i`` and columns ``j`` of the result by tiles of ``side``, the rest item by item."""
     if side == 1:
         with f.when((i[0] < i[1]) & (j[0] < j[1])):
             _plain(f, to, at, dst_row, src_row, item, i, j)
@@ -247,7 +249,7 @@ def _edges(f: Function, to: Value, at: Value, dst_row: Value, src_row: Value, it
         _plain(f, to, at, dst_row, src_row, item, (stop_i, i[1]), j)
 
 
-#: Rows and columns of a block by the size of an item: two of them lie in the second-level cache.
+#: Rows and columns of a block by item size: two blocks fit the second-level cache.
 BLOCK = {1: 512, 2: 256, 4: 256, 8: 128, 16: 64}
 
 
@@ -258,14 +260,13 @@ def transpose_block(item: int) -> tuple[int, int]:
 
 @kernel
 def transpose_large(f: Function, item: int) -> None:
-    """:func:`transpose` past the cache, for results of which nothing would stay there.
+    """:func:`transpose` past the cache, for results that would not stay in it.
 
-    ``[begin, end)`` are square blocks of :data:`BLOCK` items, row by row, for each batch. What counts is that memory is
-    read and written in long runs: while one block is transposed the next is asked for along its rows (4096 x 4096
-    float32, Zen 4, one thread: 5.4 ms so and 10.2 reading lines of 64 rows in turn). Where rows of the result do not
-    begin at cache lines, some at a time are put together in the first-level cache and leave it by whole lines (3001 x
-    3008: 4.2 and 9.3 ms); a row's part of a block then begins and ends where a line does, and the block reads a few
-    columns more.
+    ``[begin, end)`` are square blocks of :data:`BLOCK` items, row by row, for each batch. Memory must be read and
+    written in long runs: while one block is transposed, the next is prefetched along its rows (4096 x 4096 float32, Zen
+    4, one thread: 5.4 ms; 10.2 when lines of 64 rows are read in turn). Where rows of the result do not begin at cache
+    lines, a few at a time are assembled in the first-level cache and written by whole lines (3001 x 3008: 4.2 and 9.3
+    ms). A row's part of a block then begins and ends at cache lines, and the block reads a few more columns.
     """
     rows, columns, dst_row, src_row = (f.size(i) for i in range(4))
     n, side = tile_side(f, item), BLOCK[item]
@@ -285,7 +286,7 @@ def transpose_large(f: Function, item: int) -> None:
         return to, f.offset(at, first_j * src_row + first_i * item), first_i, first_j
 
     def fetch(at: Value, tile: Value) -> None:
-        """Ask for as many lines of the block at ``at`` as a tile has, row by row."""
+        """Prefetch as many lines of the block at ``at`` as a tile has, row by row."""
         lines = max(n * n * item // LINE, 1)
         first = tile * (lines * LINE)
         row = first / run
@@ -294,7 +295,7 @@ def transpose_large(f: Function, item: int) -> None:
             f.prefetch(f.offset(line, k * LINE), 2)
 
     def put(to: Value, part: Value, stop: Value, begins: Value) -> None:
-        """A row's part, up to ``stop`` bytes, from its first line on; what is before where the row begins here."""
+        """Store part of a row, up to ``stop`` bytes, from its first line on; what precedes it only where rows begin."""
         shift = -f.address(to) & (LINE - 1)
         stop = f.select(shift + run < stop, shift + run, stop)
         head = f.select(shift < stop, shift, stop)
@@ -316,7 +317,7 @@ def transpose_large(f: Function, item: int) -> None:
             _tile(f, f.offset(to, J.index * item), f.offset(here, J.index * src_row), to_row, src_row, item, stream)
 
     def staged(here: Value, count: Value, ahead: Value, tile: Value, to: Value, begins: Value) -> None:
-        """The same by way of the buffer, for rows that do not begin at lines and for tiles narrower than one."""
+        """The same through the buffer, for rows that do not begin at lines and for tiles narrower than a line."""
         whole = count & f.i64(-n)
         by_tiles(here, whole, ahead, tile, buffer, f.i64(pitch), False)
         with f.loop(whole, count) as J, f.loop(0, n) as K:
@@ -352,7 +353,7 @@ def transpose_large(f: Function, item: int) -> None:
 # ---- runs of bytes ---------------------------------------------------------------------------------------------------
 @kernel
 def copy_lines(f: Function) -> None:
-    """Copy cache lines past the cache; ``[begin, end)`` are lines, the target begins at one."""
+    """Copy cache lines past the cache; ``[begin, end)`` are lines, and the target begins at one."""
     dst, src = f.data(0), f.data(1)
     wide = f.vector_bytes // 8
     for line, lines in f.groups(f.begin, f.end, 4):
@@ -386,7 +387,7 @@ def copy_rows(f: Function, item: int) -> None:
 
 @kernel
 def triangle(f: Function, item: int, upper: bool) -> None:
-    """Rows of a batch of matrices with what lies below (``upper``) or above the diagonal ``k`` set to zero.
+    """Rows of a batch of matrices with zeros below (``upper``) or above the diagonal ``k``.
 
     ``arg = [rows, columns, k]``, both operands contiguous; ``[begin, end)`` are rows of the whole batch.
     """

@@ -20,7 +20,9 @@ from .softmax import SHORT, by_columns, group_largest, group_sum_exp, largest, o
 
 
 def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, Value]:
-    """The row's class, made safe to index with, and whether the row counts. A class out of range is reported."""
+    """The row's class, clamped so that it can be used as an index, and whether the row counts. A class out of range is
+    reported.
+    """
     f = row.f
     t = row.get(target)
     counts = t != ignored
@@ -37,16 +39,16 @@ def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, 
 
 
 def _number(working: str) -> Type:
-    """Class numbers as wide as what is computed: there are less than 2^31."""
+    """The integer type of class numbers, as wide as ``working``: there are fewer than 2^31 classes."""
     return I64 if working == "float64" else I32
 
 
 @kernel
 def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
-    """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and the parts of ``logsumexp(x)``.
+    """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and the two parts of ``logsumexp(x)``.
 
-    The parts are the largest element and the logarithm of the sum of ``exp(x - largest)``: their sum in one number
-    would have a rounding error that grows with it, and the gradient would have that error in every element.
+    The parts are the largest element and the logarithm of the sum of ``exp(x - largest)``. Added up in one number they
+    would have a rounding error that grows with it, and so would every element of the gradient.
 
     Operands: loss, weight, largest, logarithm, x, target, w (may be left out), report (a class out of range, and
     whether there was one). Parameter: the ignored class.
@@ -76,7 +78,9 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
             finish(group.row(L.index), top(L.index), logs(L.index))
 
     def body(row: Row, kept: Sequence[int], copies: bool) -> None:
-        """Own elements are picked in passing: of rows across memory each would come from a line of its own."""
+        """The target's elements are picked while rows are read: where rows run across memory, each would cost a cache
+        line.
+        """
         t, counts, weight = weigh(row)
         own = t.to(_number(working))
         top = largest(row, 4, working, kept if copies else ())
@@ -101,7 +105,7 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
 
 
 def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int, count: int) -> Value:
-    """The gradient of a row's loss times the row's weight, over the divisor where there is one."""
+    """The gradient of a row's loss times the row's weight, divided by the count where there is one."""
     x = row.get(g) * row.get(weight)
     return x if dtypes[count] is None else x / row.get(count)
 

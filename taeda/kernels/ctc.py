@@ -1,7 +1,7 @@
 """Connectionist temporal classification (Graves et al. 2006): the forward and backward recursions over alignments.
 
-A label sequence of length ``S`` is extended with blanks to ``2 S + 1`` states. All states of one time step are computed
-together, in vectors, from those of the step before; logarithms throughout. Samples are independent.
+A label sequence of length ``S`` is extended with blanks to ``2 S + 1`` states. All states of a time step are computed
+together, in vectors, from those of the step before, in logarithms throughout. Samples are independent.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .ir import I64, TYPES, Function, Type, Value
 from .reduce import greater
 from .scalar.exponential import exp_negative
 
-#: States before the first and after the last that are always impossible, so that neighbours can be read unchecked.
+#: States before the first and after the last that are always impossible, so that neighbours are read unchecked.
 PAD = 2
 
 
 def _log_add(f: Function, *xs: Value) -> Value:
-    """The logarithm of the sum of exponentials; -inf where all are."""
+    """The logarithm of the sum of exponentials; -inf where all inputs are."""
     top = xs[0]
     for x in xs[1:]:
         top = greater(f, top, x)
@@ -115,11 +115,11 @@ def ctc_forward(f: Function, dtype: str) -> None:
 
 @kernel
 def ctc_backward(f: Function, dtype: str) -> None:
-    """The gradient of the log-probabilities, which are taken to be normalised.
+    """The gradient of the log-probabilities, which are taken to be normalized.
 
-    ``ptr``: the gradient ``[steps, batch, classes]`` (zeros to begin with), a table like alpha for the backward
-    variables, log-probabilities, labels, skips, steps, lengths as in :func:`ctc_forward`, then alpha, loss, its
-    gradient ``[batch]``.
+    ``ptr``: the gradient ``[steps, batch, classes]`` (initially zero), a table like alpha for the backward variables,
+    log-probabilities, labels, skips, steps, lengths as in :func:`ctc_forward`, then alpha, loss, its gradient
+    ``[batch]``.
     """
     t = TYPES[dtype]
     with f.loop(f.begin, f.end) as N:

@@ -1,13 +1,13 @@
-"""Depthwise convolution of images with channels first, and its gradients: rows are read where they lie.
+"""Depthwise convolution of images with channels first, and its gradients; rows are read in place.
 
-A block is :data:`HEIGHT` rows of outputs by a register of columns. What is loaded of a row of the input, for one column
-of taps, meets every output of the block whose window it is in, so that arithmetic, not loads, takes the time. Blocks
-whose windows lie inside of the image need no masks; the others read zeros around it. With a stride of 2 two registers
-are loaded and their even and odd columns told apart; the input's gradient writes its even and odd columns together (two
-*phases*). Of signals, which have one row, a block is as many registers of columns.
+A block is :func:`height` rows of outputs by one vector of columns. A vector of an input row, loaded for one column of
+taps, is used for every output of the block whose window contains it, so arithmetic takes the time, not loads. Blocks
+whose windows are inside of the image need no masks; the others read zeros around it. With a stride of 2, two vectors
+are loaded and split into even and odd columns; the input's gradient writes its even and odd columns together (two
+*phases*). For signals, which have one row, a block is as many vectors of columns.
 
-Dilation only makes the rows of a block lie further apart. Kernels of other heights than :data:`LINES`, or with strides
-above 2, meet the outputs row by row. 16-bit floats are computed in float32.
+Dilation only moves the rows of a block apart. Kernels whose height is not in :data:`LINES`, or whose stride is above 2,
+process outputs row by row. 16-bit floats are computed in float32.
 """
 
 from __future__ import annotations
@@ -21,38 +21,37 @@ from .gemm import multiply_add, smaller
 from .ir import F32, F64, I32, I64, TYPES, U16, U32, Function, Type, Value
 from .pool import larger
 
-#: Rows of taps that outputs with stride 1 share what is loaded for, and those with stride 2.
+#: Kernel heights whose rows of taps share loads, for stride 1 and stride 2.
 LINES = ((1, 2, 3, 4, 5, 7), (1, 3, 5, 7))
 
 #: Sizes of the output and the input; byte strides of x and y, and of the weights by group, output channel, summed input
 #: channel and tap. ``m`` outputs of a group share ``q`` inputs. Along the depth: taps, stride, dilation (positive),
-#: padding. Rows: output ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row
-#: ``first + step * y + reach * (r * stride + i)``, and ``chunk`` further for each of ``chunks`` of taps. Columns:
-#: ``s2`` and ``d2`` as usual; for each phase where its weights begin, how many taps it has and the input column
-#: of output 0. A task does ``band`` blocks of a plane.
+#: padding. Rows: output ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row ``first + step *
+#: y + reach * (r * stride + i)``, and ``chunk`` further for each of ``chunks`` of taps. Columns: ``s2`` and ``d2`` are
+#: stride and dilation; for each phase, where its weights begin, its number of taps and the input column of output 0. A
+#: task does ``band`` blocks of a plane.
 ARGS = tuple(
     "channels m q o0 o1 o2 i0 i1 i2 x_n x_c x_0 x_1 y_n y_c y_0 y_1 y_2 w_g w_c w_q w_0 w_1 w_2 k0 s0 d0 p0 "
     "first step reach apart chunks chunk s2 d2 w_even taps_even at_even w_odd taps_odd at_odd bias band bands".split()
 )
-#: As above; ``taps`` in all and ``k1``, ``k2`` of them; ``images``, of which ``every`` so many are summed in float32;
+#: As above; ``taps`` in all, ``k1`` by ``k2`` of them; ``images``, of which ``every`` so many are summed in float32;
 #: bytes of the sums of one piece of ``grain`` tasks.
 WEIGHT_ARGS = (*ARGS, *"taps k1 k2 images every grain room".split())
 
 
 def height(vector_bytes: int) -> int:
-    """Rows of a block, which with their weights should stay in the registers: AVX2 has 16."""
+    """Rows of a block, whose sums and weights should fit the registers: AVX2 has 16."""
     return 4 if vector_bytes == 32 else 8
 
 
 def _sums(io: Type) -> Type:
-    """What images of ``io`` are multiplied and summed in."""
+    """The type in which images of ``io`` are multiplied and summed."""
     return F32 if io.bytes == 2 else io
 
 
 @dataclass
 class _Slice:
-    """What is summed at a time: an input channel, the weights and the row that the first of them meets, and its
-    number."""
+    """One step of the sum: an input channel, its weights, the row that the first of them meets, and its number."""
 
     source: Value
     weights: Value
@@ -62,8 +61,9 @@ class _Slice:
 
 
 class _Plane:
-    """What both kernels know of the images they read. ``single``: one channel, one slice and one chunk of taps are
-    summed."""
+    """What both kernels know of the images they read. ``single``: the sum has one channel, one slice and one chunk of
+    taps.
+    """
 
     def __init__(self, f: Function, dtype: str, names: tuple[str, ...], lines: int, step: int, flat: bool, half: bool,
                  single: bool):  # fmt: skip
@@ -83,7 +83,9 @@ class _Plane:
         self.numbers = numbers * f.splat(self.g["s2"].to(I32), self.lanes) if step == 0 else numbers
 
     def depth(self, z: Value) -> tuple[Value, Value, Value]:
-        """Where the first tap of output ``z`` along the depth lies, and the first and the end of those in the image."""
+        """Where the first tap of output ``z`` along the depth is; the first tap inside of the image, and the end of
+        those.
+        """
         f, g = self.f, self.g
         start, step = z * g["s0"] - g["p0"], g["d0"]
         first = f.select(start < 0, (step - 1 - start) / step, f.i64(0))
@@ -92,7 +94,7 @@ class _Plane:
 
     @contextmanager
     def slices(self, x: Value, w: Value, z: Value, row: Value, carry: Sequence[Value]) -> Iterator[_Slice]:
-        """Loops over all that is summed but for the taps of a chunk; set ``carry`` as in a loop."""
+        """Loops over the whole sum except the taps of a chunk; set ``carry`` as in a loop."""
         f, g = self.f, self.g
         if self.single:
             yield _Slice(x, w, row, f.i64(0), tuple(carry))
@@ -115,7 +117,7 @@ class _Plane:
         one.carry = Q.carry
 
     def bound(self, row: Value) -> None:
-        """Note for each row from ``row`` on how many columns it has: none if it is not in the image."""
+        """Store, for each row from ``row`` on, how many columns it has: none if it is outside of the image."""
         f, g = self.f, self.g
         for i in range(1 if self.flat else self.rows):
             line = row + g["reach"] * i
@@ -123,8 +125,7 @@ class _Plane:
             f.store(f.offset(self.limits, i * self.lanes * 4), f.splat(limit, self.lanes))
 
     def inside(self, row: Value, phases: tuple[str, ...]) -> tuple[Value, Value]:
-        """Blocks of outputs in rows that meet ``row`` first read nothing outside of the image from one column up to
-        another."""
+        """The range of columns in which blocks of outputs in rows that meet ``row`` first read only from the image."""
         f, g = self.f, self.g
         bottom = row + (g["chunks"] - 1) * g["chunk"] + (0 if self.flat else g["reach"] * (self.rows - 1))
         reach = g["s2"] * (self.width - 1) if self.step == 0 else f.i64(self.width * self.step - 1)
@@ -137,15 +138,15 @@ class _Plane:
             last = smaller(f, last, f.select(room < 0, f.i64(0), room / g["s2"] + 1))
         return first, f.select((row >= 0) & (bottom < g["i1"]), last, f.i64(0))
 
-    def reader(self, source: Value, row: Value, column: Value, careful: bool) -> Callable[[int], list[Value]]:
-        """``read(n)`` loads the next of the rows from ``row`` on, at ``column``, for ``n`` taps side by side."""
+    def reader(self, source: Value, row: Value, column: Value, masked: bool) -> Callable[[int], list[Value]]:
+        """``read(n)`` loads the next of the rows from ``row`` on, at ``column``, for ``n`` adjacent taps."""
         f, g, io, lanes = self.f, self.g, self.io, self.lanes
         places = [f.offset(source, row * g["x_1"] + column * io.bytes)]
 
         def read(n: int) -> list[Value]:
             i, place = len(places) - 1, places[-1]
             places.append(f.offset(place, self.pitch))
-            # Of a row of the image; the rows of a flat block are one.
+            # By row of the image; all rows of a flat block are in one.
             limit = f.offset(self.limits, 0 if self.flat else i * lanes * 4)
             away = (
                 (g["s2"] * (lanes * i) if self.step == 0 else f.i64(lanes * i * self.step)) if self.flat else f.i64(0)
@@ -153,9 +154,9 @@ class _Plane:
 
             def load(extra: int) -> Value:
                 mask = None
-                if careful or self.step == 0:
+                if masked or self.step == 0:
                     there = f.splat((column + away + extra).to(I32), lanes) + self.numbers
-                if careful:
+                if masked:
                     mask = there.bits(U32) < f.load(limit, U32, lanes)
                 if self.step == 0:
                     inside = f.offset(source, row * g["x_1"] + g["reach"] * g["x_1"] * (0 if self.flat else i))
@@ -169,11 +170,12 @@ class _Plane:
 
         return read
 
-    def ask(self, x: Value, row: Value, left: Value, following: Value) -> None:
-        """Ask for what the block below will read of a plane ``x``, or that at the top of the ``following`` one.
+    def prefetch_below(self, x: Value, row: Value, left: Value, following: Value) -> None:
+        """Prefetch what the block below will read of a plane ``x``, or the block at the top of the ``following`` one.
 
-        A plane is too short, and its rows are read too much in turn, for the processor to see what comes: forward with
-        AVX2 this takes 0.4 to 0.5 of the time. With AVX-512, which reads whole lines, it takes 1.05 to 1.25.
+        The hardware prefetcher fails here: planes are short, and many rows are read in turn. With AVX2 the forward pass
+        takes 0.4 to 0.5 of the time. With AVX-512, which reads whole lines, it would take 1.05 to 1.25, so it is left
+        out.
         """
         f, g, new = self.f, self.g, self.height * self.every
         if self.flat or not self.single or f.vector_bytes != 32:
@@ -188,7 +190,7 @@ class _Plane:
     def each_tap(
         self, count: Value, carry: Sequence[Value], body: Callable[[Value, int, list[Value]], list[Value]]
     ) -> tuple[Value, ...]:
-        """``carry = body(tap, n, carry)`` for all taps of a row, with a stride of 2 two (``n``) of them together."""
+        """``carry = body(tap, n, carry)`` for all taps of a row; with a stride of 2, ``n`` = 2 taps at a time."""
         f, begin = self.f, self.f.i64(0)
         if self.step == 2:
             together = f.select(self.g["d2"] == 1, count - 1, f.i64(0))
@@ -200,7 +202,7 @@ class _Plane:
         return J.carry
 
     def blocks(self, residue: Value) -> Value:
-        """How many blocks a plane has: rows ``residue``, and every ``apart`` further, or columns."""
+        """How many blocks a plane has: of rows ``residue``, ``residue + apart`` and so on, or of columns."""
         g = self.g
         if self.flat:
             return (g["o2"] + self.width - 1) / self.width
@@ -208,8 +210,9 @@ class _Plane:
 
     def each_block(self, begin: Value, end: Value, residue: Value, phases: tuple[str, ...],
                    body: Callable[[Value, Value, Value, Value, bool], None]) -> None:  # fmt: skip
-        """``body(top, row, rows, left, careful)``: the first row of outputs and of input, how many are there, the
-        column."""
+        """``body(top, row, rows, left, masked)``: the first row of outputs and of input, how many rows there are, the
+        column.
+        """
         f, g, several = self.f, self.g, len(phases)
 
         def both(top: Value, row: Value, rows: Value, left: Value, plain: Value) -> None:
@@ -242,8 +245,8 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat:
               apart: bool) -> None:  # fmt: skip
     """``y = bias + sum over channels and taps of w * x``; see :data:`ARGS`. Pointers: y, x, w, bias.
 
-    The range counts tasks: image, channel, band. ``step`` is the stride along a row, 0 if above 2; ``half`` registers
-    are for short rows. Results lie ``apart`` where they are every so many columns of an image.
+    The range counts tasks: image, channel, band. ``step`` is the stride along a row, 0 if above 2. ``half`` vectors are
+    for short rows. ``apart``: the results are columns of an image at a stride.
     """
     p = _Plane(f, dtype, ARGS, lines, step, flat, half, single)
     g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height
@@ -252,14 +255,14 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat:
     f.store(zero, f.const(t, 0))
 
     def total(
-        phase: str, x: Value, w: Value, level: Value, z: Value, row: Value, left: Value, careful: bool
+        phase: str, x: Value, w: Value, level: Value, z: Value, row: Value, left: Value, masked: bool
     ) -> list[Value]:
         """The sums of a block."""
         column = left * g["s2"] + g["at_" + phase]
         with p.slices(x, f.offset(w, g["w_" + phase]), z, row, [f.splat(level, lanes)] * height) as S:
 
             def taps(j: Value, n: int, acc: list[Value]) -> list[Value]:
-                here, read = f.offset(S.weights, j * g["w_2"]), p.reader(S.source, S.row, column + j * g["d2"], careful)
+                here, read = f.offset(S.weights, j * g["w_2"]), p.reader(S.source, S.row, column + j * g["d2"], masked)
                 weight = [[f.splat(f.load(f.offset(here, g["w_1"] * i + g["w_2"] * k), t), lanes)
                            for i in range(lines)] for k in range(n)]  # fmt: skip
                 for i in range(p.rows):
@@ -273,9 +276,10 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat:
             S.carry = p.each_tap(g["taps_" + phase], S.carry, taps)
         return list(S.carry)
 
-    def write(y: Value, values: list[list[Value]], rows: Value, columns: Value, careful: bool) -> None:
-        """Both phases of the outputs of a block that begins at ``y``, of which so many ``rows`` and ``columns`` are
-        there."""
+    def write(y: Value, values: list[list[Value]], rows: Value, columns: Value, masked: bool) -> None:
+        """Write both phases of the outputs of a block that begins at ``y``; it has ``rows`` rows and ``columns``
+        columns.
+        """
         for r in range(height):
             here = f.offset(y, (g["y_2"] * (lanes * phases) if flat else g["apart"] * g["y_1"]) * r)
             out = [values[phase][r].to(io) for phase in range(phases)]
@@ -286,7 +290,7 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat:
             for i, value in enumerate(out):
                 left = columns - ((r * phases if flat else 0) + i) * lanes
                 there = f.offset(here, g["y_2"] * (i * lanes) if apart else i * lanes * io.bytes)
-                if not careful and not apart:
+                if not masked and not apart:
                     f.store(there, value)
                     continue
                 with f.when(rows > (0 if flat else r)):
@@ -304,12 +308,12 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat:
         level = f.load(f.select(g["bias"] != 0, f.offset(f.data(3), channel * t.bytes), zero), t)
         with f.loop(0, g["o0"]) as Z, f.loop(0, g["apart"]) as P:
 
-            def block(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
+            def block(top: Value, row: Value, rows: Value, left: Value, masked: bool) -> None:
                 to = f.offset(y, Z.index * g["y_0"] + top * g["y_1"] + left * phases * g["y_2"])
                 if phases == 1:
-                    p.ask(x, row, left, f.offset(x, g["x_c"]))
-                values = [total(phase, x, w, level, Z.index, row, left, careful) for phase in names]
-                write(to, values, rows, g["o2"] - left * phases, careful)
+                    p.prefetch_below(x, row, left, f.offset(x, g["x_c"]))
+                values = [total(phase, x, w, level, Z.index, row, left, masked) for phase in names]
+                write(to, values, rows, g["o2"] - left * phases, masked)
 
             p.each_block(band, smaller(f, band + g["band"], p.blocks(P.index)), P.index, names, block)
 
@@ -319,8 +323,8 @@ def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool,
     """``w[channel, tap] = sum of x * y``, where y is the output's gradient; see :data:`WEIGHT_ARGS`. Pointers: w, x, y,
     sums.
 
-    The range counts channels. Sums of the tap's lanes are in memory, joined in float64 (of integers int64) now and
-    then.
+    The range counts channels. The sums of a tap's lanes are in memory; from time to time they are added up in float64
+    (int64 for integers).
     """
     p = _Plane(f, dtype, WEIGHT_ARGS, lines, step, flat, half, single)
     g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height
@@ -329,17 +333,17 @@ def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool,
     totals = f.offset(f.data(3), f.begin / g["grain"] * g["room"])
     sums = f.offset(totals, (g["taps"] + 7) / 8 * 64)
 
-    def block(x: Value, y: Value, z: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
+    def block(x: Value, y: Value, z: Value, row: Value, rows: Value, left: Value, masked: bool) -> None:
         columns = g["o2"] - left
         grad = []
         for r in range(height):
             here = f.offset(y, r * lanes * io.bytes if flat else g["apart"] * g["y_1"] * r)
             there = columns - r * lanes if flat else f.select(rows > r, columns, f.i64(0))
-            grad.append(f.load(here, io, lanes, f.first(there, lanes) if careful else None).to(t))
+            grad.append(f.load(here, io, lanes, f.first(there, lanes) if masked else None).to(t))
         with p.slices(x, x, z, row, []) as S:
 
             def taps(j: Value, n: int, _: list[Value]) -> list[Value]:
-                read = p.reader(S.source, S.row, left * g["s2"] + g["at_even"] + j * g["d2"], careful)
+                read = p.reader(S.source, S.row, left * g["s2"] + g["at_even"] + j * g["d2"], masked)
                 here = f.offset(sums, (S.tap * g["k2"] + j) * size)
                 places = [[f.offset(here, (g["k2"] * line + k) * size) for line in range(lines)] for k in range(n)]
                 acc = [[f.load(place, t, lanes) for place in row] for row in places]
@@ -357,7 +361,7 @@ def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool,
             S.carry = p.each_tap(g["taps_even"], S.carry, taps)
 
     def add_up() -> None:
-        """The sums of all lanes to the totals."""
+        """Add the sums of all lanes to the totals."""
         with f.loop(0, g["taps"]) as K:
             place, total = f.offset(sums, K.index * size), f.offset(totals, K.index * 8)
             lane_sums = f.load(place, t, lanes)
@@ -373,9 +377,9 @@ def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool,
                 x = f.offset(f.data(1), N.index * g["x_n"] + T.index / g["m"] * g["x_c"])
                 y = f.offset(f.data(2), N.index * g["y_n"] + T.index * g["y_c"] + Z.index * g["y_0"])
 
-                def one(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
-                    p.ask(x, row, left, f.offset(x, g["x_n"]))
-                    block(x, f.offset(y, top * g["y_1"] + left * io.bytes), Z.index, row, rows, left, careful)
+                def one(top: Value, row: Value, rows: Value, left: Value, masked: bool) -> None:
+                    p.prefetch_below(x, row, left, f.offset(x, g["x_n"]))
+                    block(x, f.offset(y, top * g["y_1"] + left * io.bytes), Z.index, row, rows, left, masked)
 
                 with f.loop(0, g["apart"]) as P:
                     p.each_block(f.i64(0), p.blocks(P.index), P.index, ("even",), one)

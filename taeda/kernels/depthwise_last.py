@@ -1,12 +1,13 @@
-"""Depthwise convolution of images with channels last: a register holds neighbouring channels of one pixel.
+"""Depthwise convolution of images with channels last: a vector holds neighbouring channels of one pixel.
 
-Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. The usual
-widths and strides load a register once for all windows of a row that it is in; for the others, what a window has
-outside of the image is left out of its loops. Groups have as many input channels as outputs, mostly one; two dimensions
+Images are read in place: a tap is a vector of the input times one of the weights, which are ``[tap, channel]``. For the
+usual widths and strides, a vector is loaded once for all windows of a row that contain it. For the others, the loops
+leave out what a window has outside of the image. Groups have as many inputs as outputs, mostly one; two dimensions
 cover one.
 
-Of groups of a few channels (:data:`GROUPS`) a register holds several: each input of a group in turn is spread over the
-lanes of its outputs, and weights are ``[tap, input, channel]``. Only :data:`GROUPED` widths and strides are known.
+For groups of a few channels (:data:`GROUPS`) a vector holds several groups: each input of a group in turn is broadcast
+to the lanes of its outputs, and weights are ``[tap, input, channel]``. They have only :data:`GROUPED` widths and
+strides.
 
 Images of 16-bit floats are read and written as they are; weights, bias and sums are then float32.
 """
@@ -26,16 +27,16 @@ from .pool import larger
 LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n y_h y_w block bias w_t w_j".split())
 
 AT_ONCE = 4  # output positions, or sums of a gradient
-WIDE = 8  # output positions whose windows share what is loaded
-ROWS_AT_ONCE = 16  # rows of outputs of one sum of a gradient in registers: longer ones would round worse
-#: Widths and strides of kernels for which they do.
+WIDE = 8  # output positions whose windows share loads
+ROWS_AT_ONCE = 16  # rows of outputs that one sum of a gradient in registers covers: longer sums would round worse
+#: Widths and strides of kernels whose windows share loads.
 SHARED = ((3, 1), (5, 1), (7, 1), (3, 2), (5, 2))
-GROUPS = (2, 4, 8, 16)  # channels of a group, at most a register
+GROUPS = (2, 4, 8, 16)  # channels of a group; at most a vector
 GROUPED = ((1, 1), (2, 1), (3, 1), (3, 2))
 
 
 def _sums(io: Type) -> Type:
-    """What images of ``io`` are multiplied and summed in."""
+    """The type in which images of ``io`` are multiplied and summed."""
     return F32 if io.bytes == 2 else io
 
 
@@ -45,7 +46,7 @@ def _read(f: Function, place: Value, io: Type, lanes: int, mask: Value) -> Value
 
 
 class _Pixel:
-    """Neighbouring channels of a pixel, of groups of so many."""
+    """Neighbouring channels of a pixel, in groups of ``group``."""
 
     def __init__(self, f: Function, place: Value, io: Type, lanes: int, mask: Value, group: int):
         self.f, self.place, self.io, self.lanes, self.group = f, place, io, lanes, group
@@ -56,14 +57,14 @@ class _Pixel:
         """The ``j``-th of each group in all of its lanes."""
         if self.group == 1:
             return self.all
-        if self.group == self.lanes:  # a load that spreads leaves the shuffles to the arithmetic
+        if self.group == self.lanes:  # a load that broadcasts leaves the shuffle ports to the arithmetic
             one = self.f.load(self.f.offset(self.place, j * self.io.bytes), self.io)
             return self.f.splat(one.to(_sums(self.io)), self.lanes)
         return self.all.shuffle([i // self.group * self.group + j for i in range(self.lanes)])
 
 
 class _Line:
-    """The taps of output ``o`` along one dimension that lie in the image, and where the first tap lies."""
+    """The taps of output ``o`` along one dimension that are inside of the image, and where the first tap is."""
 
     def __init__(self, f: Function, g: dict[str, Value], name: str, o: Value):
         step = g["d" + name]
@@ -74,7 +75,7 @@ class _Line:
 
 
 def _whole_windows(f: Function, g: dict[str, Value]) -> tuple[Value, Value]:
-    """The columns of output, from first to past the last, whose windows lie inside."""
+    """The columns of output, from first to past the last, whose windows are inside of the image."""
     room = g["iw"] + g["pw"] - (g["kw"] - 1) * g["dw"] - 1
     first = smaller(f, larger(f, (g["pw"] + g["sw"] - 1) / g["sw"], f.i64(0)), g["ow"])
     last = f.select(room < 0, f.i64(0), smaller(f, room / g["sw"] + 1, g["ow"]))
@@ -82,7 +83,7 @@ def _whole_windows(f: Function, g: dict[str, Value]) -> tuple[Value, Value]:
 
 
 def _meets(f: Function, g: dict[str, Value], tap: Value, along: str = "w") -> tuple[Value, Value]:
-    """The columns (``along`` "h": rows) of output, from first to past the last, that meet the image with a tap."""
+    """The columns (``along`` "h": rows) of output, from first to past the last, whose given tap is in the image."""
     size, step = g["i" + along], g["s" + along]
     left = g["p" + along] - tap * g["d" + along]
     reach = size + left
@@ -96,10 +97,10 @@ def _is_shared(g: dict[str, Value], width: int, stride: int) -> Value:
 
 
 def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) -> Helper:
-    """A row of outputs, ``WIDE`` at a time: what is loaded of a row of the input meets all windows that it is in.
+    """A row of outputs, ``WIDE`` at a time: a loaded vector of an input row is used for all windows that contain it.
 
-    ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at
-    ``nothing``, and outputs past the end are written to ``spare``.
+    ``row`` is where the first row of taps meets the image's column 0. Outside of the image it reads at ``nothing``;
+    outputs past the end go to ``spare``.
     """
     h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 14, *[PTR] * 2)
     to, row, weights, bias, given, first, last, tap_h, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing, spare = (
@@ -132,8 +133,8 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) 
                             acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
             H.carry = acc
         target = h.offset(to, X.index * y_w + at)
-        # The processor does not see rows of pixels read a register at a time: the next row of outputs and what it reads
-        # first.
+        # The hardware prefetcher does not follow rows of pixels read a vector at a time: prefetch the next row of
+        # outputs and of what it reads.
         ahead = h.offset(source, last * tap_h)
         for column in range(WIDE):
             for row_ahead in range(stride):
@@ -159,7 +160,7 @@ def _any_windows(f: Function, io: Type, g: dict[str, Value], target: Value, row:
     def outputs(ox: Value, count: int, first: Value, last: Value) -> None:
         """``count`` outputs from column ``ox`` on, whose taps in the image are from ``first`` to ``last``.
 
-        All their channels: along them memory is read in order.
+        All their channels: memory is read sequentially along them.
         """
         here = f.offset(row, (ox * g["sw"] - g["pw"]) * g["x_w"])
         with f.loop(0, g["c"], lanes) as V:
@@ -236,20 +237,20 @@ def depthwise_last(f: Function, dtype: str, group: int) -> None:
 
 
 def _shared_sums(f: Function, io: Type, width: int, stride: int, group: int) -> Helper:
-    """Adds to ``sums`` of a row of taps what ``count`` rows of outputs give: ``WIDE`` of them share what is loaded.
+    """Add to ``sums`` of a row of taps what ``count`` rows of outputs give; ``WIDE`` outputs share loads.
 
-    ``row`` is where the first of them meets the image's column 0, ``x_h`` and ``y_h`` the bytes to the next. What is
-    outside of the image, or past the last output, is read at ``nothing``.
+    ``row`` is where the first of them meets the image's column 0; ``x_h`` and ``y_h`` are the bytes to the next.
+    Outside of the image, or past the last output, it reads at ``nothing``.
     """
     h = f.helper(f"sums_{width}_{stride}", *[PTR] * 3, *[I64] * 11, PTR)
     sums, row, grad, count, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing = h.params
     t = _sums(io)
     lanes = h.lanes(t)
     inside, zero = h.first(c, lanes), h.const(t, 0, lanes)
-    # Inputs of a group whose sums stay in the registers beside the outputs.
+    # Inputs of a group whose sums fit the registers with the outputs.
     together = min(group, 2 if h.vector_bytes == 32 else 8)
     wide = WIDE if width * together <= 16 else WIDE // 2
-    apart = 2 if width * together < 5 else 1  # sums at a time: each waits for the last addition to it
+    apart = 2 if width * together < 5 else 1  # independent sums: each addition waits for the one before
     for first in range(0, group, together):
         with h.loop(0, count, carry=[zero] * (width * together * apart)) as Y:
             places, outputs = h.offset(row, Y.index * x_h), h.offset(grad, Y.index * y_h)
@@ -295,7 +296,7 @@ def _any_sums(f: Function, io: Type, g: dict[str, Value], sums: Value, x: Value,
             taps_of_row = f.offset(sums, H.index * g["kw"] * g["w_t"])
 
             def some(tap: Value, count: int, row=row, taps_of_row=taps_of_row, grad=grad) -> None:
-                """``count`` taps of this row: together where all meet the image, so that y is loaded once."""
+                """``count`` taps of this row: together where all are in the image, so that y is loaded once."""
                 ranges = [_meets(f, g, tap + i) for i in range(count)]
                 low, high = ranges[0][0], ranges[0][1]
                 for one, other in ranges[1:]:
@@ -304,7 +305,7 @@ def _any_sums(f: Function, io: Type, g: dict[str, Value], sums: Value, x: Value,
                 source = f.offset(row, (tap * g["dw"] - g["pw"]) * g["x_w"])
 
                 def more(start: Value, stop: Value, apart: int, acc: Sequence[Value], which: Sequence[int]):
-                    """``apart`` outputs at a time, each with sums of its own for the taps ``which``."""
+                    """``apart`` outputs at a time, each with its own sums for the taps ``which``."""
                     with f.loop(start, stop, apart, carry=acc) as X:
                         after = []
                         for i in range(apart):
@@ -339,7 +340,7 @@ def _any_sums(f: Function, io: Type, g: dict[str, Value], sums: Value, x: Value,
 def depthwise_last_weight(f: Function, dtype: str, group: int) -> None:
     """``w[part, tap, input, channel] = sum of x * y``, where y is the output's gradient; see :data:`LAST_ARGS`.
 
-    Pointers: w, x, y. ``block`` is the images of a part. The range counts parts by vectors of channels.
+    Pointers: w, x, y. ``block`` is the images of a part. The range counts parts times vectors of channels.
     """
     io = TYPES[dtype]
     t = _sums(io)
@@ -364,7 +365,7 @@ def depthwise_last_weight(f: Function, dtype: str, group: int) -> None:
                 with f.when(others):
                     _any_sums(f, io, g, sums, x, y, inside)
             with f.when(~others), f.loop(0, g["oh"], ROWS_AT_ONCE) as Y, f.loop(0, g["kh"]) as H:
-                # Rows of outputs, of these, that meet the image with this row of taps.
+                # Rows of outputs, of these, whose row of taps is in the image.
                 low, high = _meets(f, g, H.index, "h")
                 low, high = larger(f, low, Y.index), smaller(f, high, Y.index + ROWS_AT_ONCE)
                 row = f.offset(x, (low * g["sh"] - g["ph"] + H.index * g["dh"]) * g["x_h"])

@@ -1,8 +1,8 @@
-"""Products of a few rows, which read the matrix once and in place: matrix-vector products, inner product.
+"""Products of a few rows that read the matrix once and in place: matrix-vector products, inner product.
 
-Where sums run along memory in both operands, the lanes of a vector are neighbours in k, and a block of accumulators is
-folded to one lane each at the end. Where the matrix lies by rows, some of them at a time are added to sums that stay in
-the nearest cache. The order of summation depends on the register width of the target and on nothing else.
+Where both operands are contiguous along k, the lanes of a vector are neighbours in k, and each accumulator of a block
+is reduced to one number at the end. Where the matrix is row-major, some rows at a time are added to sums in the
+first-level cache. The order of summation depends on the register width of the target and on nothing else.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ from .gemm import multiply_add, smaller
 from .ir import BF16, F32, TYPES, Function, Type, Value
 
 #: The arguments of ``matmul_dot``: ``out[i, j] = sum_k x[i, k] w[j, k] + d[i, j]`` for ``p`` rows of x and ``q`` of w.
-#: ``qc`` is how many rows of w a task does. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's
-#: size.
+#: A task does ``qc`` rows of w. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's size.
 DOT_ARGS = tuple("p q k x_i w_j o_i o_j d_i d_j init qc n1 x_b0 x_b1 w_b0 w_b1 o_b0 o_b1 d_b0 d_b1".split())
 #: The arguments of ``matmul_rows``: ``out[i, j] = sum_k x[i, k] b[k, j] + d[i, j]`` for ``p`` rows of x, at most
-#: ``MOST_ROWS``; rows of b and of the output are contiguous. ``nc`` is how many columns a task does, at most
-#: ``MOST_COLUMNS``.
+#: ``MOST_ROWS``; rows of b and of the output are contiguous. A task does ``nc`` columns, at most ``MOST_COLUMNS``.
 ROWS_ARGS = tuple("p n k x_i x_k b_k o_i d_i d_j init nc n1 x_b0 x_b1 b_b0 b_b1 o_b0 o_b1 d_b0 d_b1".split())
 MOST_ROWS, MOST_COLUMNS = 4, 1024
-#: Bytes of w from which it is taken for one that comes from memory: then eight runs of rows are read side by side. The
-#: processor reads ahead within a page of 4 KiB only, and rows that follow each other share pages: rows of 2 KiB came at
-#: 22 GB/s and come at 35, of 1 KiB 13 and 33, of 4 KiB and more 33 either way. Out of the third-level cache it takes
-#: 1.1 to 1.3 of the time.
+#: From this size in bytes, w is taken to come from memory: eight runs of rows are then read in parallel. The processor
+#: prefetches within a page of 4 KiB only, and consecutive rows share pages: rows of 2 KiB came at 22 GB/s and now at
+#: 35, of 1 KiB 13 and 33, of 4 KiB and more 33 either way. From the third-level cache it takes 1.1 to 1.3 of the time.
 FAR = 1 << 20
-AHEAD = 1024  # bytes of each run that are asked for; 512 and 2048 gave 27 to 32 GB/s
+AHEAD = 1024  # bytes of each run that are prefetched; 512 and 2048 gave 27 to 32 GB/s
 DOT_CHUNK = 16384  # elements of an inner product that one task of ``dot`` sums
 
 
@@ -35,16 +32,16 @@ def rows_at_once(lanes: int) -> int:
 
 
 def few_long_rows(vector_bytes: int) -> int:
-    """As many rows of 128 numbers and more as are no slower here than by the blocked product.
+    """How many rows of 128 or more elements are no slower here than by the blocked product.
 
-    Four rows by eight make 32 sums: with AVX-512's registers two halves of them stay there (13 to 24 rows 0.7 to 1.0 of
-    the time), with AVX2's they do not (1.0 to 1.5 of it).
+    Four rows by eight make 32 sums. With AVX-512 they stay in the registers in two halves (13 to 24 rows take 0.7 to
+    1.0 of the time), with AVX2 they do not (1.0 to 1.5 of it).
     """
     return 24 if vector_bytes == 64 else 12
 
 
 def fold(vectors: list[Value]) -> Value:
-    """The sum of each vector (as many as a power of two up to the lanes) in a vector of that many lanes."""
+    """The sum of each vector (a power of two of them, at most the lanes) in a vector of that many lanes."""
     want = len(vectors)
     while len(vectors) > 1 or vectors[0].lanes > want:
         lanes = vectors[0].lanes
@@ -61,7 +58,7 @@ def fold(vectors: list[Value]) -> Value:
 def sums_along(f: Function, t: Type, x: list[Value], w: list[Value], k: Value, ahead: int | None = None) -> list[Value]:
     """``x[i] . w[j]`` for all pairs, a vector of partial sums each, x-major; bfloat16 is summed in float32.
 
-    What lies ``ahead`` bytes further in the rows of w is asked for meanwhile.
+    The rows of w are prefetched ``ahead`` bytes.
     """
     acc_type = F32 if t is BF16 else t
     lanes = f.lanes(acc_type)
@@ -94,7 +91,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
     blocks = (g["q"] + g["qc"] - 1) / g["qc"]
 
     def finish(sums: list[Value], rows: int, out: Value, d: Value, left: Value | None, apart: Value | int = 1) -> None:
-        """Sums of rows of w that are ``apart``; the first ``left`` of them, or all."""
+        """Store sums of rows of w that are ``apart``: the first ``left`` of them, or all."""
         o_j, d_j = g["o_j"] * apart, g["d_j"] * apart
         for i in range(rows):
             total = fold(sums[i * q : (i + 1) * q])
@@ -119,7 +116,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
         return [s for n in range(len(xs)) for part in (first, second) for s in part[n * half : (n + 1) * half]]
 
     def block(rows: int, i: Value, j: Value, left: Value, x: Value, w: Value, out: Value, d: Value) -> None:
-        # A row past the end is the last one again; its sum is not stored.
+        # A row past the end repeats the last one; its sum is not stored.
         last = left - 1
         ws = [f.offset(w, smaller(f, f.i64(n), last) * g["w_j"]) for n in range(q)]
         xs = [f.offset(x, g["x_i"] * (i + n)) for n in range(rows)]
@@ -128,8 +125,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
         finish(all_sums(xs, ws), rows, to, add, left)
 
     def runs(start: Value, count: Value, x: Value, w: Value, out: Value, d: Value) -> Value:
-        """As many of ``count`` rows of w as ``q`` equal runs have, a row of each at a time; gives how many that
-        were."""
+        """The rows that ``q`` equal runs cover of ``count`` rows of w, a row of each run at a time; return how many."""
         run = count / q
 
         def rows(number: int, i: Value, j: Value, ws: list[Value]) -> None:
@@ -168,9 +164,9 @@ def matmul_dot(f: Function, dtype: str) -> None:
 
 @kernel
 def matmul_rows(f: Function, dtype: str) -> None:
-    """A few rows against a matrix by rows; see :data:`ROWS_ARGS`. The range counts pieces of ``nc`` columns.
+    """A few rows times a row-major matrix; see :data:`ROWS_ARGS`. The range counts pieces of ``nc`` columns.
 
-    Eight rows of b at a time (for more than two rows of x: four) are streams that the processor reads ahead of.
+    It reads eight rows of b at a time (four for more than two rows of x), as streams that the processor prefetches.
     """
     t = TYPES[dtype]
     acc = F32 if t is BF16 else t
@@ -181,7 +177,7 @@ def matmul_rows(f: Function, dtype: str) -> None:
     sums = f.scratch(MOST_ROWS * line)
 
     def add(rows: int, streams: int, x: Value, b: Value, start: Value, n: Value) -> Value:
-        """All that ``streams`` rows of b at a time can do from ``start`` on; gives where that ends."""
+        """All groups of ``streams`` rows of b from ``start`` on; return where they end."""
         with f.loop(start, g["k"] - (streams - 1), streams) as K:
             scales = [
                 f.splat(f.load(f.offset(x, g["x_i"] * i + (K.index + u) * g["x_k"]), t).to(acc), lanes)
@@ -256,8 +252,7 @@ def dot(f: Function, dtype: str) -> None:
 
 @kernel
 def dot_complex(f: Function, dtype: str, conjugated: bool) -> None:
-    """:func:`dot` of complex vectors of ``dtype``'s parts, the first ``conjugated`` or not; ``arg[0]`` counts the
-    parts."""
+    """:func:`dot` of complex vectors of ``dtype``'s parts, the first ``conjugated`` or not; ``arg[0]`` counts parts."""
     t = TYPES[dtype]
     lanes, streams = f.lanes(t), 4
     n, step = f.size(0), streams * lanes
@@ -281,7 +276,7 @@ def dot_complex(f: Function, dtype: str, conjugated: bool) -> None:
         while len(pairs) > 1:
             pairs = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
         for part, total in enumerate(pairs[0]):
-            if (part == 0) is not conjugated:  # the odd lanes are taken off
+            if (part == 0) is not conjugated:  # the odd lanes are subtracted
                 total = total.shuffle(signed, total * -1.0)
             to = f.offset(f.data(0), C.index * (2 * t.bytes) + part * t.bytes)
             f.store(to, total.reduce(lambda a, b: a + b))

@@ -1,9 +1,9 @@
 """The five float8 formats: to float32 where a kernel loads them, from float32 where it stores them.
 
 E4M3 and E5M2 are those of Micikevicius et al. 2022 ("FP8 formats for deep learning"), the ``fnuz`` ones of Noune et al.
-2022 ("8-bit numerical formats for deep neural networks"), E8M0 is the scale of the OCP Microscaling specification 1.0.
-Nothing computes in them. Rounding is to the nearest, ties to even, and what lies beyond the largest number becomes, as
-in PyTorch, that number (``e4m3fn``), infinite (``e5m2``) or NaN (``fnuz``, which have neither infinities nor a negative
+2022 ("8-bit numerical formats for deep neural networks"). E8M0 is the scale of the OCP Microscaling specification 1.0.
+No arithmetic is done in them. Rounding is to nearest, ties to even. As in PyTorch, what exceeds the largest number
+becomes that number (``e4m3fn``), infinity (``e5m2``) or NaN (``fnuz``, which have neither infinities nor a negative
 zero).
 """
 
@@ -31,7 +31,7 @@ FORMATS = {
     "float8_e4m3fnuz": Format(3, 8, 0x7F, unsigned_zero=True),
     "float8_e5m2fnuz": Format(2, 16, 0x7F, unsigned_zero=True),
 }
-SCALE = "float8_e8m0fnu"  # a power of two: the exponent field of a float32 and nothing else
+SCALE = "float8_e8m0fnu"  # a power of two: only the exponent field of a float32
 
 #: Dtypes that are stored as float8.
 NAMES = (*FORMATS, SCALE)
@@ -49,7 +49,7 @@ def decode(x: Value, dtype: str) -> Value:
     form = FORMATS[dtype]
     sign, rest = (code & 0x80) << 24, code & 0x7F
     shift = 23 - form.mantissa
-    # numbers below the smallest normal one are counted, so that no float32 on the way is subnormal (and maybe flushed)
+    # subnormal numbers are converted as integers, so that no intermediate float32 is subnormal (and maybe flushed)
     small = (rest.to(F32) * 2.0 ** (1 - form.bias - form.mantissa)).bits(U32)
     bits = f.select(rest < 1 << form.mantissa, small, (rest << shift) + ((127 - form.bias) << 23))
     if form.unsigned_zero:
@@ -66,7 +66,7 @@ def encode(x: Value, dtype: str) -> Value:
     rest = bits & 0x7FFFFFFF
     if dtype == SCALE:
         exponent, below = rest >> 23, rest & 0x7FFFFF
-        # ties go up, but not from a subnormal number: what is no more than 2**-127 is that
+        # ties go up, but not from a subnormal number: 2**-127 and less is encoded as 2**-127
         up = (below > 0x400000) | ((below == 0x400000) & (exponent > 0))
         return f.select(exponent == 0xFF, exponent, exponent + up.to(U32)).to(U8)
     form = FORMATS[dtype]
@@ -74,8 +74,7 @@ def encode(x: Value, dtype: str) -> Value:
     shift = 23 - form.mantissa
     moved = rest - ((127 - form.bias) << 23)
     large = (moved + ((1 << (shift - 1)) - 1) + ((moved >> shift) & 1)) >> shift
-    # adding 2**23 of the smallest numbers leaves as many bits of the sum as there are numbers below the smallest normal
-    # one
+    # adding 2**23 times the smallest number rounds to multiples of it: the low bits of the sum are the subnormal code
     magic = f.const(F32, 2.0 ** (24 - form.bias - form.mantissa), x.lanes)
     small = (rest.bits(F32) + magic).bits(U32) - magic.bits(U32)
     code = f.select(rest < (128 - form.bias) << 23, small, large)

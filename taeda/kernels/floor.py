@@ -1,4 +1,4 @@
-"""What the machine can do at best: the kernels by which ``taeda.profiler`` measures it."""
+"""The best that the machine can do: the kernels by which ``taeda.profiler`` measures it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .ir import TYPES, Function
 
 @kernel
 def stream(f: Function, nontemporal: bool) -> None:
-    """Copy ``[bytes, times]`` from the second pointer to the first, each task its own part of both."""
+    """Copy ``[bytes, times]`` from the second pointer to the first; each task has its own part of both."""
     t, lanes = TYPES["float32"], f.lanes(TYPES["float32"])
     step, unroll = lanes * t.bytes, 4
     size, times = f.size(0), f.size(1)
@@ -23,7 +23,7 @@ def stream(f: Function, nontemporal: bool) -> None:
 
 @kernel
 def read(f: Function) -> None:
-    """Add up ``[bytes, times]`` from the second pointer, each task its own part; the first gets the sums."""
+    """Add up ``[bytes, times]`` from the second pointer, each task its own part; the first pointer gets the sums."""
     t, lanes = TYPES["float32"], f.lanes(TYPES["float32"])
     step, unroll = lanes * t.bytes, 8
     size, times = f.size(0), f.size(1)
@@ -44,7 +44,7 @@ def read(f: Function) -> None:
 def tile_rate(f: Function, dtype: str) -> None:
     """The inner loop of the matrix product's register tile on operands in the first-level cache, ``[k, times]``.
 
-    Pointers: the sums (so that they are computed), A packed, B packed. Each task computes a tile of its own.
+    Pointers: the sums (stored so that they are computed), A packed, B packed. Each task computes its own tile.
     """
     t, shape = TYPES[dtype], tile_shape(f.vector_bytes)
     lanes = f.lanes(t)

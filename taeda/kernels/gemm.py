@@ -1,17 +1,17 @@
 """Matrix products: one register tile, and the blocked loops around it that convolution and attention share.
 
-The *tile* is ``rows x (vectors * lanes)`` accumulators in registers: at each step ``k`` it multiplies scalars of A,
-read with any strides, by vectors of B, whose columns are contiguous. Everything else arranges memory for it:
+The *tile* keeps ``rows x (vectors * lanes)`` accumulators in registers. At each step ``k`` it multiplies scalars of A,
+read with any strides, by vectors of B, whose columns are contiguous. The rest of the kernel arranges memory for it:
 
-* B is used in place where it is read few times, else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
-  thread that uses it) is *packed*: copied or transposed so that reading it is sequential.
-* A may be used in place whatever its strides: each tile asks for what the next one reads. Many panels that read it by
-  columns, or in several blocks of k, are worth packing it (``pitch`` items for the rows of a tile, one k after the
-  other).
-* C is cut into tasks of ``mc x nc`` elements by shape, and into fewer for one thread; the sum over k is never split
-  between tasks, so results do not depend on the number of threads.
+* B is used in place where it is read few times. Else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
+  thread that uses it) is *packed*: copied or transposed so that it is read sequentially.
+* A may be used in place with any strides: each tile prefetches what the next one reads. Packing A (``pitch`` items for
+  the rows of a tile, one k after the other) pays where many panels read it by columns or in several blocks of k.
+* C is cut into tasks of ``mc x nc`` elements by shape, fewer for one thread. The sum over k is never split between
+  tasks, so results do not depend on the number of threads.
 
-``matmul`` has the blocked product, ``matmul_dot`` the one for a few rows against a matrix whose sums run along memory.
+``matmul`` has the blocked product. ``matmul_dot`` has the product of a few rows and a matrix that is contiguous along
+k.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from .build import kernel
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 
-K_BLOCK = 256  # depth of a packed panel: 64 columns of float32 are then 64 KiB, which stay in the second-level cache
+K_BLOCK = 256  # depth of a packed panel: 64 columns of float32 are then 64 KiB and stay in the second-level cache
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,8 @@ def tile_shape(vector_bytes: int) -> Shape:
     return Shape(6, (2, 1))
 
 
-def asks_for_a(vector_bytes: int) -> bool:
-    """Whether a tile has instructions to spare for asking for A's next one: half the multiplications of one step may
-    not."""
+def prefetches_a(vector_bytes: int) -> bool:
+    """Whether a tile prefetches the next rows of A: with AVX2 a step has half the multiplications to hide that."""
     return vector_bytes != 32
 
 
@@ -59,29 +58,33 @@ def panel(dtype: str, vector_bytes: int) -> int:
     return tile_shape(vector_bytes).vectors * max(vector_bytes // TYPES[dtype].bytes, 1)
 
 
-#: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. ``d`` is what the product is
-#: added to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). C is cut into
-#: ``down`` by ``across`` tasks, k into blocks of ``kc``; ``flags`` is a sum of those below. There are two batch
-#: dimensions; ``n1`` is the size of the inner one.
+#: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. The product is added to ``d``
+#: (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). C is cut into ``down`` by
+#: ``across`` tasks, k into blocks of ``kc``. ``flags`` is a sum of the flags below. There are two batch dimensions;
+#: ``n1`` is the size of the inner one.
 MATMUL_ARGS = tuple(
     "m n k a_m a_k b_k b_n c_m c_n d_m init down across kc flags n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
 )
-#: The task that uses B packs it; B has been packed before, by ``pack_b``; the task packs A, ``A_TILES`` tiles at most;
-#: C has contiguous columns rather than rows, and a task's part of it, rounded up to panels and vectors, has at most
-#: ``TRANSPOSED_ITEMS`` items; tasks that share columns follow each other, rather than those that share rows; B lies in
-#: the second-level cache, so that nothing of it is asked for.
+#: Flags. PACK_B: the task that uses B packs it. PACKED: B is packed already, by ``pack_b``. PACK_A: the task packs A,
+#: at most ``A_TILES`` tiles. TRANSPOSED: C has contiguous columns, not rows; a task's part of it, rounded up to panels
+#: and vectors, has at most ``TRANSPOSED_ITEMS`` items. DOWN_FIRST: consecutive tasks share columns, not rows. NEARBY: B
+#: is in the second-level cache and is not prefetched.
 PACK_B, PACKED, PACK_A, TRANSPOSED, DOWN_FIRST, NEARBY = 1, 2, 4, 8, 16, 32
 TRANSPOSED_ITEMS = 16384
 A_GAP = 64
-A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
+A_TILES = 22  # with its padding and a panel of B this fits the second-level cache and the stack
 
 
 class Context:
-    """What the tiles of one block share, kept on the stack: one int64 per name."""
+    """What the tiles of one block share, on the stack: one int64 per name."""
 
     NAMES = (
         "k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m",
-        "next", "stride", "leap", "left", "later", "pitch", "jump", "other_jump", "runs", "ahead", "step",
+        # The tiles prefetch the next panel of B, then the next block of A. Each tile starts at `next_*`, goes on by
+        # `*_stride` at each k, and then adds `*_advance` to `next_*`. `*_tiles`: how many tiles are still to prefetch.
+        "next_b", "next_b_stride", "next_b_advance", "next_b_tiles",
+        "next_a", "next_a_stride", "next_a_advance", "next_a_other_advance", "next_a_tiles",
+        "prefetch", "prefetch_stride",  # what the current tile prefetches
     )  # fmt: skip
 
     def __init__(self, f: Function, pointer: Value):
@@ -108,32 +111,33 @@ def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
 
 
 def _tile(
-    f: Function, t: Type, rows: int, vectors: int, full: bool = False, steps: int = 1, asks: bool = True
+    f: Function, t: Type, rows: int, vectors: int, full: bool = False, steps: int = 1, prefetches: bool = True
 ) -> Helper:
-    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns`` unless it is
-    ``full``.
+    """``tile(context, a, b, c, d, columns)``: one tile of C. Unless ``full``, the last vector is masked to ``columns``.
 
-    ``steps`` of k are done at a time; while it works it ``asks`` for what comes later.
+    The loop over k is unrolled ``steps`` times. ``prefetches``: it also prefetches what later tiles read.
     """
-    h = f.helper(f"tile_{rows}x{vectors}" + "_full" * full + "_silent" * (not asks), PTR, PTR, PTR, PTR, PTR, I64)
+    h = f.helper(
+        f"tile_{rows}x{vectors}" + "_full" * full + "_no_prefetch" * (not prefetches), PTR, PTR, PTR, PTR, PTR, I64
+    )
     pointer, a, b, c, d, columns = h.params
     context = Context(h, pointer)
     lanes = h.lanes(t)
     a_m, a_k, b_k, a_tile = context.get("a_m"), context.get("a_k"), context.get("b_k"), context.get("a_tile")
-    # While a tile works, A's next one is asked for: its rows in turn, or, by columns, the last of them at each k.
+    # While a tile works, it prefetches the next rows of A: row after row or, by columns, the last row at each k.
     by_rows = a_k == t.bytes
     near = a_tile + h.select(by_rows, h.i64(0), h.i64((rows - 1) * t.bytes))
     near_step = h.select(by_rows, a_m, h.i64(0))
     masks = [None] * vectors if full else _masks(h, vectors, columns, lanes)
-    # Rows are addressed in groups from one pointer: 0, 1, 2 and 4 strides away x86 does in the operand.
+    # Rows are addressed in groups from one pointer: x86 addresses 0, 1, 2 and 4 strides in the operand.
     group = 6 if h.vector_bytes == 32 else 3
     places = [None, a_m, *(a_m * i for i in range(2, group))]
     groups = [h.offset(a, a_m * g) for g in range(0, rows, group)]
     zero = h.const(t, 0, lanes)
-    ahead, ahead_step = context.get("ahead", PTR), context.get("step")
+    ahead, ahead_stride = context.get("prefetch", PTR), context.get("prefetch_stride")
     whole = rows == tile_shape(h.vector_bytes).rows
     if whole:
-        _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
+        _prefetch_c(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
     loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
 
     def sums(count: int, start: Value | int, limit: Value, carry: Sequence[Value]) -> tuple[Value, tuple[Value, ...]]:
@@ -141,9 +145,9 @@ def _tile(
             at_b, ahead, *rest = L.carry
             at_a, acc = [h.opaque(p) for p in rest[: len(groups)]], rest[len(groups) :]
             for _ in range(count):
-                if whole and asks:
+                if whole and prefetches:
                     h.prefetch(ahead, 2)
-                if whole and asks and asks_for_a(h.vector_bytes):
+                if whole and prefetches and prefetches_a(h.vector_bytes):
                     h.prefetch(h.offset(at_a[0], near + (L.index & 7) * near_step), 2)
                 columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
                 for i in range(rows):
@@ -153,7 +157,7 @@ def _tile(
                     )
                     for v in range(vectors):
                         acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
-                at_b, ahead = h.offset(at_b, b_k), h.offset(ahead, ahead_step) if asks else ahead
+                at_b, ahead = h.offset(at_b, b_k), h.offset(ahead, ahead_stride) if prefetches else ahead
                 at_a = [h.offset(p, a_k) for p in at_a]
             L.carry = [at_b, ahead, *at_a, *acc]
         return L.index, L.carry
@@ -167,22 +171,22 @@ def _tile(
     return h
 
 
-def _packed_tile(f: Function, t: Type, rows: int, vectors: int, steps: int = 2, asks: bool = True) -> Helper:
-    """As :func:`_tile` for a whole panel where A and B are both packed: no addresses to compute."""
-    h = f.helper("tile_packed" + "_silent" * (not asks), PTR, PTR, PTR, PTR, PTR, I64)
+def _packed_tile(f: Function, t: Type, rows: int, vectors: int, steps: int = 2, prefetches: bool = True) -> Helper:
+    """As :func:`_tile`, for a whole panel where A and B are both packed: no addresses to compute."""
+    h = f.helper("tile_packed" + "_no_prefetch" * (not prefetches), PTR, PTR, PTR, PTR, PTR, I64)
     pointer, a, b, c, d, _ = h.params
     context = Context(h, pointer)
     lanes, pitch = h.lanes(t), tile_shape(h.vector_bytes).pitch
     d_m = context.get("d_m")
-    _expect(h, d, d_m, rows, vectors * lanes * t.bytes)
-    _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
+    _prefetch_c(h, d, d_m, rows, vectors * lanes * t.bytes)
+    _prefetch_c(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
     zero = h.const(t, 0, lanes)
-    ahead_step = context.get("step")
+    ahead_stride = context.get("prefetch_stride")
 
     def sums(count: int, limit: Value, start: Value | int, carry):
         with h.loop(start, limit, count, carry=carry) as L:
             at_a, at_b, ahead, *acc = L.carry
-            if asks and count == steps:
+            if prefetches and count == steps:
                 h.prefetch(ahead, 2)
             for u in range(count):
                 row = [h.load(h.offset(at_b, (u * vectors + v) * lanes * t.bytes), t, lanes) for v in range(vectors)]
@@ -191,26 +195,25 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int, steps: int = 2, 
                     for v in range(vectors):
                         acc[i * vectors + v] = multiply_add(h, x, row[v], acc[i * vectors + v])
             moved = h.offset(at_a, count * pitch * t.bytes), h.offset(at_b, count * vectors * lanes * t.bytes)
-            L.carry = [*moved, h.offset(ahead, ahead_step) if asks else ahead, *acc]
+            L.carry = [*moved, h.offset(ahead, ahead_stride) if prefetches else ahead, *acc]
         return L
 
     k = context.get("k")
-    many = sums(steps, k - (steps - 1), 0, [a, b, context.get("ahead", PTR), *[zero] * (rows * vectors)])
+    many = sums(steps, k - (steps - 1), 0, [a, b, context.get("prefetch", PTR), *[zero] * (rows * vectors)])
     last = sums(1, k, many.index, list(many.carry))
     _finish(h, t, rows, vectors, last.carry[3:], context, c, d, [None] * vectors)
     return h
 
 
-def _expect(h: Helper, c: Value, c_m: Value, rows: int, row: int) -> None:
-    """Ask for the lines of a tile of C, ``row`` bytes of each of its rows: the sum takes longer than they do to
-    come."""
+def _prefetch_c(h: Helper, c: Value, c_m: Value, rows: int, row: int) -> None:
+    """Prefetch the cache lines of a tile of C, ``row`` bytes of each row: they arrive while the sum is computed."""
     for i in range(rows):
         for at in range(0, row, 64):
             h.prefetch(h.offset(h.offset(c, c_m * i), at), write=True)
 
 
 def _masks(h: Function, vectors: int, columns: Value, lanes: int) -> list[Value | None]:
-    """Masks of a panel's vectors; None for those that no panel of this width leaves partly empty."""
+    """Masks of a panel's vectors; None for those that are always full in a panel of this width."""
     narrower = max((w for w in tile_shape(h.vector_bytes).widths if w < vectors), default=0)
     return [None if v < narrower else h.first(columns - v * lanes, lanes) for v in range(vectors)]
 
@@ -232,16 +235,16 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     tiles = {n: _tile(f, t, n, vectors) for n in range(1, most + 1)}
     full = vectors == tile_shape(f.vector_bytes).vectors
     fast = _packed_tile(f, t, most, vectors) if full else None
-    # Masks cost: AVX2's stores a dozen cycles each, AVX-512's loads on Intel a place among the multiplications (two for
-    # 24 of them), and what was stored under one cannot be read before it is in the cache. Whole panels have tiles
-    # without.
+    # Masks are slow. AVX2's masked stores take a dozen cycles each. On Intel, masked loads of AVX-512 take the issue
+    # slots of multiplications (two for 24 of them). What a masked store wrote cannot be forwarded to a load. So whole
+    # panels have tiles without masks.
     bare = {n: _tile(f, t, n, vectors, True) for n in tiles} if f.vector_bytes > 16 else None
-    # AVX2 has 12 multiplications for the 8 loads of a step: what else there is shows where another thread uses the
-    # core. Few tiles ask for anything; the others have no instructions for it, and take four steps at a time.
-    silent: dict[Helper | None, Helper] = {}
-    if full and bare is not None and not asks_for_a(f.vector_bytes):
-        silent = {bare[most]: _tile(f, t, most, vectors, True, 4, asks=False),
-                  fast: _packed_tile(f, t, most, vectors, 4, asks=False)}  # fmt: skip
+    # AVX2 has 12 multiplications for the 8 loads of a step: anything more shows where another thread uses the core.
+    # Only a few tiles prefetch; the others have no instructions for it and are unrolled four times.
+    without_prefetch: dict[Helper | None, Helper] = {}
+    if full and bare is not None and not prefetches_a(f.vector_bytes):
+        without_prefetch = {bare[most]: _tile(f, t, most, vectors, True, 4, prefetches=False),
+                            fast: _packed_tile(f, t, most, vectors, 4, prefetches=False)}  # fmt: skip
     h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
     pointer, a, b, c, d, columns, m, packed = h.params
     context = Context(h, pointer)
@@ -250,26 +253,31 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     def whole(tile: Helper, start: Value | int, stop: Value, carry) -> tuple[Value, tuple[Value, ...]]:
         with h.loop(start, stop, most, carry=carry) as L:
             at_a, at_c, at_d = L.carry
-            # Each tile asks for a part of the panel that comes next, until all of it has been, then of the block of A.
-            upcoming, left = context.get("next", PTR), context.get("left")
+            # Each tile prefetches a part of the next panel of B until all of it is done, then of the next block of A.
+            next_b, left = context.get("next_b", PTR), context.get("next_b_tiles")
             more = left > 0
             context.set(
-                ahead=h.select(more, upcoming, pointer),
-                step=h.select(more, context.get("stride"), h.i64(0)),
-                next=h.offset(upcoming, context.get("leap")),
-                left=left - 1,
+                prefetch=h.select(more, next_b, pointer),
+                prefetch_stride=h.select(more, context.get("next_b_stride"), h.i64(0)),
+                next_b=h.offset(next_b, context.get("next_b_advance")),
+                next_b_tiles=left - 1,
             )
-            runs = context.get("runs")
-            with h.when(~more & (runs > 0)):
-                later, jump = context.get("later", PTR), context.get("jump")
-                context.set(ahead=later, step=context.get("pitch"), later=h.offset(later, jump), runs=runs - 1)
-                context.set(jump=context.get("other_jump"), other_jump=jump)
+            a_tiles = context.get("next_a_tiles")
+            with h.when(~more & (a_tiles > 0)):
+                next_a, advance = context.get("next_a", PTR), context.get("next_a_advance")
+                context.set(
+                    prefetch=next_a,
+                    prefetch_stride=context.get("next_a_stride"),
+                    next_a=h.offset(next_a, advance),
+                    next_a_tiles=a_tiles - 1,
+                )
+                context.set(next_a_advance=context.get("next_a_other_advance"), next_a_other_advance=advance)
             args = pointer, at_a, b, at_c, at_d, columns
-            if tile in silent:
-                with h.branch(more | (runs > 0)) as B:
+            if tile in without_prefetch:
+                with h.branch(more | (a_tiles > 0)) as B:
                     h.call(tile, *args)
                     B.otherwise()
-                    h.call(silent[tile], *args)
+                    h.call(without_prefetch[tile], *args)
             else:
                 h.call(tile, *args)
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
@@ -314,8 +322,7 @@ def transpose(rows: list[Value]) -> list[Value]:
 
 
 def transpose_halves(rows: list[Value]) -> list[Value]:
-    """Transpose the 4 x 4 squares in both halves of four registers of eight: two rounds, of one instruction each on
-    x86."""
+    """Transpose the 4 x 4 squares in both halves of four registers of eight: two rounds of one x86 instruction each."""
     a, b, c, d = rows
     low, high = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
     left, right = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
@@ -326,7 +333,7 @@ def transpose_halves(rows: list[Value]) -> list[Value]:
 def _pack_copy(f: Function, t: Type, vectors: int, panels: int = 1) -> Helper:
     """``copy(to, b, b_k, k, columns)``: ``k`` rows with contiguous columns; columns past the end are 0.
 
-    Of several ``panels``, which follow each other in memory, none may end.
+    Several ``panels`` follow each other in memory and are all full.
     """
     h = f.helper("pack_copy" + f"_{panels}" * (panels > 1), PTR, PTR, I64, I64, I64)
     to, b, b_k, k, columns = h.params
@@ -364,7 +371,8 @@ def _pack_copy(f: Function, t: Type, vectors: int, panels: int = 1) -> Helper:
 def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     """``transpose(to, b, b_n, k, columns)``: columns of B, each contiguous along k, transposed into the panel's rows.
 
-    Squares of ``lanes x lanes``: the last ones write up to ``lanes - 1`` rows past ``k``, which the panel has room for.
+    It works on squares of ``lanes x lanes``. The last ones write up to ``lanes - 1`` rows past ``k``; the panel has
+    room for them.
     """
     h = f.helper("pack_transpose", PTR, PTR, I64, I64, I64)
     to, b, b_n, k, columns = h.params
@@ -388,7 +396,7 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
         left = columns - V.index
         start, target = h.offset(b, V.index * b_n), h.offset(to, V.index * t.bytes)
         with h.branch(left >= lanes) as B:
-            # AVX2's masked loads, and the making of their masks, cost as much as the transposing.
+            # With AVX2, masked loads and the making of masks cost as much as the transposition.
             with h.loop(0, k - (lanes - 1), lanes) as K:
                 square(start, target, K.index, None, True)
             with h.loop(K.index, k, lanes) as K:
@@ -400,11 +408,11 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
 
 
 def _transpose_out(f: Function, t: Type, to_type: Type) -> Helper:
-    """``transpose_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are
-    contiguous.
+    """``transpose_out(to, step, block, pitch, rows, columns)``: store a block of C where columns are contiguous.
 
-    A register of columns from top to bottom: few streams of lines rather than a line in each column. Whole squares take
-    no masks, which cost more in stores than transposing does (convolution to 64 images of 256 x 256: 6.8 to 2.6 ms).
+    It goes down one register of columns at a time, which writes few streams of cache lines. Whole squares are stored
+    without masks: masked stores cost more than the transposition (convolution to 64 images of 256 x 256: 6.8 to 2.6
+    ms).
     """
     h = f.helper("transpose_out", PTR, I64, PTR, I64, I64, I64)
     to, step, block, pitch, rows, columns = h.params
@@ -442,7 +450,7 @@ def _transpose_out(f: Function, t: Type, to_type: Type) -> Helper:
 def _pack_rows(f: Function, t: Type) -> Helper:
     """``rows(to, a, a_m, m, k)``: one tile of a row-major A as ``k`` times ``pitch`` items, transposed in squares.
 
-    ``k`` is rounded up to whole squares, whose last rows are rubbish.
+    ``k`` is rounded up to whole squares; the values of the extra rows are unspecified.
     """
     h = f.helper("pack_rows", PTR, PTR, I64, I64, I64)
     to, a, a_m, m, k = h.params
@@ -466,7 +474,7 @@ def _pack_rows(f: Function, t: Type) -> Helper:
                     h.store(h.offset(target, at), column.slice(block * n, n))
 
     def halves(index: Value) -> None:
-        """``lanes`` rows of packed A from halves of registers: loads put them together, and no lane leaves its half."""
+        """``lanes`` rows of packed A from half registers: loads join the halves, and no shuffle crosses them."""
         half = lanes // 2
         for at in range(0, lanes, half):
             source = h.offset(a, (index + at) * t.bytes)
@@ -487,7 +495,7 @@ def _pack_rows(f: Function, t: Type) -> Helper:
 def _pack_columns(f: Function, t: Type, gap: int) -> Helper:
     """``columns(to, a, a_k, m, k)``: all tiles of a column-major A side by side, so that lines are read once, in order.
 
-    What follows a tile's rows in memory is copied along, as its padding; only the last tiles need masks for that.
+    The padding of a tile is whatever follows its rows in memory. Only the last tiles need masks.
     """
     h = f.helper("pack_columns", PTR, PTR, I64, I64, I64)
     to, a, a_k, m, k = h.params
@@ -495,7 +503,7 @@ def _pack_columns(f: Function, t: Type, gap: int) -> Helper:
     n = min(shape.pitch, h.lanes(t))
     step, rows = shape.pitch * t.bytes, shape.rows
     apart = k * step + gap
-    whole = (m - (shape.pitch - rows)) / rows  # with a pitch of rows behind their first
+    whole = (m - (shape.pitch - rows)) / rows  # tiles whose padding is inside of the matrix
 
     def copy(target: Value, source: Value, left: Value | None) -> None:
         for first in range(0, shape.pitch, n):
@@ -528,7 +536,7 @@ def spread(f: Function, t: Type, c: Value, c_m: Value, d: Value, d_m: Value, m: 
 
 
 def _share(f: Function, i: Value, parts: Value, blocks: Value, size: int, whole: Value) -> tuple[Value, Value]:
-    """Where the ``i``-th of equal parts of ``blocks`` blocks of ``size`` begins, and how many of ``whole`` it has."""
+    """Start of the ``i``-th of equal ``parts`` of ``blocks`` blocks of ``size``, and its length within ``whole``."""
     begin, end = (x * blocks / parts * size for x in (i, i + 1))
     return begin, smaller(f, whole, end) - begin
 
@@ -582,7 +590,7 @@ def matmul(f: Function, dtype: str) -> None:
         with f.loop(0, g["k"], g["kc"]) as K:
             depth = smaller(f, g["k"] - K.index, g["kc"])
             at_a, at_b = f.offset(a, K.index * g["a_k"]), f.offset(b, K.index * g["b_k"])
-            # Packed before, B is all panels of a block of k, then those of the next.
+            # Packed before, B has all panels of one block of k, then those of the next.
             at_b = f.offset(at_b, f.select(packed, column * depth * t.bytes, f.i64(0)))
             b_n = f.select(packed, depth * t.bytes, g["b_n"])
             with f.when(packs_a):
@@ -597,11 +605,11 @@ def matmul(f: Function, dtype: str) -> None:
             use_a = f.select(packs_a, slab, at_a)
             block.context.set(b_k=f.select(packs_b | packed, f.i64(width * t.bytes), g["b_k"]))
             block.set_c(K.index == 0, g["init"], c, c_m, d, g["d_m"])
-            # In place by columns, A's first tiles are what no tile before them asks for.
-            beside = (g["a_k"] != t.bytes) & ~packs_a
-            rows = f.select(beside, f.i64(shape.rows), m)
-            more = (packs_a | beside) & (K.index + depth < g["k"])
-            block.comes_later(f.offset(at_a, depth * g["a_k"]), g["a_m"], g["a_k"], rows, more)
+            # With A in place by columns, no tile prefetches the first tiles of the next block.
+            by_columns = (g["a_k"] != t.bytes) & ~packs_a
+            rows = f.select(by_columns, f.i64(shape.rows), m)
+            more = (packs_a | by_columns) & (K.index + depth < g["k"])
+            block.prefetch_a(f.offset(at_a, depth * g["a_k"]), g["a_m"], g["a_k"], rows, more)
             with f.loop(0, n, width) as P:
                 columns = smaller(f, n - P.index, width)
                 source = f.offset(at_b, P.index * b_n)
@@ -612,7 +620,7 @@ def matmul(f: Function, dtype: str) -> None:
                 last = column + P.index + width >= g["n"]
                 deeper = ~packed & (P.index + width >= n) & (K.index + depth < g["k"])
                 following = f.select(deeper, f.offset(at_b, depth * g["b_k"]), f.offset(source, b_n * width))
-                block.comes_next(following, g["b_k"], depth, packed, fast, (~last | deeper) & ~nearby)
+                block.prefetch_panel(following, g["b_k"], depth, packed, fast, (~last | deeper) & ~nearby)
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
         with f.when(transposed):
             f.call(transpose_out, target, g["c_n"], room, pitch, m, n)
@@ -623,11 +631,11 @@ def matmul(f: Function, dtype: str) -> None:
 PACK_ARGS = ("size", "k", "x_s", "x_k", "kc")
 
 
-PACK_GROUP = 8  # tiles of A that ``pack_a`` does at a time
+PACK_GROUP = 8  # tiles of A that ``pack_a`` packs at a time
 
 
 class PackA:
-    """Packing of rows of A into tiles of ``[k, pitch]``, ``gap`` bytes apart, within a kernel."""
+    """Packs rows of A into tiles of ``[k, pitch]``, ``gap`` bytes apart, within a kernel."""
 
     def __init__(self, f: Function, t: Type, gap: int = 0):
         self.f, self.t, self.gap = f, t, gap
@@ -663,7 +671,7 @@ def pack_a(f: Function, dtype: str) -> None:
 
     def tile(to: Value, a: Value, count: Value) -> None:
         f.call(packing.rows, to, a, a_m, count, whole)
-        # The last, short square writes past its end, where another thread's tile may be: through the stack.
+        # The last, short square writes past its end, where another thread's tile may be: it goes through the stack.
         with f.when(whole < k):
             f.call(packing.rows, spare, f.offset(a, whole * t.bytes), a_m, count, k - whole)
             with f.loop(whole, k) as R:
@@ -706,7 +714,7 @@ def pack_b(f: Function, dtype: str) -> None:
     n, k, b_n, b_k, kc = (f.size(i) for i in range(5))
     spare = f.scratch(lanes * line)
     panels = (n + (width - 1)) / width
-    together = max(256 // line, 1)  # panels that are copied side by side: whole runs of lines of each row
+    together = max(256 // line, 1)  # panels that are copied together: whole cache lines of each row
     copy_many = _pack_copy(f, t, shape.vectors, together) if together > 1 else copy
     with f.while_([f.begin]) as T:
         at = T.carry[0]
@@ -731,7 +739,7 @@ def pack_b(f: Function, dtype: str) -> None:
 
 
 class Block:
-    """Blocks of one product within a kernel: what their tiles share, and the call that does all rows of a panel.
+    """The blocks of one product within a kernel: what their tiles share, and the call that does all rows of a panel.
 
     ``tiles`` is the address of :func:`panel_product`.
     """
@@ -743,41 +751,43 @@ class Block:
         self.width = shape.vectors * self.lanes
         self.tiles, self.pointers, self.args = tiles, f.scratch(5 * 8), f.scratch(3 * 8)
         self.context = Context.new(f)
-        self.context.set(left=f.i64(0), runs=f.i64(0))
+        self.context.set(next_b_tiles=f.i64(0), next_a_tiles=f.i64(0))
         self.zeros = f.scratch(self.width * t.bytes)
         for v in range(shape.vectors):
             f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
 
     def set_c(self, first: Value, init: Value, c: Value, c_m: Value, d: Value, d_m: Value) -> None:
-        """What a block is added to: the first to nothing, D, or what C was filled with; the others to C."""
+        """What a block is added to: nothing, D or the filled C for the first one, C for the others."""
         f = self.f
         given, none = first & (init == 1), first & (init == 0)
         self.c, self.d = c, f.select(given, d, f.select(none, self.zeros, c))
         self.d_step = f.select(none, f.i64(0), f.i64(self.t.bytes))
         self.context.set(c_m=c_m, d_m=f.select(given, d_m, f.select(none, f.i64(0), c_m)))
 
-    def comes_next(self, panel: Value, b_k: Value, depth: Value, packed: Value, fast: Value, there: Value) -> None:
-        """Have the tiles ask for the lines of ``panel`` while they work: in the order of memory if packed, or down
-        it."""
+    def prefetch_panel(self, panel: Value, b_k: Value, depth: Value, packed: Value, fast: Value, there: Value) -> None:
+        """Have the tiles prefetch ``panel`` while they work, if ``there``: sequentially if ``packed``, else down its
+        rows.
+        """
         f = self.f
         lines = self.width * self.t.bytes // 64
-        twice = packed & (fast != 0)  # these tiles ask every second k
+        twice = packed & (fast != 0)  # packed tiles prefetch at every second k
         self.context.set(
-            next=panel,
-            stride=f.select(packed, f.i64(64), b_k),
-            leap=f.select(packed, f.select(twice, depth * 32, depth * 64), f.i64(64)),
-            left=f.select(there, f.select(twice, f.i64(2 * lines), f.i64(lines)), f.i64(0)),
+            next_b=panel,
+            next_b_stride=f.select(packed, f.i64(64), b_k),
+            next_b_advance=f.select(packed, f.select(twice, depth * 32, depth * 64), f.i64(64)),
+            next_b_tiles=f.select(there, f.select(twice, f.i64(2 * lines), f.i64(lines)), f.i64(0)),
         )
 
-    def comes_later(self, a: Value, a_m: Value, a_k: Value, m: Value, there: Value) -> None:
-        """The same for a block of A, ``K_BLOCK`` deep, in place: each run of a tile is one column of cache lines."""
-        f, run = self.f, K_BLOCK // 2  # a packed tile asks for a line every second k
+    def prefetch_a(self, a: Value, a_m: Value, a_k: Value, m: Value, there: Value) -> None:
+        """Likewise for a block of A in place, ``K_BLOCK`` deep: each tile prefetches one column of cache lines."""
+        f, run = self.f, K_BLOCK // 2  # a packed tile prefetches a line at every second k
         by_rows = a_k == self.t.bytes
         lines = f.select(by_rows, f.i64(K_BLOCK * self.t.bytes // 64), m * self.t.bytes / 64 + 1)
-        half = f.select(by_rows, f.i64(64), a_k * run)  # a column of lines of A by columns takes two runs
+        half = f.select(by_rows, f.i64(64), a_k * run)  # a column of lines of A by columns takes two tiles
         self.context.set(
-            later=a, pitch=f.select(by_rows, a_m, a_k), jump=half, other_jump=f.select(by_rows, half, f.i64(64) - half),
-            runs=f.select(there, f.select(by_rows, lines, lines * 2), f.i64(0)),
+            next_a=a, next_a_stride=f.select(by_rows, a_m, a_k), next_a_advance=half,
+            next_a_other_advance=f.select(by_rows, half, f.i64(64) - half),
+            next_a_tiles=f.select(there, f.select(by_rows, lines, lines * 2), f.i64(0)),
         )  # fmt: skip
 
     def multiply(self, a: Value, b: Value, column: Value, columns: Value, m: Value, packed: Value) -> None:
@@ -805,7 +815,7 @@ def _by_width(f: Function, rows: dict[int, Helper], columns: Value, lanes: int, 
 
 @kernel
 def panel_product(f: Function, dtype: str) -> None:
-    """Rows of A against one panel of B: what every kernel made of these blocks calls.
+    """Rows of A times one panel of B: every kernel made of these blocks calls this one.
 
     Pointers: a :class:`Context`, A, B, C, D; arguments: columns of the panel, rows, whether both operands are packed.
     """

@@ -1,7 +1,7 @@
-"""Sampling at points: the taps of each point in one table, then a gather, a scatter, or products with the gradient.
+"""Sampling at points: a table of the taps of each point, then a gather, a scatter, or products with the gradient.
 
 A tap is an element of the input with a weight. Tables are tap-major over the points of one sample: int64 element index
-(-1 where the tap lies outside and counts as zero), weight, and the weight's derivatives by each coordinate.
+(-1 where the tap is outside and counts as zero), weight, and the weight's derivatives by each coordinate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _lanes(f: Function, work: Type) -> int:
 
 
 class _Axis:
-    """One coordinate: where it points, the padding, and the size it is in."""
+    """One coordinate: its value, the padding mode, and the size of its dimension."""
 
     def __init__(self, f: Function, x: Value, size: Value, padding: str, align: bool):
         self.f, self.padding, self.align = f, padding, align
@@ -54,7 +54,7 @@ class _Axis:
         return basic.minimum(basic.maximum(x, zero), top), slope
 
     def index(self, x: Value) -> tuple[Value, Value]:
-        """A whole position as an int64, and whether it lies inside."""
+        """A whole position as an int64, and whether it is inside."""
         inside = (x >= 0.0) & (x <= self.size - 1.0)
         return self.f.select(inside, x, self.f.const(x.type, 0.0, x.lanes)).to(I64), inside
 
@@ -230,7 +230,8 @@ def slope(f: Function, dtype: str, dims: int) -> None:
             f.scatter(f.offset(point, (dims - 1 - k) * t.bytes), f.i64(dims * t.bytes), tap.carry[k].to(t), left)
 
 
-# ---- many channels: lanes are channels, which lie side by side in memory ---------------------------------------------
+# # ---- many channels: lanes are channels, which are contiguous in memory
+# -------------------------------------------------
 @kernel
 def sample_last(f: Function, dtype: str) -> None:
     """:func:`sample` with channels last: ``out`` is ``[samples, points, channels]``. The range counts points of all

@@ -1,8 +1,7 @@
-"""The functions of ``_core`` that launches run, as kernels: for libraries that run without it.
+"""The functions of ``_core`` that launches run, as kernels: for exported libraries that run without ``_core``.
 
 Most launches run a kernel. Some run a function of ``_core`` that cuts the range further and calls a kernel for each
-part, or moves memory. Each has the same arguments here as there (its name is that of the function), and gives the same
-bits.
+part, or moves memory. Each has the same name and arguments here as there and gives the same bits.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from .ir import F32, F64, I32, I64, PTR, Function, Type, Value
 from .routine import atomic_exchange, atomic_store
 
-#: Where among the numbers of a launch of these the address of a kernel is.
+#: Where the address of a kernel is among the numbers of such a launch.
 KERNEL_AT = {"run_piece": 0, "transpose_piece": 11, "write_range": 17}
 
 
@@ -34,13 +33,13 @@ def _word(f: Function, base: Value, index: Value | int) -> Value:
 
 
 def copy_piece(f: Function) -> None:
-    """Bytes [begin, end); the two may overlap."""
+    """Copy bytes [begin, end); the two may overlap."""
     to, source = (f.offset(f.data(k), f.begin) for k in (0, 1))
     _call(f, "memmove", to, source, f.end - f.begin)
 
 
 def zero_piece(f: Function) -> None:
-    """Zero bytes [begin, end)."""
+    """Clear bytes [begin, end)."""
     f.intrinsic("memset", PTR, 1, f.offset(f.data(0), f.begin), f.const(I32, 0), f.end - f.begin)
 
 
@@ -84,7 +83,7 @@ def run_piece(f: Function) -> None:
 
 
 def transpose_piece(f: Function) -> None:
-    """Units [begin, end) of a kernel that transposes, for each position of the dimensions outside of it."""
+    """Units [begin, end) of a transposing kernel, for each position of the outer dimensions."""
     units, kernel, outside = f.size(12), f.size(11), f.size(13)
     pair = f.scratch(16)
     with f.while_([f.begin]) as L:
@@ -106,7 +105,7 @@ def transpose_piece(f: Function) -> None:
 
 
 def copy_rows(f: Function) -> None:
-    """Chunks [begin, end) of rows that lie one after the other, to rows that lie further apart."""
+    """Chunks [begin, end) of contiguous rows, to rows at a larger stride."""
     nbytes, target_row, chunk, chunks = (f.size(i) for i in range(4))
     with f.loop(f.begin, f.end) as L:
         row = L.index / chunks
@@ -116,7 +115,7 @@ def copy_rows(f: Function) -> None:
 
 
 def sum_nothing(f: Function) -> None:
-    """Rows [begin, end) of a product over nothing: zeros, or what is added."""
+    """Rows [begin, end) of a product over an empty dimension: zeros, or what is added."""
     n, item = f.size(2), f.size(3)
     with f.loop(f.begin, f.end) as L:
         row, i, j = L.index % f.size(0), L.index / f.size(0) / f.size(1), L.index / f.size(0) % f.size(1)
@@ -131,7 +130,7 @@ def sum_nothing(f: Function) -> None:
 
 
 def write_range(f: Function) -> None:
-    """The rows of the indexed side that lie in ranges [begin, end), by all of the index."""
+    """The rows of the indexed side that are in ranges [begin, end), by the whole index."""
     own = f.scratch(8 * 17)
     _call(f, "memcpy", own, f.arg, f.i64(8 * 17))
     for place, bound in ((15, f.begin), (16, f.end)):
@@ -140,7 +139,7 @@ def write_range(f: Function) -> None:
 
 
 def in_slot(f: Function) -> None:
-    """The kernel that is the first pointer, with a free slot of memory as its last one."""
+    """Call the kernel in the first pointer with a free slot of memory as its last pointer."""
     count, size, pointers = f.size(0), f.size(1), f.size(2)
     own, memory = f.scratch(8 * 16), f.data(1)
     _call(f, "memcpy", own, f.offset(f.ptr, 16), pointers * 8)
@@ -186,7 +185,7 @@ def divide_double(f: Function) -> None:
 
 
 def take_apart(f: Function) -> None:
-    """Complex numbers as so many real parts, then so many imaginary ones."""
+    """Split complex numbers: so many real parts, then as many imaginary ones."""
     half, count = f.size(1) / 2, f.size(0)
     with f.loop(0, count) as L:
         for k in (0, 1):
@@ -195,7 +194,7 @@ def take_apart(f: Function) -> None:
 
 
 def join_parts(f: Function) -> None:
-    """``x + i y`` of complex ``x`` and ``y``, numbers of one, then of the other."""
+    """``x + i y`` of complex ``x`` and ``y``: numbers of the one, then of the other."""
     count = f.size(0)
     with f.branch(f.size(1) == 8) as b:
         _join(f, count, F32)
@@ -213,7 +212,7 @@ def _join(f: Function, count: Value, t: Type) -> None:
         f.store(f.offset(to, t.bytes), b + c)
 
 
-#: Each as a function that writes the kernel into a builder, by the name that it has in ``_core``.
+#: By the name in ``_core``: a function that writes the kernel into a builder.
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (

@@ -16,22 +16,22 @@ def row_bytes(f: Function) -> int:
 def to_channels(f: Function, t: Type) -> Helper:
     """``to_channels(to, x, x_c, pixels, channels)``: contiguous pixels of some channels to ``[pixel, channel]``.
 
-    Channels up to the end of the panel are 0. Squares are written whole: ``to`` has room for one more.
+    Channels up to the end of the panel are 0. Whole squares are written, so ``to`` has room for one more.
     """
     return _pack_transpose(f, t, tile_shape(f.vector_bytes).vectors)
 
 
 def to_pixels(f: Function, t: Type, to: Type | None = None) -> Helper:
     """``to_pixels(y, y_c, from, pitch, pixels, channels)``: ``[pixel, channel]``, a row every ``pitch`` bytes, to
-    memory.
+    images.
 
-    Squares are read whole: ``from`` has room for one more. What is written may be of another type, ``to``.
+    Whole squares are read, so ``from`` has room for one more. The result may be of another type, ``to``.
     """
     return _transpose_out(f, t, to or t)
 
 
 def each_image(f: Function, first: Value, rows: Value, down: Value, across: Value, fn: Callable) -> None:
-    """``fn(image, its first row, rows, how many places before these)`` for ``rows`` of images that follow one another.
+    """``fn(image, its first row, rows, number of places before these)`` for ``rows`` of consecutive images.
 
     An image has ``down`` rows of ``across`` places: pixels, or tiles of them.
     """

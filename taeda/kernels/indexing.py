@@ -1,9 +1,9 @@
 """Kernels that read or write where an index says: rows, elements along a dimension, masks, counts.
 
-Where nothing is computed they know only the size of an item. An index is int64 and contiguous; a kernel that reads by
-index checks it on the way and reports through a slot (``bad``), one that writes is preceded by :func:`check_bounds`,
-so nothing is written before every index is known to be good. Writes to one place happen in the order of the index,
-whatever the number of threads.
+Kernels that compute nothing know only the size of an item. An index is int64 and contiguous. A kernel that reads by
+index checks it meanwhile and reports errors through a slot (``bad``). A kernel that writes runs after
+:func:`check_bounds`, so nothing is written before all of the index is checked. Writes to one place happen in the order
+of the index, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .copy import CARRIER, copy_bytes, copy_item, fill_bytes
 from .ir import BF16, BOOL, F16, F32, F64, I64, TYPES, U8, U64, Function, Type, Value
 
 ACCUMULATE = ("add", "mul", "min", "max")
-GROUP = 512  # index positions whose offsets are found together, on the stack
+GROUP = 512  # index positions whose offsets are computed together, on the stack
 
 
 def checked(f: Function, i: Value, size: Value, wrap: bool) -> tuple[Value, Value]:
@@ -27,7 +27,7 @@ def checked(f: Function, i: Value, size: Value, wrap: bool) -> tuple[Value, Valu
 
 
 def report(f: Function, slot: Value, bad: Value) -> None:
-    """Set the int64 at ``slot`` where ``bad`` is not zero. Threads may race: they write the same value."""
+    """Set the int64 at ``slot`` where ``bad`` is not zero. Threads may race, but they write the same value."""
     with f.when(bad != 0):
         f.store(slot, f.i64(1))
 
@@ -47,7 +47,7 @@ def combine(f: Function, op: str, a: Value, b: Value) -> Value:
 
 
 def accumulate(f: Function, dtype: str, op: str, to: Value, x: Value) -> None:
-    """``*to = *to op x``; half types compute in float32 and round at each step."""
+    """``*to = *to op x``; 16-bit floats compute in float32 and round at each step."""
     t = TYPES[dtype]
     old = f.load(to, t, x.lanes)
     if t in (F16, BF16):
@@ -75,7 +75,9 @@ def accumulate_run(f: Function, dtype: str, op: str, to: Value, at: Value, n: Va
 
 # ---- index arithmetic -----------------------------------------------------------------------------------------------
 def _each_vector(f: Function, body) -> Value:
-    """Run ``body(index, lanes, mask)`` over ``[begin, end)`` in vectors of int64; the bits it returns, or-ed."""
+    """Run ``body(index, lanes, mask)`` over ``[begin, end)`` in vectors of int64; return the or of the bits it
+    returns.
+    """
     wide = f.lanes(I64)
     with f.loop(f.begin, f.end, wide, carry=[f.const(I64, 0, wide)]) as L:
         mask = f.first(f.end - L.index, wide)
@@ -132,7 +134,7 @@ class _Rows:
         return a * self.far_pa + b * self.far_pb, a * self.near_pa + b * self.near_pb
 
     def index(self, b: Value, lanes: int = 1, mask: Value | None = None) -> tuple[Value, Value]:
-        """Byte offsets of the index positions from ``b`` on and whether they are bad."""
+        """Byte offsets of the index positions from ``b`` on, and whether they are out of range."""
         f, wrap = self.f, self.how == "wrap"
         at = f.load(f.offset(f.data(3), b * 8), I64, lanes, mask)
         good = f.const(I64, 0, lanes)
@@ -145,7 +147,7 @@ class _Rows:
         return at * self.stride, bad if mask is None else f.select(mask, bad, 0)
 
     def owns(self, place: Value) -> Value:
-        """Whether the row at that byte offset is one of those to be written."""
+        """Whether this task writes the row at that byte offset."""
         return (place >= self.low) & (place < self.high)
 
 
@@ -153,17 +155,16 @@ class _Rows:
 def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     """Move rows between an indexed side and a plain side: ``far[p, index[b], q]`` and ``near[p, b, q]``.
 
-    ``action`` is ``get`` (near from far) or ``put`` (far from near). ``inner`` says what a row is: ``1`` one item,
-    where ``p`` is 1; ``e`` one item; ``c`` a run of bytes on both sides; ``v`` items at strides; ``f`` one item from
-    the plain side all along (put only). With ``1`` and ``e`` a near side that is written is contiguous along the
-    index. ``how`` says what the index holds: ``offset`` bytes, ``plain`` or ``wrap`` positions (``wrap``: negative
-    ones count from the end) to be multiplied by a stride. Positions are checked on the way by ``get``, and must have
-    been before ``put``.
+    ``action`` is ``get`` (near from far) or ``put`` (far from near). ``inner`` is what a row is: ``1`` one item, where
+    ``p`` is 1; ``e`` one item; ``c`` a run of bytes on both sides; ``v`` items at strides; ``f`` one item of the plain
+    side, repeated (put only). With ``1`` and ``e`` a near side that is written is contiguous along the index. ``how``
+    is what the index holds: ``offset`` bytes, or positions to be multiplied by a stride, ``plain`` or ``wrap``
+    (negative ones count from the end). ``get`` checks positions; for ``put`` they must have been checked before.
 
     ``ptr = [dst, bad, src, index]``;
     ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb strides, size, stride, low, high]``.
-    ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``. Of rows that are put only those at byte
-    offsets within ``[low, high)`` are moved: threads that keep the order of the index share these.
+    ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``. ``put`` moves only rows at byte offsets within
+    ``[low, high)``: threads that keep the order of the index share the rows in this way.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
@@ -206,8 +207,9 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
 
 
 def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) -> None:
-    """Single items for each outer position (one: ``flat``). A near side that is written is contiguous along the
-    index."""
+    """Single items for each outer position (``flat``: there is one). A near side that is written is contiguous along
+    the index.
+    """
     if get:
         wide = f.lanes(I64)
         first, stop = (f.begin, f.end) if flat else (f.i64(0), r.nb)
@@ -236,8 +238,9 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
 
 
 def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None]) -> None:
-    """``body(byte offset, position)`` for all of the index in its order, which is read ahead of what the body
-    writes."""
+    """``body(byte offset, position)`` for all of the index in order; the index is read ahead of what the body
+    writes.
+    """
 
     def some(first: Value, count: int) -> None:
         places = [r.index(first + k)[0] for k in range(count)]
@@ -251,9 +254,9 @@ def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None]) -> N
 def _place(
     f: Function, places: Value, count: Value, offsets_at: Callable[[Value, Value], tuple[Value, Value]]
 ) -> Value:
-    """Put ``count`` byte offsets into ``places``; what was bad about them, lane by lane.
+    """Put ``count`` byte offsets into ``places``; return what was out of range, lane by lane.
 
-    ``offsets_at`` gives a vector of them from a position on, and where they are bad.
+    ``offsets_at`` gives a vector of them from a position on, and which are out of range.
     """
     wide = f.lanes(I64)
     with f.loop(0, count, wide, carry=[f.const(I64, 0, wide)]) as L:
@@ -264,10 +267,9 @@ def _place(
 
 
 def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value) -> None:
-    """Items from ``src + places[j]``, one after the other.
+    """Items from ``src + places[j]`` into contiguous memory.
 
-    They are loaded one by one: on Zen 4 a gather instruction took about twice as long for what it reads
-    (docs/notes/0012).
+    They are loaded one by one: on Zen 4 a gather instruction took about twice as long (docs/notes/0012).
     """
     group = 8
 
@@ -282,10 +284,10 @@ def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: 
 
 @kernel
 def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> None:
-    """``far[p, index[b], q] op= near[p, b, q]``, in the order of ``b``. Arguments as :func:`rows` has them.
+    """``far[p, index[b], q] op= near[p, b, q]``, in the order of ``b``. Arguments as in :func:`rows`.
 
     ``[begin, end)`` are the ``p``: one thread does all of ``b`` for the rows that it owns. ``op`` is one of
-    ``ACCUMULATE``; ``inner`` is ``1`` (where all rows are its own), ``c`` or ``v``.
+    ``ACCUMULATE``; ``inner`` is ``1`` (where it owns all rows), ``c`` or ``v``.
     """
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
@@ -319,13 +321,13 @@ def along(f: Function, what: int | str, action: str, layout: str, outer: int) ->
     """Gather from or scatter to ``far[o, index[o, d, j], j]`` with ``near[o, d, j]``.
 
     ``what`` is the item size for ``get`` and ``put``, the dtype for the accumulating actions. ``layout`` is ``last``
-    where there is no inner dimension (``d`` is the last one), ``dense`` where moreover all three are contiguous along
-    it, ``run`` where one index serves all ``j`` and the others are contiguous along these, else ``any``. Indices are
-    checked by ``get``, negative ones are out of range; for the others they must have been before.
+    where there is no inner dimension (``d`` is the last one); ``dense`` where, in addition, all three are contiguous
+    along it; ``run`` where one index serves all ``j`` and the others are contiguous along ``j``; else ``any``. ``get``
+    checks indices, and negative ones are out of range; for the other actions they must have been checked before.
 
-    ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j,
-    then per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an
-    outer position and a chunk of ``j``.
+    ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j, then
+    per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an outer
+    position and a chunk of ``j``.
     """
     dst, src, index = f.data(0), f.data(2), f.data(3)
     last, dense = layout in ("last", "dense"), layout == "dense"
@@ -336,7 +338,7 @@ def along(f: Function, what: int | str, action: str, layout: str, outer: int) ->
     chunks = (nj + (chunk - 1)) / chunk
 
     def place(index_at: Value) -> tuple[Value, Value]:
-        """The index and whether it is bad."""
+        """The index and whether it is out of range."""
         i = f.load(index_at, I64)
         return checked(f, i, size, False) if action == "get" else (i, f.i64(0))
 
@@ -404,7 +406,7 @@ def along(f: Function, what: int | str, action: str, layout: str, outer: int) ->
 
 
 def _scatter_dense(f: Function, what: int | str, item: int, action: str, n: Value, at: list[Value]) -> None:
-    """``far[index[d]] op= near[d]`` for contiguous operands, one after the other; ``at = [far, near, index]``."""
+    """``far[index[d]] op= near[d]`` for contiguous operands, in order; ``at = [far, near, index]``."""
     steps = (f.i64(item), f.i64(0), f.i64(item), f.i64(8))
     _scatter_row(f, what, item, action, (f.i64(0), n), at, steps)
 
@@ -412,7 +414,7 @@ def _scatter_dense(f: Function, what: int | str, item: int, action: str, n: Valu
 def _scatter_row(
     f: Function, what: int | str, item: int, action: str, run: tuple, at: list[Value], steps: tuple
 ) -> None:
-    """``far[index[j], j] op= near[j]`` for ``j`` of a run, one after the other.
+    """``far[index[j], j] op= near[j]`` for ``j`` of a run, in order.
 
     ``at = [far, near, index]``; ``steps`` are the byte strides of far along the dimension and along ``j``, of near and
     of the index.
@@ -435,7 +437,9 @@ def _scatter_row(
 
 
 def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]) -> Value:
-    """``near[d] = far[index[d]]`` for contiguous operands, ``at = [far, near, index]``; what was bad, lane by lane."""
+    """``near[d] = far[index[d]]`` for contiguous ``at = [far, near, index]``; return what was out of range, lane by
+    lane.
+    """
     wide = f.lanes(I64)
     places = f.scratch(GROUP * 8)
     with f.loop(0, n, GROUP, carry=[f.const(I64, 0, wide)]) as G:
@@ -467,7 +471,7 @@ def count_mask(f: Function) -> None:
     wide = f.lanes(U8)
     with f.loop(f.begin, f.end) as L:
         first, stop = _block(f, L.index, n)
-        # A byte counts to 255: BLOCK / wide steps of 0 or 1 stay below it on every target.
+        # A byte counts to 255: BLOCK / wide steps of 0 or 1 stay below that on every target.
         with f.loop(first, stop, wide, carry=[f.const(U8, 0, wide)]) as J:
             x = f.load(f.offset(f.data(1), J.index), U8, wide, f.first(stop - J.index, wide))
             J.carry = (J.carry[0] + (x != 0).to(U8),)
@@ -476,10 +480,10 @@ def count_mask(f: Function) -> None:
 
 
 def _each_true(f: Function, block: Value, n: Value, mask: Value, starts: Value, body) -> None:
-    """Run ``body(i, at)`` for elements of a block until all its true ones are done; ``at`` counts these.
+    """Run ``body(i, at)`` for elements of a block until all its true ones are done; ``at`` counts the true ones.
 
-    The body runs for false elements too (a store to the place that the next true one fills anyway), which is what makes
-    the loop free of branches that cannot be predicted.
+    The body also runs for false elements (its store goes to the place that the next true one overwrites), so the loop
+    has no unpredictable branches.
     """
     first, _ = _block(f, block, n)
     start = f.load(f.offset(starts, block * 8), I64)
@@ -496,7 +500,7 @@ def _keep_true(
     f: Function, t: Type, block: Value, mask: Value, starts: Value, to: Value,
     values: Callable[[Value, Value | None], Value],
 ) -> None:  # fmt: skip
-    """Store ``values(i, inside)``, a vector of what belongs to positions from ``i`` on, where the mask is true."""
+    """Store ``values(i, inside)``, a vector for positions from ``i`` on, where the mask is true."""
     first, stop = _block(f, block, f.size(0))
     lanes = f.lanes(t)
     begin = f.load(f.offset(starts, block * 8), I64)
@@ -518,8 +522,8 @@ def _keep_true(
 def mask_positions(f: Function, ndim: int) -> None:
     """Positions of the true bytes in row-major order: ``ndim`` coordinates each, one column of memory per dimension.
 
-    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1, positions]``; ``starts`` says
-    how many come before each block, and after the last one. ``[begin, end)`` are blocks.
+    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1, positions]``; ``starts`` is how
+    many come before each block, and after the last one. ``[begin, end)`` are blocks.
     """
     out, mask, starts = f.data(0), f.data(1), f.data(2)
     n = f.size(0)
@@ -569,7 +573,7 @@ def mask_select(f: Function, item: int) -> None:
 
 @kernel
 def mask_scatter(f: Function, item: int) -> None:
-    """``dst`` where the mask is true becomes the next item of ``src``; operands as in :func:`mask_select`."""
+    """Where the mask is true, ``dst`` becomes the next item of ``src``; operands as in :func:`mask_select`."""
     dst, src, mask, starts = (f.data(i) for i in range(4))
     with f.loop(f.begin, f.end) as L:
         first, stop = _block(f, L.index, f.size(0))
@@ -607,7 +611,7 @@ def bincount(f: Function, dtype: str | None) -> None:
 
 @kernel
 def histogram(f: Function, dtype: str) -> None:
-    """Counts (int64) of equal bins over ``[low, high]``; what lies outside, and NaN, is left out.
+    """Counts (int64) in equal bins over ``[low, high]``; values outside and NaN are not counted.
 
     ``ptr = [counts, x]``, ``arg = [n, bins, low, high]``.
     """
@@ -625,8 +629,7 @@ def histogram(f: Function, dtype: str) -> None:
 
 @kernel
 def search_sorted(f: Function, dtype: str, right: bool, out: str, rows: bool) -> None:
-    """Where each value would be inserted into its row of a sorted sequence (``rows``), or into the only one, by
-    halving.
+    """Binary search: where to insert each value into its row of a sorted sequence (``rows``), or into the only row.
 
     ``ptr = [dst, values, sequence]``, ``arg = [values per row, sequence length, sequence row stride in bytes]``, all
     contiguous, the sequence not empty; ``[begin, end)`` are values. NaN counts as larger than everything.
@@ -637,14 +640,13 @@ def search_sorted(f: Function, dtype: str, right: bool, out: str, rows: bool) ->
     per_row, n, row_stride = (f.size(i) for i in range(3))
 
     def search(first: Value, count: int) -> None:
-        """``count`` values side by side: each waits for memory at every step. Loads one by one beat a gather
-        instruction."""
+        """``count`` values together: each waits for memory at every step. Single loads beat a gather instruction."""
         places = [first + k for k in range(count)]
         items = [f.load(f.offset(f.data(1), i * t.bytes), t).to(work) for i in places]
         sequences = [f.offset(f.data(2), i / per_row * row_stride) if rows else f.data(2) for i in places]
 
         def goes_up(k: int, at: Value) -> Value:
-            """1 if the answer of search ``k`` lies past position ``at``, else 0."""
+            """1 if the answer of search ``k`` is past position ``at``, else 0."""
             item = f.load(f.offset(sequences[k], at * t.bytes), t).to(work)
             return (~(item > items[k] if right else item >= items[k])).to(I64)
 
@@ -652,7 +654,7 @@ def search_sorted(f: Function, dtype: str, right: bool, out: str, rows: bool) ->
             length, *at = S.carry
             S.test(length > 1)
             half = length >> 1
-            # A sum rather than a choice, which would be compiled to a branch that nobody can predict.
+            # A sum, not a select, which would be compiled to an unpredictable branch.
             S.carry = (length - half, *[at[k] + (half & -goes_up(k, at[k] + (half - 1))) for k in range(count)])
         for k, at in enumerate(S.carry[1:]):
             f.store(f.offset(f.data(0), places[k] * o.bytes), (at + goes_up(k, at)).to(o))

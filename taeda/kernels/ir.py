@@ -66,15 +66,15 @@ class Function:
         self.label = name
         #: Whether only other kernels call this one: a profile counts it as part of them.
         self.inner = False
-        #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for
+        #: Instruction sets that this kernel needs beyond the target's (LLVM's names); whoever sets them checks for
         #: them.
         self.features: tuple[str, ...] = ()
         #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rows.Prologue`), if
         #: anything.
         self.prologue: object = None
         self.epilogue: object = None
-        #: Where the schedule offers it: what holds of the lanes for which a body's short way is wrong, so that the
-        #: vectors are done ``again`` with this None.
+        #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
+        #: such lanes are computed ``again``, with this None.
         self.rare: list[Value] | None = None
         self.again = False
 
@@ -139,7 +139,7 @@ class Function:
         return self.emit(text, a.type, a.lanes)
 
     def intrinsic(self, name: str, t: Type, lanes: int, *args: Value) -> Value:
-        """Call ``name`` (the full LLVM name), which gives ``lanes`` of ``t``."""
+        """Call the intrinsic ``name`` (the full LLVM name); it returns ``lanes`` of ``t``."""
         types = ", ".join(a.llvm for a in args)
         self.declarations[name] = f"declare {llvm_type(t, lanes)} @{name}({types})"
         inside = ", ".join(a.typed for a in args)
@@ -187,14 +187,14 @@ class Function:
         return self.emit(text, t, lanes)
 
     def store(self, pointer: Value, x: Value, mask: Value | None = None, nontemporal: bool = False) -> None:
-        """Store the lanes of ``x``; those whose ``mask`` is false are left alone.
+        """Store the lanes of ``x``; lanes whose ``mask`` is false are left alone.
 
-        A masked store of AVX2 takes 20 cycles and more (Zen 3 and 4), or a branch for each lane where it has none:
-        where all lanes are to be stored it is stepped over.
+        A masked store of AVX2 takes 20 cycles and more (Zen 3 and 4); for widths that AVX2 does not mask it is a branch
+        for each lane. So a full mask takes a plain store.
         """
         if x.type is BOOL:
             x = x.to(U8)
-        if x.type is BF16:  # as bits: without AVX512-BF16, LLVM would take a bfloat through float by a library call
+        if x.type is BF16:  # as bits: without AVX512-BF16, LLVM would convert a bfloat through float by a library call
             x = x.bits(U16)
         if mask is None:
             hint = ", !nontemporal !0" if nontemporal else ""
@@ -223,9 +223,9 @@ class Function:
     def gather(self, pointer: Value, stride: Value, t: Type, lanes: int, count: Value | None = None) -> Value:
         """Load lane ``i`` from ``pointer + i * stride``; with ``count``, only the first ``count`` lanes (others are 0).
 
-        Full vectors are loaded lane by lane: the prefetcher does not see what a gather instruction reads (1M float32,
-        every second one: 2,400 us by gathers, 180 so on Zen 5), and in the cache it is no faster. The same goes for
-        stores.
+        Full vectors are loaded lane by lane: the hardware prefetcher does not see what a gather instruction reads
+        (every second one of 1M float32: 2,400 us by gathers, 180 this way, Zen 5), and in the cache a gather is no
+        faster. The same holds for stores.
         """
         if t is BOOL:
             return self.gather(pointer, stride, U8, lanes, count) != 0
@@ -298,8 +298,7 @@ class Function:
         return result if mask is None else self.select(mask, result, 0)
 
     def compress(self, x: Value, keep: Value) -> Value:
-        """The lanes of ``x`` that ``keep`` (bools) names, side by side from lane 0 on; what is behind them is
-        anything."""
+        """The lanes of ``x`` where ``keep`` (bools) is true, moved to the front; the other lanes are unspecified."""
         suffix = f"v{x.lanes}{self._suffix(x.type)}"
         name = f"llvm.experimental.vector.compress.{suffix}"
         self.declarations[name] = f"declare {x.llvm} @{name}({x.llvm}, {keep.llvm}, {x.llvm})"
@@ -337,26 +336,26 @@ class Function:
         return made
 
     def call(self, helper: Helper, *args: Value) -> None:
-        """Call ``helper``, which gives nothing back."""
+        """Call ``helper``, which has no result."""
         got = [a.type for a in args]
         if got != [p.type for p in helper.params] or any(a.lanes > 1 for a in args):
             raise TypeError(f"{helper.name} takes {[p.type for p in helper.params]}, got {got}")
         self.lines.append(f"  call void @{helper.name}({', '.join(a.typed for a in args)})")
 
     def call_kernel(self, address: Value, pointers: Value, args: Value, begin: Value, end: Value) -> None:
-        """Call a kernel compiled on its own, by its address: what several kernels need is then compiled once."""
+        """Call a separately compiled kernel by its address: code that several kernels need is then compiled once."""
         inside = ", ".join(v.typed for v in (pointers, args, begin, end))
         self.lines.append(f"  call void {address.text}({inside})")
 
     def prefetch(self, pointer: Value, locality: int = 3, write: bool = False) -> None:
-        """Ask for the cache line at ``pointer`` (any address is allowed); ``locality`` 3 is the nearest cache."""
+        """Prefetch the cache line at ``pointer`` (any address is allowed); ``locality`` 3 is the nearest cache."""
         self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         self.lines.append(f"  call void @llvm.prefetch.p0({pointer.typed}, i32 {int(write)}, i32 {locality}, i32 1)")
 
     def opaque(self, pointer: Value) -> Value:
-        """``pointer``, with where it comes from hidden: in a loop LLVM then keeps the addresses that are written.
+        """``pointer`` with its origin hidden, so that LLVM keeps the addresses of a loop as they are written.
 
-        It likes to turn ``p, p + s, p + 2 * s`` into a chain of sums, each waiting for the one before.
+        Else it turns ``p, p + s, p + 2 * s`` into a chain of sums, each waiting for the one before.
         """
         return self.emit(f'call ptr asm "", "=r,0"({pointer.typed})', PTR)
 
@@ -365,7 +364,7 @@ class Function:
         return self.emit(f"ptrtoint {pointer.typed} to i64", I64)
 
     def fence(self) -> None:
-        """Let stores past the cache be seen by others before anything stored later: they are not ordered otherwise."""
+        """Order stores past the cache before everything that is stored later; nothing else orders them."""
         self.lines.append("  fence seq_cst")
 
     def data(self, i: int) -> Value:
@@ -414,7 +413,7 @@ class Function:
         """``for first, count in f.groups(lo, hi, size)``: ``size`` (a power of 2) indices at a time, then the rest one
         by one.
 
-        The body of the ``for`` is built for each of the two: with a ``count`` of ``size``, and of 1.
+        The body of the ``for`` is built twice: with a ``count`` of ``size``, and of 1.
         """
         lo, hi = (self.i64(v) if isinstance(v, int) else v for v in (lo, hi))
         whole = lo + ((hi - lo) & self.i64(-size))
@@ -425,10 +424,10 @@ class Function:
     def strips(
         self, lo: Value | int, hi: Value | int, lanes: int, registers: int = 1
     ) -> Iterator[tuple[Value, int, Value | None]]:
-        """``for first, count, mask in f.strips(lo, hi, lanes)``: ``registers`` (a power of 2) of ``lanes`` at a time,
-        and the rest one by one, under a mask; of whole ones ``mask`` is None.
+        """``for first, count, mask in f.strips(lo, hi, lanes)``: ``registers`` (a power of 2) vectors of ``lanes`` at a
+        time, then the rest one by one under a mask. ``mask`` is None for whole ones.
 
-        The body of the ``for`` is built for each of the two.
+        The body of the ``for`` is built twice.
         """
         lo, hi = (self.i64(v) if isinstance(v, int) else v for v in (lo, hi))
         whole = lo + ((hi - lo) & self.i64(-lanes * registers))
@@ -521,8 +520,7 @@ class Function:
         )
 
     def _attributes(self) -> str:
-        """What is said of every function of a kernel that needs more than the target has; these replace its
-        features."""
+        """The attributes of the functions of a kernel with ``features``; they replace the target's features."""
         if not self.features:
             return ""
         from .target import host
@@ -548,7 +546,7 @@ class _Branch:
 class Helper(Function):
     """An internal function of a kernel's module, with its own scalar parameters (``params``) and no result.
 
-    It keeps the register allocator's problem small and is emitted once however often it is called.
+    It keeps the register allocator's problem small, and is emitted once, however often it is called.
     """
 
     def __init__(self, name: str, params: Sequence[Type], vector_bytes: int):

@@ -1,14 +1,13 @@
-"""Layer, group, batch and RMS normalisation and their gradients, as row-wise kernels.
+"""Layer, group, batch and RMS normalization and their gradients, as row-wise kernels.
 
-What is normalised together is a row, of one dimension (layer norm) or two (group norm: channels of the group by
-positions; batch norm: batch by positions). Weight and bias are operands like any other: their strides say whether they
-run along the row (layer norm), along its outer dimension (group norm), or from row to row (batch norm). Statistics
-and their inverse are kept in float32 for half precision.
+What is normalized together is a row, of one dimension (layer norm) or two (group norm: channels of the group by
+positions; batch norm: batch by positions). Weight and bias are operands like any other: their strides make them run
+along the row (layer norm), along its outer dimension (group norm), or from row to row (batch norm). For half precision,
+statistics and their inverse are kept in float32.
 
-A kernel's key is ``(dtypes, columns, levels, affine)``: a dtype name per operand, outputs first, None for one that was
-left out, the mode and levels of the row-wise schedule, and ``affine``, how weight and bias are laid out along vectors
-(``c`` or ``s``). Some take ``stream`` after the mode: the first output is stored past the cache (its rows begin at
-lines).
+A kernel's key is ``(dtypes, columns, levels, affine)``: a dtype name per operand, outputs first (None: left out), the
+mode and levels of the row-wise schedule, and ``affine``, the layout of weight and bias along vectors (``c`` or ``s``).
+Some take ``stream`` after the mode: the first output is stored past the cache (its rows begin at cache lines).
 """
 
 from __future__ import annotations
@@ -27,15 +26,17 @@ from .rowwise import Group, Kept, Schedule, rowwise
 
 Dtypes = tuple[str | None, ...]
 
-#: Bytes up to which rows are normalised together: 512 x 1024 float32 takes 78 us one by one, 102 three at a time.
+#: Rows of at most so many bytes are normalized several at a time. Of longer ones, 512 x 1024 float32 takes 78 us one by
+#: one and 102 three at a time.
 SHORT = 2048
 
 
 def _operands(
     dtypes: Dtypes, columns: bool, letters: str, affine: str, working: str, stream: bool = False
 ) -> list[Operand]:
-    """``f``: every element; ``r``: one value per row; ``w``: laid out as ``affine`` says. ``stream`` is about the
-    first."""
+    """``f``: every element; ``r``: one value per row; ``w``: laid out by ``affine``. ``stream`` is for the first
+    operand.
+    """
     found = []
     for dtype, letter in zip(dtypes, letters, strict=True):
         layout = affine if letter == "w" else "s" if letter == "r" and not columns else "c"
@@ -65,7 +66,7 @@ def _inverse_root(f: Function, variance: Value, eps: Value) -> Value:
 
 
 def _affine(f: Function, v: Value, given: list[int], affine: Sequence[Value]) -> Value:
-    """``v * weight + bias`` of those that are ``given``: operands 2 and 3."""
+    """``v * weight + bias``, operands 2 and 3, as far as ``given``."""
     if len(given) == 2:
         return f.fma(v, affine[0], affine[1])
     return v * affine[0] if given == [2] else v + affine[0] if given else v
@@ -84,8 +85,9 @@ def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value
 class _Sums:
     """All sums over a row that a norm needs, in one pass: of squares, and for the gradient of ``g * weight * x``.
 
-    What is ``centred`` sums differences from the mean of the row's first vector, and the mean comes out as well. These
-    sums lose digits where that is far from the mean: then they are taken again, from the mean, while the row is near.
+    ``centred`` sums are of differences from the mean of the row's first vector, and give the mean as well. They lose
+    digits where that mean is far from the row's: then they are computed again, from the row's mean, while the row is in
+    the cache.
     """
 
     def __init__(
@@ -100,21 +102,21 @@ class _Sums:
         self.init = [(dtype, 0.0)] * (self.products * (2 if centred else 1))
 
     def begin(self, row: Row) -> tuple[Value, ...]:
-        """What differences are taken from."""
+        """The origin that is subtracted from the elements."""
         if not self.centred:
             return ()
         head = row.head(self.x)
         return (self._origin(head.reduce(operator.add), (head * head).reduce(operator.add)),)
 
     def _origin(self, total: Value, square: Value) -> Value:
-        """The mean; 0 where it is nearer to 0 than its deviation, as then it comes out with more digits."""
+        """The mean; 0 where the mean is nearer to 0 than its deviation, as that gives more digits."""
         f, lanes, n0 = self.f, self.schedule.lanes, self.schedule.n0
         count = f.select(n0 < lanes, n0, f.i64(lanes)).to(part(self.dtype))
         mean = total / count
         return f.select(mean * mean * 2.0 > square / count, mean, 0.0)
 
     def step(self, known: Sequence[Value], acc: State, x: Value, *more: Value) -> State:
-        """Squares, products with the gradient, differences, gradients: those of them that there are."""
+        """Squares, products with the gradient, differences, gradients, as far as they are needed."""
         d = x - known[0] if known else x
         sums = [self.f.fma(d, d, acc[0])]
         g = more[0] * more[1] if self.weight else more[0] if more else None
@@ -127,7 +129,7 @@ class _Sums:
         return tuple(sums)
 
     def rough(self, origin: Value, means: Sequence[Value]) -> tuple[list[Value], Value]:
-        """Mean square, mean product and the mean, those that there are, and whether digits were lost."""
+        """Mean square, mean product and the mean, as far as they are needed, and whether digits were lost."""
         square, away = means[0], means[self.products]
         square = square - away * away
         products = [dot - away * level for dot, level in zip(means[1:2], means[3:], strict=False)]
@@ -141,7 +143,9 @@ class _Sums:
         return *(total / self.n for total in totals), mean
 
     def settle(self, row: Row, known: Sequence[Value], means: Sequence[Value]) -> Sequence[Value]:
-        """Mean square, mean product and the mean, those that there are, from the sums divided by the row's size."""
+        """Mean square, mean product and the mean, as far as they are needed, from the sums divided by the row's
+        size.
+        """
         if not self.centred:
             return means
         found, poor = self.rough(known[0], means)
@@ -258,12 +262,12 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
 
 @kernel
 def group_norm_backward(f: Function, dtypes: Dtypes, stream: bool = False) -> None:
-    """Gradients of group norm over ``[channels of a group, positions]``, statistics computed again.
+    """Gradients of group norm over ``[channels of a group, positions]``; statistics are computed again.
 
-    Operands: dx, dw and db of each sample, x, g, weight. Parameter: eps. The sums of each channel are all that the
-    group's need, so that gradients of weight and bias cost no pass of their own. A group is read once for all its sums.
-    To ask for the next while it is written, from the second-level cache, cost more than it gained (32x256x56x56: 13.8
-    ms, so 11.1).
+    Operands: dx, dw and db of each sample, x, g, weight. Parameter: eps. The group's sums follow from those of each
+    channel, so the gradients of weight and bias need no pass of their own. A group is read once for all its sums.
+    Prefetching the next group while one is written, from the second-level cache, cost more than it gained
+    (32x256x56x56: 13.8 ms, 11.1 without).
     """
     working = compute(dtypes[3])
     t = part(working)
@@ -328,7 +332,7 @@ def group_norm_backward(f: Function, dtypes: Dtypes, stream: bool = False) -> No
 
 @kernel
 def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, stats: str) -> None:
-    """Gradients of weight and bias: sums of ``g * (x - mean) * rstd`` and of ``g`` over rows of what shares a weight.
+    """Gradients of weight and bias: sums of ``g * (x - mean) * rstd`` and of ``g`` over all rows that share a weight.
 
     Operands: dw, db, g, x, mean, rstd. ``stats`` is the layout of mean and rstd (``s``: one value per vector).
     """
@@ -356,10 +360,11 @@ def rms_norm(
 
 @kernel
 def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = False) -> None:
-    """Gradients of :func:`layer_norm` (``centred``) or :func:`rms_norm`, statistics computed again on the way.
+    """Gradients of :func:`layer_norm` (``centred``) or :func:`rms_norm`; statistics are computed again.
 
     Operands: dx, dw and db per block of rows (may be left out), x, g, weight. Parameters: eps, number of rows, rows in
-    a block. ``[begin, end)`` are blocks: in each, the gradients of weight and bias add up while its rows are at hand.
+    a block. ``[begin, end)`` are blocks: the gradients of weight and bias of a block add up while its rows are in the
+    cache.
     """
     working = compute(dtypes[3])
     t = part(working)
@@ -372,7 +377,7 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
     zero = f.const(t, 0.0)
 
     def facts(square: Value, dot: Value, level: Value | None) -> list[Value]:
-        """What is stored is ``(g * w + (x - mean) * slope + level) * rstd``."""
+        """Factors of the result ``(g * w + (x - mean) * slope + level) * rstd``."""
         rstd = _inverse_root(f, square, eps)
         slope = rstd * rstd * -dot
         return [rstd, slope] if level is None else [rstd, slope, -level]
@@ -441,7 +446,7 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
 
 @kernel
 def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: bool = False) -> None:
-    """Normalise each channel by its own statistics and move the running ones.
+    """Normalize each channel by its own statistics and update the running ones.
 
     Operands: y, mean, rstd, running mean, running variance (both may be left out), x, weight, bias. Parameters: eps,
     momentum. The running variance gets the unbiased estimate.
@@ -451,7 +456,7 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: 
 
 @kernel
 def batch_moments(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: bool = False) -> None:
-    """The statistics of :func:`batch_norm` alone: of the same operands, of which y, weight and bias are not touched."""
+    """The statistics of :func:`batch_norm` alone. Same operands; y, weight and bias are not touched."""
     _batch_norm(f, dtypes, columns, levels, stream, False)
 
 
@@ -536,7 +541,7 @@ def batch_norm_backward(
         return f.fma(g, x - known[0], acc[0]), acc[1] + g
 
     def facts(row: Row, mean: Value, totals: State) -> tuple[Value, ...]:
-        """What is stored is ``(x - mean) * slope + (g * scale + level)``; the sums that are gradients."""
+        """Factors of the result ``(x - mean) * slope + (g * scale + level)``, and the sums that are gradients."""
         rstd = row.get(6)
         dot, total = totals[0] * rstd, totals[1]
         scale = rstd if dtypes[7] is None else rstd * row.get(7)

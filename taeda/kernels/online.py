@@ -1,8 +1,8 @@
-"""The largest element of a row and the sum of its exponentials in one reading, while the row before is written.
+"""The maximum of a row and the sum of its exponentials in one pass, while the row before is written.
 
-A row goes by in stretches that the first-level cache holds: each is gone over for its maximum, lane by lane, then for
-its exponentials; sums follow where a maximum grows (Milakov and Gimelshein 2018). Exponentials may be kept, each as
-large as its stretch's maximum made it: what they lack is a factor per stretch.
+A row is processed in stretches that fit the first-level cache: first the maximum of a stretch, lane by lane, then its
+exponentials. When the maximum grows, the sums are rescaled (Milakov and Gimelshein 2018). Exponentials may be kept,
+each relative to the running maximum at its stretch; one factor per stretch corrects them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .rows import Row, by_register
 from .rowwise import Schedule
 from .scalar.exponential import exp_difference
 
-#: Registers of a stretch.
+#: Vectors of a stretch.
 STRETCH = 32
-#: Registers that are handled at once.
+#: Vectors that are processed at once.
 UNROLL = 4
-#: Bytes of exponentials that are kept on the stack: more are computed again.
+#: Bytes of exponentials that are kept on the stack; those of longer rows are computed again.
 KEPT = 1 << 18
 
-#: ``write(known, x, factor)`` gives what is stored: ``x`` is the element, or what was kept of it with its factor.
+#: ``write(known, x, factor)`` gives what is stored: ``x`` is the element, or its kept exponential with the factor.
 Write = Callable[[Sequence[Value], Value, Value | None], Value]
 
 
 def greater(a: Value, b: Value) -> Value:
-    """The larger, and where either is NaN any of them: NaN comes through the sum of exponentials anyway."""
+    """The larger; where either is NaN, any of them: NaN comes through the sum of exponentials anyway."""
     return a.fn.select(b > a, b, a)
 
 
@@ -39,16 +39,16 @@ def decay(x: Value) -> Value:
 
 
 class Online:
-    """Rows of operand ``x`` in row mode; what is written goes to operand 0.
+    """Rows of operand ``x`` in row mode; the result goes to operand 0.
 
     Args:
         schedule: of the kernel.
         x: the operand.
         dtype: what is computed in.
-        fresh: whether rows come from memory: ask for what comes.
+        fresh: whether rows come from memory: prefetch them.
         kept: keep exponentials for :meth:`rows`, whose rows have at most :data:`KEPT` bytes of them.
 
-    Where results are stored past the cache, what comes before the first whole register of a row is taken apart.
+    Where results are stored past the cache, what precedes the first whole register of a row is processed by itself.
     """
 
     def __init__(self, schedule: Schedule, x: int, dtype: str, fresh: bool, kept: bool = False):
@@ -62,17 +62,17 @@ class Online:
             self.exponentials = f.scratch(KEPT + self.register)
             self.factors = f.scratch(KEPT // STRETCH + self.register)
         self.kept = kept
-        asked = {*schedule.behind([x]), *schedule.beside()} if fresh else ()
-        self.distances = {k: schedule.distances(k, (NEAR, FAR)) for k in asked}
+        prefetched = {*schedule.behind([x]), *schedule.beside()} if fresh else ()
+        self.distances = {k: schedule.distances(k, (NEAR, FAR)) for k in prefetched}
 
     def totals(self, row: Row) -> tuple[Value, Value]:
         """The largest element and the sum of ``exp(x - largest)``."""
         return self._walk(row, None, (), None, False)
 
     def rows(self, first: Value, end: Value, finish: Callable[[Value, Value], Sequence[Value]], write: Write) -> None:
-        """Write rows ``[first, end)``, knowing ``finish(largest, total)`` of each.
+        """Write rows ``[first, end)``, given ``finish(largest, total)`` of each.
 
-        ``known[0]`` is the largest element; what was kept is a multiple of ``known[-1]``.
+        ``known[0]`` is the largest element; kept exponentials are multiplied by ``known[-1]``.
         """
         f, apart = self.f, self.schedule.operands[0].stream and self.lanes > 1
 
@@ -96,11 +96,11 @@ class Online:
         return Row(self.schedule, index, self.schedule.bases(index / m, index % m), self.lanes, None)
 
     def _factor(self, index: Value) -> Value:
-        """Where the factor of the stretch that begins at ``index`` is."""
+        """The address of the factor of the stretch that begins at ``index``."""
         return self.f.offset(self.factors, index / self.stretch * self.register)
 
     def _inside(self, row: Row | None, at: Value, whole: bool) -> tuple[Value | None, Value | None]:
-        """How much of the row is left from ``at`` on, and as a mask; None where that is a ``whole`` register."""
+        """How much of the row is left from ``at`` on, and that as a mask; None for a ``whole`` register."""
         if row is None or whole:
             return None, None
         return row.n0 - at, self.f.first(row.n0 - at, self.lanes)
@@ -122,7 +122,7 @@ class Online:
         return L.carry[0]
 
     def _head(self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None):
-        """What comes before whole registers: the maximum and sum of ``coming`` so far, and both rows without."""
+        """What precedes whole registers: the maximum and sum of ``coming`` so far, and both rows without it."""
         f, lanes, at = self.f, self.lanes, self.f.i64(0)
         top, total = self.low, f.const(self.t, 0, lanes)
         if ready:
@@ -141,7 +141,7 @@ class Online:
             coming = rest
         return top, total, coming, ready
 
-    def _ask(self, row: Row, k: int, at: Value, n: int) -> None:
+    def _prefetch(self, row: Row, k: int, at: Value, n: int) -> None:
         """Prefetch what lies beyond ``n`` registers of operand ``k`` from ``at``."""
         f, place, item = self.f, row._address(k, None, at), self.schedule.operands[k].bytes
         for distance, cache in zip(self.distances[k], (3, 2), strict=True):
@@ -151,7 +151,9 @@ class Online:
     def _walk(
         self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None, apart: bool
     ) -> tuple[Value, Value] | None:
-        """Sum ``coming`` and write ``ready`` side by side; What comes before whole registers is ``apart``."""
+        """Sum ``coming`` and write ``ready`` in one loop. ``apart``: what precedes whole registers is processed by
+        itself.
+        """
         f, t, lanes = self.f, self.t, self.lanes
         zero = f.const(t, 0, lanes)
         before = (self.low, zero)
@@ -171,9 +173,9 @@ class Online:
                 every = range(0, n * lanes, lanes)
                 if self.fresh and whole:
                     for k in self.schedule.behind([self.x]) if coming else ():
-                        self._ask(coming, k, at, n)
+                        self._prefetch(coming, k, at, n)
                     for k in self.schedule.beside() if ready else ():
-                        self._ask(ready, k, at, n)
+                        self._prefetch(ready, k, at, n)
                 kept = [f.offset(self.exponentials, (at + i) * t.bytes) for i in every] if self.kept else []
                 ys, after = [], []
                 count, mask = self._inside(ready, at, whole)
@@ -210,10 +212,10 @@ class Online:
 
 
 def sums(f: Function, schedule: Schedule, x: int, dtype: str, each: Callable[[Row, Value, Value], None]) -> None:
-    """``each(row, largest, total)`` for all rows; asks ahead where rows are long.
+    """``each(row, largest, total)`` for all rows; prefetches where rows are long.
 
-    What stores nothing does not know whether its rows are in the cache; asking ahead pays where they are long (cross
-    entropy of 2048 x 8192 takes 4.4 ms so and 5.4 without, but 512 x 1024 130 us and 105).
+    A kernel that stores nothing does not know whether its rows are in the cache. Prefetching pays where they are long:
+    cross entropy of 2048 x 8192 takes 4.4 ms with it and 5.4 without, of 512 x 1024 130 us and 105.
     """
     with f.branch(schedule.n0 * schedule.operands[x].bytes > LONG) as B:
         schedule.rows(lambda row: each(row, *Online(schedule, x, dtype, True).totals(row)))
@@ -221,5 +223,5 @@ def sums(f: Function, schedule: Schedule, x: int, dtype: str, each: Callable[[Ro
         schedule.rows(lambda row: each(row, *Online(schedule, x, dtype, False).totals(row)))
 
 
-#: Bytes of rows that are long, for :func:`sums`.
+#: Bytes from which rows are long, for :func:`sums`.
 LONG = 16384

@@ -1,8 +1,8 @@
-"""Rows that go through several passes, of which those of neighbouring rows run side by side in one loop.
+"""Rows that go through several passes; the passes over neighbouring rows share one loop.
 
-Norms need sums over a row before they can write it. Pass after pass, the memory waits while what is in the cache is
-computed, and the processor waits while the next row comes. Here one loop over the columns sums row ``i + 1`` and writes
-row ``i``: memory is asked for evenly, and each row is computed as it would be alone.
+A norm needs sums over a row before it can write the row. With one pass after the other, memory idles while cached data
+is computed, and the processor idles while the next row is loaded. Here one loop over the columns sums row ``i + 1`` and
+writes row ``i``: memory is read evenly, and each row is computed as it would be alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .reduce import add
 from .rows import Row, State, _Fold
 from .rowwise import Schedule
 
-#: Bytes from what is read for the first time to what is asked for meanwhile, into the second-level cache and from there
-#: into the first. Where results are stored past the cache: the gradients of layer norm of 8192 x 768 float32 take 4.8
-#: ms without and 1.9 so, layer norm of 4096 x 2048 4.1 and 1.8 (Zen 4; 8192 and 1024: 2.1 and 2.2). What a later pass
-#: reads again the processor finds itself: asking for that too took a tenth longer. Asking for all in the first-level
-#: cache pushes out what is needed next (5.5 ms of gradients of 4096 x 2048 rather than 3.7).
+#: Prefetch distances in bytes of operands that are read for the first time: into the second-level cache, and from there
+#: into the first. Where results are stored past the cache, the gradients of layer norm of 8192 x 768 float32 take 4.8
+#: ms without and 1.9 with prefetching, layer norm of 4096 x 2048 4.1 and 1.8 (Zen 4; distances 8192 and 1024: 2.1 and
+#: 2.2). What a later pass reads again is left to the hardware: prefetching it took a tenth longer. Prefetching
+#: everything into the first-level cache evicts what is needed next (gradients of 4096 x 2048: 5.5 ms, not 3.7).
 FAR, NEAR = 16384, 2048
 
 
@@ -30,9 +30,9 @@ class Stage:
     Attributes:
         ins, outs: operands that are loaded and stored.
         step: ``step(known, acc, *xs)`` gives the next ``acc``; with ``outs``, ``(acc, ys)``.
-        init: per accumulator its dtype and where it starts.
-        begin: what the first pass knows of the row, as scalars; found while the row before is gone over.
-        finish: ``finish(row, known, totals)`` gives what the next pass will know of it.
+        init: per accumulator its dtype and initial value.
+        begin: gives what the first pass knows of the row, as scalars; it runs while the row before is processed.
+        finish: ``finish(row, known, totals)`` gives what the next pass knows of the row.
     """
 
     ins: Sequence[int]
@@ -46,21 +46,21 @@ class Stage:
 
 @dataclass
 class _SideBySide(_Fold):
-    """Passes over as many rows, as one."""
+    """Several passes, each over its own row, as one pass."""
 
     folds: Sequence[_Fold] = field(default_factory=list)
     fresh: Sequence[int] | None = None
 
     def apply(self, acc, outer, inner, lanes, count, mask) -> State:
         if self.fresh is not None and count is None:
-            self._ask(outer, inner, lanes)
+            self._prefetch(outer, inner, lanes)
         after: list = []
         for fold in self.folds:
             own = acc[len(after) : len(after) + len(fold.init)]
             after += fold.apply(own, outer, inner, lanes, count, mask)
         return tuple(after)
 
-    def _ask(self, outer: Value | None, inner: Value, lanes: int) -> None:
+    def _prefetch(self, outer: Value | None, inner: Value, lanes: int) -> None:
         """Prefetch what comes from memory, in the first pass that loads it."""
         f, s, rest = self.row.f, self.row.schedule, set(self.fresh)
         for fold in self.folds:
@@ -73,13 +73,13 @@ class _SideBySide(_Fold):
                         f.prefetch(f.offset(f.offset(place, distance), line), cache)
 
     def _far(self, i: int) -> Value | int:
-        """From one plane of a row to the next, where that is further."""
+        """The distance from one plane of a row to the next, if it is larger than ``FAR``."""
         s = self.row.schedule
         return FAR if s.levels == 1 else self.row.f.select(s.strides[i][1] > FAR, s.strides[i][1], FAR)
 
 
 def _together(folds: Sequence[_Fold], unroll: int, fresh: Sequence[int] | None) -> list[State]:
-    """What each of ``folds``, over rows of one length, gives."""
+    """The totals of each of ``folds``, over rows of one length."""
 
     def combine(a: State, b: State) -> State:
         after: list = []
@@ -103,19 +103,19 @@ def pipeline(
     shared: Mapping[int, Value | Callable[[Value], Value]] | None = None, unroll: int = 4,
     fresh: Sequence[int] | None = None,
 ) -> None:  # fmt: skip
-    """Take rows ``[first, end)`` through ``stages``, of which only the last stores.
+    """Take rows ``[first, end)`` through ``stages``; only the last stage stores.
 
-    Where there is no further row, the last counts again for what only reads.
+    Past the last row, the stages that only read process the last row again.
 
     Args:
         schedule: of the kernel.
         stages: see :class:`Stage`.
         first, end: the rows.
-        shared: operands of which all rows have the same, or where a row's is, by its number.
-        unroll: vectors that are handled at once where nothing comes from memory. Else it is one, so that what is asked
-            for, read and stored is mixed most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and
-            5.7 so, gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
-        fresh: operands that come from memory: ask for what comes (see :data:`FAR`).
+        shared: by operand number: its address, if it is the same for all rows, or a function from the row to it.
+        unroll: vectors that are processed at once where nothing comes from memory. Else it is one, which mixes
+        prefetches, loads and stores most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and 5.7 by
+        one, gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
+        fresh: operands that come from memory: prefetch them (see :data:`FAR`).
     """
     f, last, same = schedule.f, len(stages) - 1, shared or {}
     unroll = 1 if fresh else unroll
@@ -129,7 +129,7 @@ def pipeline(
         return Row(schedule, index, bases, schedule.lanes, None)
 
     def turn(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
-        """Each of the first stages on its row, of which ``known`` is what was found out before."""
+        """Run each of the first stages on its row; ``known`` is what the passes before found."""
         folds = []
         for stage, index, of_row in zip(stages, rows, known, strict=False):
 

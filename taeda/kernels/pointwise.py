@@ -17,7 +17,7 @@ from .target import host
 #: The type of each part, by the name of the complex dtype.
 COMPLEX = {"complex32": F16, "complex64": F32, "complex128": F64}
 
-#: What dtypes that are only stored are computed in.
+#: The dtype in which dtypes that are only stored are computed.
 WORKING = {
     "float16": "float32",
     "bfloat16": "float32",
@@ -25,7 +25,7 @@ WORKING = {
     **dict.fromkeys(float8.NAMES, "float32"),
 }
 
-#: Bytes from what is read to what is asked for (:meth:`_Schedule.prefetch`).
+#: Prefetch distance in bytes (:meth:`_Schedule.prefetch`).
 AHEAD = 2048
 
 Number = Value | Complex
@@ -38,25 +38,25 @@ def is_complex(dtype: str) -> bool:
 
 
 def part(dtype: str) -> Type:
-    """The scalar type of ``dtype``; of each part where it is complex. Float8 has none: it is loaded as float32."""
+    """The scalar type of ``dtype``, of each part if it is complex. Float8 has none: it is loaded as float32."""
     return COMPLEX.get(dtype) or TYPES[dtype]
 
 
 def stored(dtype: str) -> Type:
-    """The scalar type of ``dtype`` in memory; of each part where it is complex."""
+    """The scalar type of ``dtype`` in memory, of each part if it is complex."""
     return U8 if dtype in float8.NAMES else part(dtype)
 
 
 def to_type(x: Value, t: Type) -> Value:
     """Convert as PyTorch's casts do: floats truncate toward zero, integers wrap, anything but zero is true.
 
-    A float beyond the integer's range is undefined in C. Here the narrow types wrap from a wider one on every target.
+    A float beyond the integer's range is undefined in C. Here narrow types wrap from a wider one on every target.
     """
     s = x.type
     if s.kind == "f" and t.kind in "iu" and t not in (I32, I64):
         if s.bits == 16:
             x = x.to(F32)
-        if t is U64:  # the upper half of the range has no signed route
+        if t is U64:  # the upper half of the range has no signed conversion
             upper = x >= 2.0**63
             shifted = (x - x.fn.select(upper, x.fn.const(x.type, 2.0**63, x.lanes), 0.0)).to(I64).bits(U64)
             return x.fn.select(upper, shifted ^ (1 << 63), shifted)
@@ -65,7 +65,9 @@ def to_type(x: Value, t: Type) -> Value:
 
 
 def cast(x: Number, dtype: str) -> Number:
-    """Convert to a dtype by name. Complex to real takes the real part; complex to bool asks whether either is not 0."""
+    """Convert to a dtype by name. Complex to real takes the real part; complex to bool is whether either part is not
+    0.
+    """
     if is_complex(dtype):
         return x.to(part(dtype)) if isinstance(x, Complex) else Complex(to_type(x, part(dtype)))
     if isinstance(x, Complex) and dtype != "bool":
@@ -77,8 +79,7 @@ def cast(x: Number, dtype: str) -> Number:
 
 @dataclass
 class Operand:
-    """One memory operand: its dtype, its layout class, inner and outer stride in bytes; ``stream``: stored past the
-    cache."""
+    """A memory operand: its dtype, layout class, inner and outer stride in bytes; ``stream``: stored past the cache."""
 
     dtype: str
     layout: str
@@ -140,7 +141,7 @@ class Operand:
 
 
 class _Schedule:
-    """What one pointwise kernel is made of."""
+    """The parts of one pointwise kernel."""
 
     def __init__(self, f: Function, body: Body, outs, ins, compute: str, classes: str):
         self.f, self.body, self.ins, self.compute = f, body, tuple(ins), compute
@@ -152,20 +153,20 @@ class _Schedule:
             for i, (d, c) in enumerate(zip(dtypes, classes, strict=True))
         ]
         self.prefetching, self.straight = False, False  # until `unroll` has seen the body
-        self.joined = [1] * len(outs)  # how many vectors of each output are stored as one
+        self.joined = [1] * len(outs)  # how many vectors of each output one store joins
         self.outs, self.sources = self.operands[: len(outs)], self.operands[len(outs) :]
         self.params = self._params(2 + 2 * len(dtypes))
         widest = max(stored(d).bytes for d in [*dtypes, compute])
         strided = [stored(o.dtype).bytes for o in self.operands if o.layout == "v"]
-        if strided:  # lanes are fetched one by one: no point in a great many of them
+        if strided:  # lanes are loaded one by one: many of them do not pay
             widest = max(widest, 4)
         self.lanes = f.vector_bytes // widest if f.vector_bytes >= 16 else 1
         # AVX-512 masks moves of every width and gathers of 4 and 8 bytes, AVX2 moves of 4 and 8 bytes, NEON nothing.
-        # Where there is no mask the rest of a row goes element by element.
+        # Without masks the rest of a row goes element by element.
         narrow = any(stored(o.dtype).bytes < 4 for o in self.operands)
         able = min(strided, default=4) >= 4 if f.vector_bytes >= 64 else not strided and not narrow
         self.masked = self.lanes > 1 and f.vector_bytes >= 32 and able
-        # LLVM would leave what is the same for all vectors where it stands.
+        # Broadcast here: LLVM would not move what is the same for all vectors out of the loop.
         self.wide_params = [self._splat(x, self.lanes) for x in self.params]
 
     def _params(self, at: int) -> list[Number]:
@@ -191,21 +192,20 @@ class _Schedule:
 
     @staticmethod
     def _rounds_late(x: Number, o: Operand) -> bool:
-        """Whether :meth:`join` converts to bfloat16: two vectors at once, and next to the store.
+        """Whether :meth:`join` converts to bfloat16: two vectors at once, next to the store.
 
-        Where a body branches, no vector of that type may be left for another block: without AVX512-BF16, LLVM would
-        carry it as float32 and round it by a call of a library that is not there.
+        Where a body branches, no vector of that type may cross from one block to another: without AVX512-BF16, LLVM
+        would carry it as float32 and round it by a call of a library function that does not exist.
         """
         return o.dtype == "bfloat16" and not isinstance(x, Complex) and x.type is F32
 
     def fetch(self, o: Operand, row: Value, index: Value, lanes: int, count: Value | None) -> Number:
-        """What a body gets of an operand, if not yet in the type that it works in; for bfloat16 see
-        :meth:`_rounds_late`."""
+        """An operand as the body gets it, maybe not yet in the working type; for bfloat16 see :meth:`_rounds_late`."""
         x = o.load(self.f, o.at(self.f, row, index), lanes, count)
         return x.to(F32) if not isinstance(x, Complex) and x.type is BF16 else x
 
     def join(self, o: Operand, values: Sequence[Number]) -> Number:
-        """Consecutive vectors of an output as one that fills a register."""
+        """Join consecutive vectors of an output into one that fills a register."""
         if len(values) == 1:
             return cast(values[0], o.dtype) if self._rounds_late(values[0], o) else values[0]
         if self._rounds_late(values[0], o):
@@ -222,10 +222,10 @@ class _Schedule:
     def unroll(self) -> int:
         """Vectors per iteration of the main loop: a cheap body needs several to hide the loop's own cost.
 
-        Outputs narrower than what is computed in need several for a register, which is a cache line with AVX-512: a
-        store of less costs as much, and past the cache more. AVX2's vectors are half as long, and waiting for each
-        other's results they fill the window of the processor: four side by side take 0.6 to 0.95 of the time of two, or
-        of one (Zen 4: gelu 17.2 cycles a vector for 19.3, erf 24.3 for 29.0, tanh 18.5 for 26.3, exp 9.0 for 10.7).
+        Outputs narrower than the working type need several vectors to fill a register, which is a cache line with
+        AVX-512: a store of less costs as much, and more past the cache. AVX2's vectors are half as long, and their
+        dependent instructions fill the processor's window: four at a time take 0.6 to 0.95 of the time of two, or of
+        one (Zen 4: gelu 17.2 cycles a vector for 19.3, erf 24.3 for 29.0, tanh 18.5 for 26.3, exp 9.0 for 10.7).
         """
         if "v" in [o.layout for o in self.operands]:
             return 1
@@ -253,10 +253,10 @@ class _Schedule:
         return times
 
     def prefetch(self, places: Sequence[Value], index: Value, elements: int) -> None:
-        """Ask for what a longer body will need 2 KiB on, as its instructions fill the window in which loads run ahead.
+        """Prefetch 2 KiB ahead in a longer body, whose instructions fill the window in which loads run ahead.
 
-        Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364; nothing gained for short
-        bodies, unless they write past the cache.
+        Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364. Short bodies gain nothing,
+        unless they write past the cache.
         """
         f = self.f
         for i, (o, place) in enumerate(zip(self.operands, places, strict=True)):
@@ -265,16 +265,16 @@ class _Schedule:
                     f.prefetch(f.offset(o.at(f, place, index), line), write=i < len(self.outs))
 
     def ahead(self, size: Value) -> list[Value]:
-        """Bytes from the beginning of each operand's row to what is asked for meanwhile.
+        """Prefetch distance in bytes from the beginning of each operand's row.
 
-        Where results are stored past the cache these are whole rows, unless rows are adjacent or there is only one:
-        what lies between them is not asked for (half of the columns of 4096 x 2048, ``a + b``: 3.4 to 2.6 ms).
+        Where results are stored past the cache it is whole rows, unless rows are adjacent or there is only one: what is
+        between the rows is not prefetched (half of the columns of 4096 x 2048, ``a + b``: 3.4 to 2.6 ms).
         """
         f, least = self.f, AHEAD
         if not any(o.stream for o in self.outs):
             return [f.i64(least)] * len(self.operands)
         if max(o.bytes for o in self.outs) < max(o.bytes for o in self.sources):
-            least *= 4  # mostly reading: 8M of a > 0 take 1.9 ms with 2 KiB, 1.6 so; a + b gains nothing
+            least *= 4  # mostly reads: 8M of a > 0 take 1.9 ms with 2 KiB, 1.6 with 8; a + b gains nothing
         found = []
         for o in self.operands:
             end = size * o.bytes
@@ -285,8 +285,8 @@ class _Schedule:
     def step(self, rows: Sequence[Value], index: Value, lanes: int, times: int = 1, count: Value | None = None) -> None:
         """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores.
 
-        The vectors go through the body side by side, instruction by instruction: the scheduler, which holds some 60 of
-        them, then finds more that need not wait (Zen 4: erf takes 10.6 cycles a vector, 12.0 one after the other).
+        The vectors go through the body together, instruction by instruction: the scheduler, which holds about 60 of
+        them, then finds more that are ready (Zen 4: erf takes 10.6 cycles a vector, 12.0 one after the other).
         """
         f, n = self.f, len(self.outs)
         at = [index + j * lanes if j else index for j in range(times)]
@@ -316,7 +316,7 @@ class _Schedule:
                 o.store(f, o.at(f, row, at[j]), value, count)
 
     def side_by_side(self, loaded: Sequence[Sequence[Number]], lanes: int) -> list[list[Number]]:
-        """:meth:`apply` to each, the lines of each in turn; one after the other where the body branches."""
+        """:meth:`apply` to each, interleaved line by line; one after the other where the body branches."""
         f, before = self.f, self.f.lines
         results, parts = [], []
         for x in loaded:
@@ -342,7 +342,7 @@ class _Schedule:
                     if self.prefetching:
                         self.prefetch(later, L.index, block)
                     self.step(rows, L.index, lanes, times)
-            self.joined = [1] * len(self.outs)  # of the rest each vector by itself
+            self.joined = [1] * len(self.outs)  # the rest goes vector by vector
             if self.masked:
                 with f.loop(whole, size, lanes) as L:
                     self.step(rows, L.index, lanes, count=size - L.index)
@@ -357,18 +357,18 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
     """Write a kernel that applies ``body`` to each element.
 
     ``arg = [n0, n1, (inner, outer) per memory operand, (lo, hi) per parameter]``, outputs first, strides in bytes;
-    ``[begin, end)`` are rows. Each row runs in full vectors, then masked ones (element by element where the target has
-    no masks), so a result does not depend on where the work was cut.
+    ``[begin, end)`` are rows. Each row runs in full vectors, then in masked ones (element by element where the target
+    has no masks), so a result does not depend on how the work was divided.
 
     Args:
         f: the builder.
-        body: gets one :class:`Value` (or :class:`Complex`) of ``compute`` per input, gives one or a tuple of them.
+        body: gets one :class:`Value` (or :class:`Complex`) of ``compute`` per input, returns one or a tuple of them.
         outs: dtype names of the outputs.
         ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
         compute: dtype name that the body works in: one of ``WORKING`` for those that are only stored.
         classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner stride
-            0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose
-            rows begin at cache lines).
+        0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose rows
+        begin at cache lines).
     """
     _Schedule(f, body, outs, ins, compute, classes).emit()
 
@@ -376,8 +376,7 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
 def build_pointwise(
     body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str, name: str = "pointwise"
 ) -> int:
-    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. A profile calls it
-    ``name``."""
+    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. Profiles call it ``name``."""
 
     def write() -> Function:
         f = Function(vector_bytes=host().vector_bytes)

@@ -1,8 +1,8 @@
 """Pooling: maximum and sum over windows of an image, and their adjoints.
 
-A register holds neighbouring outputs of one row; the taps of the window are looped over. Three spatial dimensions (d,
-h, w) cover one and two; the images are contiguous planes. The commonest strides along a row have kernels of their own,
-which load what lies between as well and pick by a shuffle: a gather takes five times as long.
+A vector holds neighbouring outputs of one row; a loop goes over the taps of the window. Three spatial dimensions (d, h,
+w) cover one and two; the images are contiguous planes. The commonest strides along a row have kernels of their own,
+which load contiguous vectors and pick elements by a shuffle: a gather takes five times as long.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def larger(f: Function, a: Value, b: Value | int) -> Value:
 
 
 def lowest(f: Function, t: Type, lanes: int) -> Value:
-    """What every value of ``t`` is greater than or equal to."""
+    """The lower bound of all values of ``t``."""
     return f.const(t, float("-inf") if t.kind == "f" else -(1 << (t.bits - 1)), lanes)
 
 
 class _Axis:
-    """The window of one output along one dimension: taps ``first .. last`` at ``start + tap * step`` lie in the image.
+    """The window of one output along one dimension: taps ``first .. last`` at ``start + tap * step`` are in the image.
 
-    ``plain`` windows have a fixed size and no gaps: what they have in the image takes no divisions.
+    ``plain`` windows have a fixed size and no gaps: their bounds take no divisions.
     """
 
     def __init__(self, f: Function, g: dict[str, Value], name: str, o: Value, plain: bool = False):
@@ -67,10 +67,8 @@ class _Axis:
 
 @kernel
 def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
-    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts
-    rows.
-
-    ``stride``: see :data:`STRIDES`.
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range
+    counts rows. ``stride``: see :data:`STRIDES`.
     """
     t = TYPES[dtype]
     lanes = f.lanes(t)
@@ -79,10 +77,11 @@ def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
     plane_size = g["id"] * g["ih"] * g["iw"]
 
     def strided(base: Value, first: Value) -> tuple[Value, Value, Value]:
-        """Every ``stride``-th element of a line from ``first`` on, 0 outside of it; their places, and which lie
-        inside."""
+        """Every ``stride``-th element of a line from ``first`` on, 0 outside of it; their places, and which are
+        inside.
+        """
         at = first.to(I32) + f.iota(I32, lanes * stride)
-        inside = at.bits(U32) < g["iw"].to(U32)  # places before the line are large
+        inside = at.bits(U32) < g["iw"].to(U32)  # as unsigned numbers, places before the line are large
         every = f.load(f.offset(base, first * t.bytes), t, lanes * stride, inside)
         picks = range(0, lanes * stride, stride)
         return (every, at, inside) if stride == 1 else (every.shuffle(picks), at.shuffle(picks), inside.shuffle(picks))
@@ -92,7 +91,7 @@ def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
         fixed, count = o * (stride or g["sw"]) - g["pw"], g["kw"]
         if stride:
             return fixed, fixed + count * g["dw"], count
-        # Quotients of whole numbers below 2 ** 52 are exact enough in float64 for floor and ceil to be right.
+        # Below 2 ** 52, quotients of integers are exact enough in float64 for floor and ceil to be right.
         ratio, size = o.to(F64) * g["iw"].to(F64), g["ow"].to(F64)
         adaptive = f.splat(g["adaptive"], lanes) != 0
         low = f.unary("floor", ratio / size).to(I64)
@@ -146,7 +145,7 @@ def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
 
 
 def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Value, mask: Value) -> list[Value]:
-    """One more tap. Of equal values the first counts, and NaN wins, as in PyTorch."""
+    """Add one tap. Among equal values the first counts, and NaN wins, as in PyTorch."""
     if kind == "sum":
         return [acc[0] + value]  # masked lanes have been read as 0
     better = value > acc[0]
@@ -160,10 +159,10 @@ def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Valu
 
 @kernel
 def pool_spread(f: Function, dtype: str, stride: int) -> None:
-    """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input
-    rows.
+    """Adjoint of the plain sum: every input gets the sum of the windows that contain it. Dilation 1. The range counts
+    input rows.
 
-    ``stride`` is 1; 2 or 4 where windows lie side by side along a row, without padding; -2 for any other windows at a
+    ``stride`` is 1; 2 or 4 where windows are adjacent along a row, without padding; -2 for any other windows at a
     stride of 2, whose elements are spread by a shuffle; 0 for the rest.
     """
     t = TYPES[dtype]
@@ -196,7 +195,7 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
                         near = f.load(f.offset(base, first * t.bytes), t, few, f.first(g["ow"] - first, few))
                         value = near.shuffle([i // stride for i in range(lanes)])
                     elif stride == -2:
-                        few, a = max(lanes // 2, 1), iw + g["pw"] - W.index  # lane i has a place where a + i is even
+                        few, a = max(lanes // 2, 1), iw + g["pw"] - W.index  # lane i has a window where a + i is even
                         first = (a + 1) >> 1
                         valid = (first.to(I32) + f.iota(I32, few)).bits(U32) < g["ow"].to(U32)
                         near = f.load(f.offset(base, first * t.bytes), t, few, valid)
@@ -206,7 +205,7 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
                         )
                         value = f.select((a & 1) == 0, even, odd)
                     elif stride:
-                        mask = (place - W.index.to(I32)).bits(U32) < g["ow"].to(U32)  # what is negative is large
+                        mask = (place - W.index.to(I32)).bits(U32) < g["ow"].to(U32)  # unsigned: negative is large
                         value = f.load(f.offset(base, (iw + g["pw"] - W.index) * t.bytes), t, lanes, mask)
                     else:
                         x = place.to(I64) - W.index
@@ -229,9 +228,9 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
 def pool_place(f: Function, dtype: str, apart: bool, room: int = 0) -> None:
     """Adjoint of the maximum: ``out[plane, index[plane, i]] += g[plane, i]``. ``arg`` is (outputs, inputs) per plane.
 
-    ``out`` is cleared first. The range counts planes. Half precision is rounded after each addition. Where windows are
-    ``apart`` no two name one place, and nothing is added. With an epilogue, whose leaves and results have the form of
-    ``out``, a plane of at most ``room`` bytes is put together on the stack.
+    ``out`` is cleared first. The range counts planes. Half precision is rounded after each addition. Windows that are
+    ``apart`` never share an index, and nothing is added. With an epilogue, whose leaves and results have the shape of
+    ``out``, a plane of at most ``room`` bytes is assembled on the stack.
     """
     t = TYPES[dtype]
     lanes, working = f.lanes(t), part(WORKING.get(dtype, dtype))
@@ -253,11 +252,11 @@ def pool_place(f: Function, dtype: str, apart: bool, room: int = 0) -> None:
         for first, count in f.groups(P.index * inputs, (P.index + 1) * inputs, group):
             some(out, first, count)
         if plane is not None:
-            _go_on(f, t, plane, P.index * outputs, outputs)
+            _apply_epilogue(f, t, plane, P.index * outputs, outputs)
 
 
-def _go_on(f: Function, t: Type, plane: Value, begin: Value, size: Value) -> None:
-    """Store what the epilogue makes of a ``plane``, which begins at element ``begin`` of its operands."""
+def _apply_epilogue(f: Function, t: Type, plane: Value, begin: Value, size: Value) -> None:
+    """Apply the epilogue to a ``plane``, which begins at element ``begin`` of its operands, and store the results."""
     epilogue = f.epilogue
     assert isinstance(epilogue, Epilogue)
     leaves = len(epilogue.leaves) - epilogue.leaves.count(None)

@@ -1,7 +1,6 @@
-"""Pooling of images with channels last: registers hold neighbouring channels of one pixel, and nothing is laid out.
+"""Pooling of images with channels last: vectors hold neighbouring channels of one pixel, and images are read in place.
 
-Half precision is read as it lies and computed in float32. What a window has outside of the image is left out of its
-loops.
+Half precision is computed in float32. The loops leave out what a window has outside of the image.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from .ir import I32, I64, Function, Value
 from .pointwise import WORKING, part, to_type
 from .pool import POOL_ARGS, _Axis, larger, lowest
 
-#: Those of :mod:`taeda.kernels.pool`, then the number of channels.
+#: The arguments of :mod:`taeda.kernels.pool`, then the number of channels.
 POOL_LAST_ARGS = (*POOL_ARGS, "c")
 
-AT_ONCE = 4  # registers of channels for which the taps of a window are looked up once
+AT_ONCE = 4  # vectors of channels that share the look-up of a window's taps
 
 
 @kernel
@@ -23,7 +22,7 @@ def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
     """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts
     rows.
 
-    Windows of a fixed size without gaps are ``plain``: divisions for each pixel took longer than its 16 channels.
+    ``plain``: windows of a fixed size without gaps. Else divisions for each pixel take longer than its 16 channels.
     """
     stored, t = part(dtype), part(WORKING.get(dtype, dtype))
     lanes = f.lanes(t)
@@ -79,7 +78,7 @@ def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
 
 @kernel
 def pool_back_last(f: Function, dtype: str, kind: str) -> None:
-    """What every input gets from the windows that it lies in. Dilation 1, windows of a fixed size. The range counts
+    """What every input gets from the windows that contain it. Dilation 1, windows of a fixed size. The range counts
     input rows.
 
     ``kind`` is ``sum``, or ``argmax`` where a window's gradient goes to the one input that its index (third pointer)
@@ -91,9 +90,9 @@ def pool_back_last(f: Function, dtype: str, kind: str) -> None:
     outputs = g["od"] * g["oh"] * g["ow"]
 
     def windows(name: str, i: Value) -> tuple[Value, Value]:
-        """The first window that has ``i``, and what comes after the last one."""
+        """The first window that contains ``i``, and the end of them."""
         place, stride = i + g["p" + name], g["s" + name]
-        first = larger(f, place - g["k" + name], -1) + 1  # the window may not end before
+        first = larger(f, place - g["k" + name], -1) + 1  # the first window that does not end before it
         return (first + (stride - 1)) / stride, smaller(f, place / stride + 1, g["o" + name])
 
     def gather(

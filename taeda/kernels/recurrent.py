@@ -311,7 +311,7 @@ class _Layer:
             block.context.set(a_tile=a_m * tile)
             block.set_c(K.index == 0, init, to, f.i64(self.pitch), d, f.i64(0))
             yes = depth > 0
-            block.comes_next(f.offset(part, depth * self.line), self.line, depth, yes, f.i64(0), yes)
+            block.prefetch_panel(f.offset(part, depth * self.line), self.line, depth, yes, f.i64(0), yes)
             block.multiply(f.offset(a, K.index * self.item), part, f.i64(0), end - first, m, f.i64(0))
 
     @contextmanager

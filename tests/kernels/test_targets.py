@@ -129,7 +129,7 @@ def test_ptx():
             assert done.returncode == 0, f"{kernel}: {done.stderr}"
 
 
-@pytest.mark.parametrize("name, steps, adds", [("full", 1, 3), ("full_silent", 4, 6)])
+@pytest.mark.parametrize("name, steps, adds", [("full", 1, 3), ("full_no_prefetch", 4, 6)])
 def test_tile_of_avx2_stays_in_registers(name, steps, adds):
     """The tiles of whole panels: two registers by six rows, no masks, no sums of addresses between rows, no spills."""
     text = compiler(X86_64_AVX2).assembly(panel_product.text("float32", target=X86_64_AVX2).text())
