@@ -62,7 +62,7 @@ class Online:
             self.exponentials = f.scratch(KEPT + self.register)
             self.factors = f.scratch(KEPT // STRETCH + self.register)
         self.kept = kept
-        prefetched = {*schedule.behind([x]), *schedule.beside()} if fresh else ()
+        prefetched = {*schedule.prefetched_of([x]), *schedule.prefetched_leaves()} if fresh else ()
         self.distances = {k: schedule.distances(k, (NEAR, FAR)) for k in prefetched}
 
     def totals(self, row: Row) -> tuple[Value, Value]:
@@ -172,9 +172,9 @@ class Online:
                 """``n`` registers from ``at``."""
                 every = range(0, n * lanes, lanes)
                 if self.fresh and whole:
-                    for k in self.schedule.behind([self.x]) if coming else ():
+                    for k in self.schedule.prefetched_of([self.x]) if coming else ():
                         self._prefetch(coming, k, at, n)
-                    for k in self.schedule.beside() if ready else ():
+                    for k in self.schedule.prefetched_leaves() if ready else ():
                         self._prefetch(ready, k, at, n)
                 kept = [f.offset(self.exponentials, (at + i) * t.bytes) for i in every] if self.kept else []
                 ys, after = [], []

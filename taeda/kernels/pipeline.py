@@ -66,7 +66,7 @@ class _SideBySide(_Fold):
         for fold in self.folds:
             new = [i for i in fold.ins if i in rest]
             rest.difference_update(new)
-            for i in s.behind(new) + (s.beside() if fold.outs else []):
+            for i in s.prefetched_of(new) + (s.prefetched_leaves() if fold.outs else []):
                 place = fold.row._address(i, outer, inner)
                 for distance, cache in zip(s.distances(i, (NEAR, self._far(i))), (3, 2), strict=True):
                     for line in range(0, lanes * s.operands[i].bytes, 64):

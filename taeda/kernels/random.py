@@ -1,9 +1,9 @@
 """Random numbers: the Mersenne Twister a vector at a time, and the transformations of its words into distributions.
 
 Matsumoto & Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). A distribution's kernel reads the words that ``twist``
-has written, tempers them and writes a contiguous output; how many words an element takes, and what is done to them, is
-PyTorch's, so that equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a
-uniform float64 is the low 53 bits of it, a uniform float32 the low 24 bits of one word.
+wrote, tempers them and writes a contiguous output. How many words an element takes, and how they become a number, is as
+in PyTorch, so that equal seeds give equal numbers. A "wide" value is 64 bits with the first word in the upper half. A
+uniform float64 is its low 53 bits; a uniform float32 is the low 24 bits of one word.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ def _mix(f: Function, low: Value, high: Value, far: Value) -> Value:
 
 @kernel
 def twist(f: Function) -> None:
-    """``ptr = [words]``: the words 624 + ``[begin, end)`` of a sequence from those before them; the range in blocks of
+    """``ptr = [words]``: the words 624 + ``[begin, end)`` of a sequence from those before; the range counts blocks of
     624.
 
-    As a sequence and not, as the twister is usually written, round a state of 624 words, every word depends on the same
-    three before it, the last of them 227 back: vectors of it, which 624 is a multiple of, need no seam.
+    The twister is usually written as a ring of 624 words. In a linear sequence every word depends on the same three
+    earlier ones, the last of them 227 back; vectors, whose lanes divide 624, need no special case at the end of the
+    ring.
     """
     _twist(f, f.data(0), f.begin, f.end)
 
 
 def _twist(f: Function, words: Value, begin: Value | int, end: Value | int) -> None:
-    """Each word is loaded once, in a vector at a multiple of the vectors' size; what lies across two is joined in
-    registers."""
+    """Each word is loaded once, in aligned vectors; words that span two vectors are joined in registers."""
     lanes = f.lanes(U32)
     aside = MIDDLE % lanes
     first = f.offset(words, begin * 4)
@@ -57,20 +57,21 @@ def _twist(f: Function, words: Value, begin: Value | int, end: Value | int) -> N
 
 
 # ---- jumping ahead ---------------------------------------------------------------------------------------------------
-#: Words from which a state further on is made: the polynomial's degree and a state, in whole blocks.
+#: Words from which a later state is made: the polynomial's degree and a state, in whole blocks.
 SPAN = 33 * STATE
 
 
 @functools.cache
 def characteristic() -> tuple[int, ...]:
     """The exponents of the polynomial that annihilates the sequence from its second word on (Matsumoto & Nishimura
-    1998, A)."""
+    1998, A).
+    """
 
     def times(p: int, q: int) -> int:
         return functools.reduce(operator.xor, (p << i for i in range(q.bit_length()) if q >> i & 1), 0)
 
     whole, less = (1 << STATE) | (1 << MIDDLE), (1 << (STATE - 1)) | (1 << (MIDDLE - 1))
-    powers = [1]  # of `less` up to 31, all of which multiply `whole`
+    powers = [1]  # of `less` up to 31; each is multiplied by `whole`
     for _ in range(31):
         powers.append(times(powers[-1], less))
     total = powers[31]
@@ -82,12 +83,12 @@ def characteristic() -> tuple[int, ...]:
 
 @kernel
 def jump(f: Function) -> None:
-    """A state further on in the sequence (Haramoto et al. 2008): ``ptr = [out, words, places, starts]``.
+    """A later state of the sequence (Haramoto et al. 2008): ``ptr = [out, words, places, starts]``.
 
-    The words of the sequence, of which there are ``SPAN``, satisfy every recurrence that ``t ** distance`` modulo the
-    characteristic polynomial lays down: ``out`` is the sum of the states at the places of its terms. Places are in
-    units of 16 words, those of one remainder (a step of the range) from ``starts[remainder]`` on: what is loaded never
-    crosses a line. ``out`` begins with zeros.
+    The ``SPAN`` words of the sequence satisfy every recurrence given by ``t ** distance`` modulo the characteristic
+    polynomial: ``out`` is the sum of the states at the places of its terms. Places are in units of 16 words, grouped by
+    remainder (a step of the range) from ``starts[remainder]`` on, so no load crosses a cache line. ``out`` is initially
+    zero.
     """
     out, words, places, starts = (f.data(i) for i in range(4))
     lanes = f.lanes(U32)
@@ -117,9 +118,9 @@ def _temper(y: Value) -> Value:
 
 
 def _draw(f: Function, words: Value, source: Type, width: int) -> Value:
-    """``width`` words of the stream, or pairs of them (``source`` U64), from the sequence's at ``words``.
+    """``width`` words of the stream, or pairs of them (``source`` U64), from the sequence at ``words``.
 
-    Tempering them here rather than where the sequence is made leaves less to the one thread that makes it.
+    They are tempered here, not where the sequence is made: only one thread makes it.
     """
     drawn = _temper(f.load(words, U32, width * (source.bytes // 4)))
     return drawn if source is U32 else f.emit(f"bitcast {drawn.typed} to {llvm_type(source, width)}", source, width)
@@ -127,15 +128,14 @@ def _draw(f: Function, words: Value, source: Type, width: int) -> Value:
 
 @kernel
 def temper(f: Function) -> None:
-    """``ptr = [out, words]``: words of the stream from those of the sequence."""
+    """``ptr = [out, words]``: tempered words of the sequence."""
     out, words, lanes = f.data(0), f.data(1), f.lanes(U32)
     for i, width in f.groups(f.begin, f.end, lanes):
         f.store(f.offset(out, i * 4), _draw(f, f.offset(words, i * 4), U32, width))
 
 
 class _Window:
-    """Some blocks of the sequence in the stack, for kernels that make it themselves: one, and ``BLOCKS`` that
-    follow."""
+    """Blocks of the sequence on the stack, for kernels that make it themselves: one block and the next ``BLOCKS``."""
 
     BLOCKS = 4
 
@@ -160,13 +160,13 @@ class _Window:
             f.store(f.offset(to, L.index * 4), f.load(f.offset(block, L.index * 4), U32, lanes))
 
     def advance(self, times: Value) -> Value:
-        """Let the last block be the first, so many times; gives by how many blocks."""
+        """Make the last block the first, so many times; return the number of blocks advanced."""
         with self.f.loop(0, times):
             self.f.call(self.helper, self.words)
         return times * self.BLOCKS
 
     def copy(self, to: Value, i: Value) -> None:
-        """Block ``i`` of those that are here."""
+        """Copy block ``i`` of the window."""
         self._copy(self.f, to, self._block(self.f, self.words, i))
 
 
@@ -174,16 +174,18 @@ class _Window:
 def checkpoints(f: Function) -> None:
     """States from which parts of the stream can be drawn again: ``ptr = [out, state]``, one state a step of the range.
 
-    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins
-    ``i / inner * outer words + i % inner * inner words`` after the position, which is word ``(position + that) % 624``
-    of its state. At the end ``state`` is the one that has the last of all ``words``. Each state is made from those
-    before: the range is for one thread.
+    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins ``i / inner * outer words + i %
+    inner * inner words`` after the position, at word ``(position + that) % 624`` of its state. At the end ``state`` is
+    the one that contains the last of all ``words``. Each state is made from earlier ones, so the range is for one
+    thread.
     """
     out, state, window = f.data(0), f.data(1), _Window(f, f.data(1), f)
     position, inner, inner_words, outer_words, words = (f.size(i) for i in range(5))
 
     def save(to: Value, word: Value, first: Value) -> Value:
-        """The block of a word, where the window begins with block ``first``; gives with which it begins now."""
+        """Copy the block of a word, given the first block of the window; return the first block of the window
+        afterwards.
+        """
         block = word / STATE
         first = first + window.advance((block - first - 1) / window.BLOCKS)
         window.copy(to, block - first)
@@ -197,7 +199,7 @@ def checkpoints(f: Function) -> None:
 
 # ---- words to numbers ------------------------------------------------------------------------------------------------
 def _wide(words: Value) -> Value:
-    """Wide values from as many loaded pairs: memory order puts the first word low, so swap the halves."""
+    """Wide values from as many loaded pairs: in memory the first word is the low half, so swap the halves."""
     return (words << 32) | (words >> 32)
 
 
@@ -212,7 +214,7 @@ def _unit32(words: Value) -> Value:
 
 
 def _stored(x: Value, t: Type) -> Value:
-    """``x`` as it will be in memory."""
+    """``x`` as it is stored."""
     return x != 0 if t.kind == "b" else x.to(t)
 
 
@@ -246,8 +248,7 @@ def uniform(f: Function, dtype: str) -> None:
 def integers(f: Function, dtype: str) -> None:
     """``arg = [base, range]``: ``base + word % range`` for a range below 2**32, by a float64 reciprocal.
 
-    The product of a 32-bit word and the rounded reciprocal is off by less than one in the quotient, which the remainder
-    then shows.
+    The quotient from a 32-bit word and the rounded reciprocal is off by at most one; the remainder shows it.
     """
     t = TYPES[dtype]
     base, modulus = f.size(0), f.size(1)
@@ -283,11 +284,10 @@ def _from_unit64(f: Function, dtype: str, body) -> None:
 
 
 def _chosen(f: Function, words: Value, chance: Value, lanes: int) -> Value:
-    """Whether uniform float64 numbers from ``words`` are below ``chance``, compared as the whole numbers that they are
-    made of.
+    """Whether uniform float64 numbers from ``words`` are below ``chance``, compared as 53-bit integers.
 
-    The first word of a pair, which has the upper 21 of the 53 bits, nearly always tells: the second is tempered where
-    one of the lanes must know it (1M numbers: 440 to 378 us).
+    The first word of a pair, which has the upper 21 of the 53 bits, nearly always decides. The second is tempered only
+    where a lane needs it (1M numbers: 440 to 378 us).
     """
     limit = f.unary("ceil", chance * 2.0**53).to(I64)
     high, low = ((limit >> shift).bits(U64).to(U32) for shift in (32, 0))
@@ -297,7 +297,7 @@ def _chosen(f: Function, words: Value, chance: Value, lanes: int) -> Value:
     below, level = upper < f.splat(high, lanes), upper == f.splat(high, lanes)
     with f.while_(
         [s.any_lane(level), below, second]
-    ) as L:  # at most once; `second` is carried lest LLVM begin ahead of the test
+    ) as L:  # at most once; `second` is carried so that LLVM does not compute it before the test
         again, _, second = L.carry
         L.test(again)
         second = _temper(second)
@@ -307,7 +307,7 @@ def _chosen(f: Function, words: Value, chance: Value, lanes: int) -> Value:
 
 @kernel
 def bernoulli(f: Function, dtype: str) -> None:
-    """``arg = [p, value]``: where a uniform float64 is below ``p``, ``value`` (1 if the dtype is no float); else 0."""
+    """``arg = [p, value]``: ``value`` (1 unless the dtype is float) where a uniform float64 is below ``p``; else 0."""
     p = f.scalar(0, F64)
     t = TYPES[dtype]
     one = f.scalar(1, F64).to(t) if t.kind == "f" else f.const(TYPES["uint8"] if t.bytes == 1 else t, 1)
@@ -322,10 +322,10 @@ def bernoulli(f: Function, dtype: str) -> None:
 
 @kernel
 def dropout(f: Function, dtype: str, stream: bool) -> None:
-    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with the chance ``p``, else ``x * 0``;
-    which, in a bool mask.
+    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with probability ``p``, else ``x * 0``; the
+    choice goes to a bool mask.
 
-    ``stream``: ``out`` is stored past the cache; :func:`fence` comes after that.
+    ``stream``: ``out`` is stored past the cache; run :func:`fence` after that.
     """
     t = TYPES[dtype]
     work = F64 if t is F64 else F32
@@ -342,26 +342,26 @@ def dropout(f: Function, dtype: str, stream: bool) -> None:
 
 @kernel
 def fence(f: Function) -> None:
-    """Let others see what was stored past the cache."""
+    """Make what was stored past the cache visible to other threads."""
     f.fence()
 
 
 def chosen_rows(f: Function) -> Helper:
-    """``rows(out, pitch, state, position, chance, rows, columns, upto, more)``: Bernoulli draws again, from a saved
+    """``rows(out, pitch, state, position, chance, rows, columns, upto, more)``: Bernoulli draws, repeated from a saved
     state.
 
-    Bytes that are not 0 where an element's uniform float64 is below ``chance`` (the bits of a double), as in
-    :func:`bernoulli`. There are ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a register more than the
-    columns), of which row ``i`` gets the first ``upto + i * more``, none past ``columns``; the words of the others are
-    passed over.
+    A byte is not 0 where its element's uniform float64 is below ``chance`` (the bits of a double), as in
+    :func:`bernoulli`. There are ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a vector more than the
+    columns). Row ``i`` gets the first ``upto + i * more`` of them, none past ``columns``; the words of the others are
+    skipped.
     """
     h = f.helper("chosen_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64)
     out, pitch, state, position, chance, rows, columns, upto, more = h.params
     window, lanes, p = _Window(h, state, f), h.lanes(F32), chance.bits(F64)
     whole = window.BLOCKS * STATE
 
-    def turn(position: Value) -> Value:
-        """Words before the window's last block are behind it, so that pairs never end beyond it."""
+    def advanced(position: Value) -> Value:
+        """Advance the window until the position is before its last block, so that no pair ends beyond the window."""
         times = position / whole
         window.advance(times)
         return position - times * whole
@@ -372,14 +372,14 @@ def chosen_rows(f: Function) -> Helper:
         with h.while_([h.i64(0), R.carry[0]]) as C:
             done, at = C.carry
             C.test(done < end)
-            at = turn(at)
+            at = advanced(at)
             left, there = end - done, (whole + STATE - at) / 2
             count = h.select(left < there, left, there)
             words, to = h.offset(window.words, at * 4), h.offset(row, done)
             with h.loop(0, count, lanes) as L:
                 h.store(h.offset(to, L.index), _chosen(h, h.offset(words, L.index * 8), p, lanes))
             C.carry = (done + count, at + count * 2)
-        R.carry = [turn(C.carry[1] + (columns - end) * 2)]
+        R.carry = [advanced(C.carry[1] + (columns - end) * 2)]
     return h
 
 
@@ -425,7 +425,7 @@ def cauchy(f: Function, dtype: str) -> None:
 
 # ---- normal ----------------------------------------------------------------------------------------------------------
 def _sine_cosine(f: Function, angle: Value) -> tuple[Value, Value]:
-    """Sine and cosine of an angle of at most a few turns: the general functions spend most on larger ones."""
+    """Sine and cosine of an angle of at most a few turns: the general functions spend most time on larger ones."""
     t = angle.type
     name = t.name
     quarter = f.unary("roundeven", angle * (2 / math.pi))

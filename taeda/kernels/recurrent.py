@@ -1,12 +1,12 @@
 """The recurrence of an RNN, LSTM or GRU, forward and backward: one step over a batch, and whole layers.
 
-A *cell* is everything of a step but its products, written once for all kernels below. ``x`` and ``hidden`` are the
-gates' inputs from the step's element and from the state, biases included; every operand is contiguous rows with a block
-of the hidden size for each gate.
+A *cell* is a step without its products, written once for all kernels below. ``x`` and ``hidden`` are the gates' inputs
+from the step's element and from the state, biases included. Every operand is contiguous rows with a block of the hidden
+size for each gate.
 
-A *layer* runs steps with their products: the weights lie packed in panels (``gemm.pack_b``, each gate by itself), and a
-panel is multiplied by rows of the state into the stack, where the cell takes it. Panels of hidden units do not depend
-on each other within a step, rows of the batch never do.
+A *layer* runs steps with their products. The weights are packed in panels (``gemm.pack_b``, each gate by itself). Rows
+of the state times a panel go to the stack, where the cell reads them. Within a step, panels of hidden units are
+independent of each other; rows of the batch are independent throughout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class _Rows:
-    """Loads and stores of ``lanes`` hidden units of the present row, of operands known by name."""
+    """Loads and stores ``lanes`` hidden units of the current row, of operands by name."""
 
     def __init__(self, f: Function, t: Type):
         self.f, self.t = f, t
@@ -33,7 +33,7 @@ class _Rows:
         self.places: dict[str, tuple[Value, Value]] = {}
 
     def place(self, name: str, row: Value, step: Value) -> None:
-        """Operand ``name`` has this row at pointer ``row``, its gates ``step`` bytes apart."""
+        """Set the row of operand ``name`` to pointer ``row``; its gates are ``step`` bytes apart."""
         self.places[name] = row, step
 
     def each(self, first: Value, end: Value, body: Callable[[_Rows], None]) -> None:
@@ -59,7 +59,7 @@ class _Rows:
 
 
 def _lstm(r: _Rows, save: bool) -> tuple[Value, Value]:
-    """The new h and c; with ``save`` the gates become ``saved``."""
+    """The new h and c; with ``save`` the gates are stored to ``saved``."""
     i, forget, g, o = (r.load("x", k) + r.load("hidden", k) for k in range(4))
     i, forget, g, o = sigmoid(i), sigmoid(forget), tanh(g), sigmoid(o)
     if save:
@@ -70,7 +70,9 @@ def _lstm(r: _Rows, save: bool) -> tuple[Value, Value]:
 
 
 def _lstm_gradient(r: _Rows, dh: Value, dc: Value) -> Value:
-    """The gradient of the gates becomes ``d_x``; that of c is given back. ``dc``: what comes to the new c itself."""
+    """Store the gradient of the gates to ``d_x``; return that of c. ``dc``: the gradient that reaches the new c
+    directly.
+    """
     i, forget, g, o = (r.load("saved", k) for k in range(4))
     old = r.load("old_c")
     t = tanh(r.f.fma(forget, old, i * g))
@@ -83,7 +85,7 @@ def _lstm_gradient(r: _Rows, dh: Value, dc: Value) -> Value:
 
 
 def _gru(r: _Rows, save: bool) -> Value:
-    """The new h; with ``save``, r, z, n and the hidden part of n become ``saved``."""
+    """The new h; with ``save``, r, z, n and the hidden part of n are stored to ``saved``."""
     reset = sigmoid(r.load("x", 0) + r.load("hidden", 0))
     z = sigmoid(r.load("x", 1) + r.load("hidden", 1))
     hidden = r.load("hidden", 2)
@@ -95,7 +97,7 @@ def _gru(r: _Rows, save: bool) -> Value:
 
 
 def _gru_gradient(r: _Rows, dh: Value) -> Value:
-    """Gradients of the gates become ``d_x`` and ``d_h``; of h's, what does not go through ``hidden`` is given back."""
+    """Store gradients of the gates to ``d_x`` and ``d_h``; return the part of h's gradient that bypasses ``hidden``."""
     reset, z, n, hidden = (r.load("saved", k) for k in range(4))
     dn = dh * (1.0 - z) * (1.0 - n * n)
     dr = dn * hidden * reset * (1.0 - reset)
@@ -114,13 +116,13 @@ def _rnn(r: _Rows, relu: bool) -> Value:
 
 
 def _rnn_gradient(r: _Rows, dh: Value, relu: bool) -> None:
-    """The gradient of the gate becomes ``d_x``."""
+    """Store the gradient of the gate to ``d_x``."""
     h = r.load("out")
     r.store("d_x", r.f.select(h > 0.0, dh, 0.0) if relu else dh * (1.0 - h * h))
 
 
 def _step(r: _Rows, mode: str, save: bool) -> None:
-    """The cell within a layer: ``out``, ``h`` and, of an LSTM, ``c`` and ``old_c``."""
+    """The cell within a layer: stores ``out``, ``h`` and, for an LSTM, ``c`` and ``old_c``."""
     if mode == "LSTM":
         if save:
             r.store("old_c", r.load("c"))
@@ -133,7 +135,9 @@ def _step(r: _Rows, mode: str, save: bool) -> None:
 
 
 def _step_gradient(r: _Rows, mode: str, dh: Value) -> Value | None:
-    """The gradient of that: ``d_x``, ``d_h`` and ``g_c``; gives what comes to the old h besides the products."""
+    """The gradient of :func:`_step`: ``d_x``, ``d_h``, ``g_c``; return the part of the old h's that bypasses the
+    products.
+    """
     if mode == "LSTM":
         r.store("g_c", _lstm_gradient(r, dh, r.load("g_c")))
     elif mode == "GRU":
@@ -147,8 +151,7 @@ def _step_gradient(r: _Rows, mode: str, dh: Value) -> Value | None:
 
 
 def _each(f: Function, dtype: str, operands: str, body: Callable[[_Rows], None]) -> None:
-    """Run ``body`` for every vector of hidden units of every row. ``operands``: names, with ``:gates`` where not
-    one."""
+    """Run ``body`` for every vector of hidden units of every row. ``operands``: names, with ``:gates`` unless one."""
     t = TYPES[dtype]
     size = f.size(0)
     with f.loop(f.begin, f.end) as L:
@@ -161,7 +164,7 @@ def _each(f: Function, dtype: str, operands: str, body: Callable[[_Rows], None])
 
 
 def step_operands(mode: str) -> str:
-    """What :func:`step` takes."""
+    """The operands of :func:`step`."""
     g = GATES[mode]
     if mode == "LSTM":
         return f"out h c saved:4 old_c x:{g} hidden:{g}"
@@ -170,7 +173,9 @@ def step_operands(mode: str) -> str:
 
 @kernel
 def step(f: Function, dtype: str, mode: str, save: bool) -> None:
-    """A step of a layer whose product is done: ``ptr`` as in :func:`step_operands`; what is saved only if ``save``."""
+    """A step of a layer after its product: ``ptr`` as in :func:`step_operands`; ``saved`` is written only if
+    ``save``.
+    """
     _each(f, dtype, step_operands(mode), lambda r: _step(r, mode, save))
 
 
@@ -178,7 +183,8 @@ def step(f: Function, dtype: str, mode: str, save: bool) -> None:
 def step_gradient(f: Function, dtype: str, mode: str) -> None:
     """Backward of :func:`step`: ``ptr = [d_x, d_h, g_c, g_h, g_out, saved, old_c, old_h, out]``.
 
-    ``g_h`` is the gradient of the new state and becomes, of a GRU, the part of the old one's that goes by no product.
+    ``g_h`` is the gradient of the new state. For a GRU it becomes the part of the old state's that bypasses the
+    products.
     """
 
     def body(r: _Rows) -> None:
@@ -229,8 +235,8 @@ def gru_cell_backward(f: Function, dtype: str) -> None:
 #: Arguments of the layers' kernels: hidden units, steps in the table, rows of a task (``by_rows``), whether there is a
 #: bias.
 LAYER_ARGS = ("size", "steps", "block", "bias")
-#: Pointers. ``steps`` is a table of int64: where the step's rows begin and how many there are, and the same of the step
-#: whose states (backward: gradients) it goes on from; rows beyond those have their first (last) step here.
+#: Pointers. ``steps`` is a table of int64: the first row and the number of rows of the step, and of the step before it
+#: (backward: after it), whose states (gradients) it continues. Rows beyond those have their first (last) step here.
 FORWARD = ("out", "h", "c", "saved", "old_c", "x", "h0", "weights", "bias", "tiles", "steps")
 BACKWARD = ("d_x", "d_h", "g_c", "g_h", "g_out", "saved", "old_c", "old_h", "out", "weights", "tiles", "steps")
 STEP_ITEMS = 4
@@ -247,12 +253,12 @@ class _Layer:
         self.item, self.width = self.t.bytes, panel(dtype, f.vector_bytes)
         self.units = (self.size + (self.width - 1)) / self.width
         self.product = Block(f, self.t, self.data["tiles"])
-        self.line = f.i64(self.width * self.item)  # a row of a panel, also of the results
+        self.line = f.i64(self.width * self.item)  # bytes of a row of a panel, also of the results
         self.pitch = gates * self.width * self.item
         self.results = f.scratch(_CHUNK * self.pitch)
 
     def row(self, name: str, row: Value, gates: int = 1) -> Value:
-        """Where a row of an operand begins."""
+        """The address of a row of an operand."""
         return self.f.offset(self.data[name], row * self.size * (gates * self.item))
 
     @contextmanager
@@ -276,8 +282,9 @@ class _Layer:
 
     @contextmanager
     def chunks(self, first: Value, end: Value, met: Value) -> Iterator[tuple[Value, Value, Value]]:
-        """Rows from ``first`` to ``end``, at most ``_CHUNK`` at a time: where, how many, and whether they are beyond
-        ``met``."""
+        """Rows from ``first`` to ``end``, at most ``_CHUNK`` at a time: start, count, and whether they are beyond
+        ``met``.
+        """
         f = self.f
         with f.loop(0, 2) as S:
             beyond = S.index == 1
@@ -294,7 +301,7 @@ class _Layer:
     def multiply(
         self, a: Value, k: Value, weights: Value, unit: Value, gate: int, m: Value, bias: Value | None
     ) -> None:
-        """``m`` rows of ``k`` numbers at ``a`` by a panel, into the results of ``gate``."""
+        """``m`` rows of ``k`` numbers at ``a`` times a panel, into the results of ``gate``."""
         f, block = self.f, self.product
         first, end = self.columns(unit)
         to = f.offset(self.results, gate * self.width * self.item)
@@ -303,7 +310,7 @@ class _Layer:
         panel = f.offset(weights, (unit + self.units * gate) * (k * self.line))
         a_m = k * self.item
         tile = tile_shape(f.vector_bytes).rows
-        whole = f.select(m <= tile, k, f.i64(K_BLOCK))  # a panel that one tile reads need not stay in a cache
+        whole = f.select(m <= tile, k, f.i64(K_BLOCK))  # a panel that one tile reads need not fit a cache
         with f.loop(0, k, whole) as K:
             depth = smaller(f, k - K.index, whole)
             part = f.offset(panel, K.index * self.line)
@@ -316,7 +323,9 @@ class _Layer:
 
     @contextmanager
     def rows(self, start: Value, count: Value, unit: Value, names: dict[str, int]) -> Iterator[tuple[_Rows, Value]]:
-        """Each of ``count`` rows from ``start``: its results as ``hidden``, operands that have one row per sequence."""
+        """Each of ``count`` rows from ``start``: its results as ``hidden``, and the operands with one row per
+        sequence.
+        """
         f = self.f
         with f.loop(0, count) as R:
             r = _Rows(f, self.t)
@@ -350,9 +359,9 @@ def forward(f: Function, dtype: str, mode: str, save: bool, by_rows: bool) -> No
 
 @kernel
 def backward(f: Function, dtype: str, mode: str, by_rows: bool) -> None:
-    """The gradient of that, steps in the opposite order; see :data:`BACKWARD`.
+    """The gradient of :func:`forward`, steps in reverse order; see :data:`BACKWARD`.
 
-    ``g_h`` begins as the gradient of the last state, and ends as what comes to the first by no product.
+    ``g_h`` is the gradient of the last state, and becomes the part of the first state's that bypasses the products.
     """
     gates = GATES[mode]
     layer = _Layer(f, dtype, BACKWARD, 1)

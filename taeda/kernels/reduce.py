@@ -1,7 +1,7 @@
-"""Reductions: each declared once by its folds, its merge and its finish, and laid out by the row-wise schedule.
+"""Reductions: each is declared once by its folds, its merge and its finish, and run by the row-wise schedule.
 
-A long reduction is cut, by shape alone, into chunks. The *part* kernel leaves one state per chunk, the *merge* kernel
-joins the states in a fixed tree and finishes, so the result is the same however many threads ran. A short one is a
+A long reduction is cut, by shape alone, into chunks. The *part* kernel leaves one state per chunk; the *merge* kernel
+joins the states in a fixed tree and finishes. So the result does not depend on the number of threads. A short one is a
 single kernel. Sums of float32 are carried between chunks in float64.
 """
 
@@ -25,12 +25,12 @@ Number = Value | Complex
 
 @dataclass(frozen=True)
 class Reduction:
-    """What one reduction is.
+    """The declaration of a reduction.
 
     Attributes:
         states: the states of one row, from the row, the number of its input operand, and its working dtype.
-        stored: the dtypes that states have in memory, from the working dtype.
-        merge: the state of two chunks, from those of each.
+        stored: the dtypes of the states in memory, from the working dtype.
+        merge: joins the states of two chunks.
         finish: the results, from the state, the number of elements as a float of the state's type, and the parameters.
         working: the dtype to compute in, from the input's and the output's.
         tiles: widths of column mode.
@@ -54,7 +54,7 @@ BASE, STEP, COUNT, PARAMS = range(4)
 
 # ---- dtypes ---------------------------------------------------------------------------------------------------------
 def wide(dtype: str) -> str:
-    """What sums of ``dtype`` are kept in between chunks."""
+    """The dtype of sums of ``dtype`` between chunks."""
     return {"float32": "float64", "complex64": "complex128"}.get(dtype, dtype)
 
 
@@ -64,18 +64,18 @@ def real(dtype: str) -> str:
 
 
 def compute(dtype: str) -> str:
-    """What values of ``dtype`` are computed in: float32 for half precision, bytes for bool."""
+    """The dtype that values of ``dtype`` are computed in: float32 for half precision, bytes for bool."""
     return "uint8" if dtype == "bool" else WORKING.get(dtype, dtype)
 
 
 def accumulator(dtype: str, out: str) -> str:
-    """What a sum of ``dtype`` whose result is ``out`` runs in."""
+    """The dtype of the accumulator of a sum of ``dtype`` whose result is ``out``."""
     kind = TYPES[out].kind if out in TYPES else "c"
     return compute(out) if kind in "fc" else "int64"
 
 
 def convert(x: Number, dtype: str) -> Number:
-    """To a dtype by name, real to complex included."""
+    """Convert to a dtype by name, including real to complex."""
     if is_complex(dtype):
         x = x if isinstance(x, Complex) else Complex(x)
     return x.to(part(dtype))
@@ -91,7 +91,7 @@ def add(a: State, b: State) -> State:
 
 
 def sums(mapping: Callable[..., tuple[Number, ...]], dtypes: Callable[[str], tuple[str, ...]]):
-    """States of a reduction that adds up ``mapping(x)``."""
+    """The states of a reduction that adds up ``mapping(x)``."""
 
     def states(row: Row, x: int, dtype: str) -> State:
         names = dtypes(dtype)
@@ -194,7 +194,7 @@ REDUCTIONS["prod"] = Reduction(
 
 # ---- order ----------------------------------------------------------------------------------------------------------
 def _extremes(f: Function, a: Sequence[Number], b: Sequence[Number], choices: tuple) -> State:
-    """The extremes of pairs of numbers none of which is NaN."""
+    """The extremes of pairs of numbers without NaN."""
     return tuple(
         f.select(q > p if choose is greater else q < p, q, p) for p, q, (choose, _) in zip(a, b, choices, strict=True)
     )
@@ -219,8 +219,8 @@ def _extreme(*choices: tuple[Callable, Callable], mapping=lambda x: x, dtype_of=
 
         if t.kind != "f" or is_complex(dtype) or row.schedule.columns:
             return exactly()
-        # Without NaN one instruction does for each number; a sum beside it, of one more, shows whether there is one. It
-        # may also be NaN for infinities of both signs: then the row is read once more.
+        # One instruction per number is enough without NaN; a sum, one more instruction, tells whether there is one. The
+        # sum is also NaN for infinities of both signs: then the row is read again.
         best = row.fold(
             [x],
             [*init, (dtype_of(dtype), 0.0)],
@@ -247,7 +247,7 @@ REDUCTIONS["normninf"] = _extreme((less, highest), mapping=magnitude, dtype_of=r
 
 
 def _position(dtype: str) -> Type:
-    """The integer that a chunk's positions are counted in: as wide as the values where that is possible."""
+    """The integer type of a chunk's positions: as wide as the values where that is possible."""
     return I64 if part(dtype).bits == 64 else I32
 
 
@@ -350,7 +350,7 @@ def _variance(f: Function, state: State, correction: Value) -> Value:
     _, m2, n = state
     freedom = n - f.splat(correction, n.lanes)
     freedom = f.select(freedom > 0.0, freedom, 0.0)
-    m2 = f.select(m2 < 0.0, 0.0, m2)  # rounding can leave a trace below 0
+    m2 = f.select(m2 < 0.0, 0.0, m2)  # rounding can leave it slightly below 0
     return m2 / freedom
 
 
@@ -413,7 +413,7 @@ REDUCTIONS["logsumexp"] = Reduction(_exponentials, lambda d: (d, d), _merge_expo
 
 # ---- kernels --------------------------------------------------------------------------------------------------------
 def _counted(stored: tuple[str, ...]) -> Type:
-    """The float type that the number of elements is passed to ``finish`` in."""
+    """The float type in which the number of elements is passed to ``finish``."""
     t = part(stored[0])
     return t if t.kind == "f" else F64
 
@@ -428,8 +428,8 @@ def _finished(f: Function, reduction: Reduction, state: State, stored: tuple[str
 def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, levels: int, whole: bool) -> None:
     """One reduction over rows. ``mode`` is ``rc``, ``rv`` (row mode, contiguous or strided), ``cc`` or ``cv``.
 
-    ``ptr``: the outputs (``whole``) or the states, then the input. Parameters: the position of the first element, what
-    is added to it per ``a``, the number of elements, then the reduction's own.
+    ``ptr``: the outputs (``whole``) or the states, then the input. Parameters: the position of the first element, its
+    increment per ``a``, the number of elements, then the reduction's own.
     """
     reduction = REDUCTIONS[op]
     working = reduction.working(dtype, outs[0])
@@ -494,7 +494,7 @@ def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...]) -> None:
 
 
 def lane_type(op: str, working: str) -> Type:
-    """What fills a register: the values, or positions where these are wider."""
+    """The type that decides the lanes: the values', or that of positions if it is wider."""
     types = [part(working)]
     if op in ("max", "min", "argmax", "argmin"):
         types.append(_position(working))

@@ -1,8 +1,7 @@
 """Resampling: each output is a short weighted sum of inputs along a line, given by a table of taps.
 
-``out[o] = sum_t weight[t, o] * in[index[t, o]]`` along one dimension, or along the last two of a plane at once.
-Interpolation of any kind is this, averages over uneven windows are, and so are their gradients, with the transposed
-tables.
+``out[o] = sum_t weight[t, o] * in[index[t, o]]`` along one dimension, or along the last two of a plane at once. This
+covers interpolation of any kind, averages over uneven windows, and their gradients (with the transposed tables).
 """
 
 from __future__ import annotations
@@ -11,23 +10,24 @@ from .build import kernel
 from .ir import F32, F64, I32, I64, TYPES, Function, Value
 from .pointwise import WORKING, part
 
-#: Bytes of the row of a plane that is put together before it is resampled along itself.
+#: Bytes of the row of a plane that is summed first and then resampled along itself.
 STAGED = 16384
-AT_ONCE = 4  # registers for which the taps are looked up once
+AT_ONCE = 4  # vectors for which the taps are looked up once
 
 
 def working(dtype: str) -> str:
-    """The dtype that ``dtype`` is computed in, which is that of weights."""
+    """The dtype that ``dtype`` is computed in, also that of weights."""
     return WORKING.get(dtype, dtype)
 
 
 # ---- channels first --------------------------------------------------------------------------------------------------
-#: What :func:`plane` takes: sizes and taps across (of rows) and along (in a row), pieces of a row and registers in one.
+#: The arguments of :func:`plane`: sizes and taps across (of rows) and along (in a row), pieces of a row and vectors in
+#: one.
 PLANE_ARGS = "out_h in_h taps_h out_w in_w taps_w pieces registers".split()
 
 
 def _pick(f: Function, low: Value, high: Value, index: Value) -> Value:
-    """Lane ``index`` of two registers, by AVX-512's permutation."""
+    """Lane ``index`` of two vectors, by AVX-512's permutation."""
     kind = {F32: "ps", F64: "pd"}[low.type]
     return f.intrinsic(f"llvm.x86.avx512.vpermi2var.{kind}.512", low.type, low.lanes, low, index, high)
 
@@ -37,10 +37,10 @@ def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
     """Along the last dimension and the one before; planes are contiguous. ``arg``: :data:`PLANE_ARGS`.
 
     ``ptr = [out, in, index across, weight across, starts, places, weights, spans]``. The tables along a row are by
-    register of outputs and tap: ``starts``, the first of the inputs, ``places`` from there and ``weights`` of each
-    lane. ``picks``: places are lanes of two registers; else they are offsets in bytes (int32). ``staged``: the rows
-    that a result comes from are added up first, from ``spans[2 * piece]`` to ``spans[2 * piece + 1]``; else there is
-    one, of weight 1. The range counts rows of the result.
+    vector of outputs and tap: ``starts``, the first input; ``places``, relative to it, and ``weights`` of each lane.
+    ``picks``: places are lanes of two vectors; else they are offsets in bytes (int32). ``staged``: the rows of a result
+    are added up first, from ``spans[2 * piece]`` to ``spans[2 * piece + 1]``; else there is one row, of weight 1. The
+    range counts rows of the result.
     """
     t, work = part(dtype), part(working(dtype))
     lanes = f.lanes(work)
@@ -51,7 +51,7 @@ def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
     place_type = I64 if picks and work is F64 else I32
 
     def stage(image: Value, y: Value, first: Value, stop: Value) -> None:
-        """The weighted sum of the rows that row ``y`` is made from."""
+        """The weighted sum of the input rows of row ``y``."""
 
         def some(at: Value, count: int, mask: Value | None) -> None:
             with f.loop(0, g["taps_h"], carry=[f.const(work, 0, lanes)] * count) as T:
@@ -163,10 +163,10 @@ def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
 # ---- any dimension ---------------------------------------------------------------------------------------------------
 @kernel
 def outer(f: Function, dtype: str) -> None:
-    """Along a dimension with others behind it: registers hold what lies side by side.
+    """Along a dimension that is not the last: vectors run along the inner dimensions.
 
     ``ptr = [out, in, index, weight]``: int64 indices and weights, tap-major. ``arg = [outputs, inputs, inner, taps]``.
-    The range counts outputs, for each of what comes before.
+    The range counts outputs, for each outer position.
     """
     t, work = TYPES[dtype], part(working(dtype))
     lanes = f.lanes(work)

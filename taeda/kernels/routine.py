@@ -1,4 +1,4 @@
-"""Functions with parameters and a result of their own, in the IR of kernels: what a library of kernels is driven by."""
+"""Functions with their own parameters and result, in the IR of kernels: the driver of an exported library."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .ir import I64, PTR, Function, Type, Value
 
 
 class Routine(Function):
-    """A function ``name(params) -> result``; write its body, give back with :meth:`give`.
+    """A function ``name(params) -> result``; write its body, return with :meth:`give`.
 
     Args:
         name: of the symbol.
         params: types of the parameters, found in ``params`` as values.
-        result: type of what it gives; None for nothing.
-        exported: whether it is seen from outside of the library.
+        result: type of the result; None for none.
+        exported: whether the symbol is visible outside of the library.
     """
 
     def __init__(self, name: str, params: Sequence[Type] = (), result: Type | None = None, exported: bool = False):
@@ -25,7 +25,7 @@ class Routine(Function):
         self._given: Value | None = None
 
     def give(self, x: Value) -> None:
-        """Let ``x`` be the result; called last."""
+        """Return ``x``; called last."""
         self._given = x
 
     def text(self) -> str:
@@ -39,7 +39,7 @@ class Routine(Function):
 
     # ---- calls ------------------------------------------------------------------------------------------------------
     def run(self, routine: Routine, *args: Value) -> Any:
-        """Call another routine of the module; what it gives, None for nothing."""
+        """Call another routine of the module; return its result, None for none."""
         if [a.type for a in args] != [p.type for p in routine.params]:
             raise TypeError(f"{routine.name} takes {[p.type for p in routine.params]}, got {[a.type for a in args]}")
         inside = ", ".join(a.typed for a in args)
@@ -49,7 +49,7 @@ class Routine(Function):
         return self.emit(f"call {routine.result.llvm} @{routine.name}({inside})", routine.result)
 
     def external(self, name: str, result: Type | None, *args: Value) -> Any:
-        """Call a function of the C library; what it gives, None for nothing."""
+        """Call a function of the C library; return its result, None for none."""
         if result is not None:
             return self.intrinsic(name, result, 1, *args)
         self.declarations[name] = f"declare void @{name}({', '.join(a.llvm for a in args)})"
@@ -57,7 +57,7 @@ class Routine(Function):
         return None
 
     def system_call(self, number: int, *args: Value) -> Value:
-        """A call of the system by its number."""
+        """A system call by its number."""
         self.declarations["syscall"] = "declare i64 @syscall(i64, ...)"
         inside = ", ".join(a.typed for a in (self.i64(number), *args))
         return self.emit(f"call i64 (i64, ...) @syscall({inside})", I64)
@@ -68,11 +68,11 @@ class Routine(Function):
         return Value(self, PTR, 1, f"@{name}")
 
     def word(self, pointer: Value, nbytes: Value | int = 0, t: Type = I64) -> Value:
-        """What lies ``nbytes`` behind ``pointer``."""
+        """Load the word ``nbytes`` after ``pointer``."""
         return self.load(self.offset(pointer, nbytes), t)
 
     def put(self, pointer: Value, nbytes: Value | int, x: Value) -> None:
-        """Store ``x`` so many bytes behind ``pointer``."""
+        """Store ``x`` at ``nbytes`` after ``pointer``."""
         self.store(self.offset(pointer, nbytes), x)
 
 
@@ -80,27 +80,27 @@ class Routine(Function):
 
 
 def atomic_load(f: Function, pointer: Value, t: Type = I64) -> Value:
-    """What is at ``pointer``, after all that was stored before it."""
+    """Sequentially consistent load."""
     return f.emit(f"load atomic {t.llvm}, ptr {pointer.text} seq_cst, align {t.bytes}", t)
 
 
 def atomic_store(f: Function, pointer: Value, x: Value) -> None:
-    """Store ``x``, after all that was stored before."""
+    """Sequentially consistent store."""
     f.lines.append(f"  store atomic {x.typed}, ptr {pointer.text} seq_cst, align {x.type.bytes}")
 
 
 def atomic_add(f: Function, pointer: Value, x: Value) -> Value:
-    """Add ``x``; what was there before."""
+    """Add ``x``; return the old value."""
     return f.emit(f"atomicrmw add ptr {pointer.text}, {x.typed} seq_cst", x.type)
 
 
 def atomic_exchange(f: Function, pointer: Value, x: Value) -> Value:
-    """Store ``x``; what was there before."""
+    """Store ``x``; return the old value."""
     return f.emit(f"atomicrmw xchg ptr {pointer.text}, {x.typed} seq_cst", x.type)
 
 
 def atomic_take(f: Function, pointer: Value) -> Value:
-    """Make an int64 of 0 a 1; whether it was 0."""
+    """Set an int64 from 0 to 1; return whether it was 0."""
     return atomic_exchange(f, pointer, f.i64(1)) == 0
 
 

@@ -1,8 +1,8 @@
-"""One row of the row-wise schedule (``rowwise.py``): its folds, what it reads and what it writes.
+"""One row of the row-wise schedule (``rowwise.py``): its folds, loads and stores.
 
 Floating-point folds are *blocked*: each lane adds at most :data:`BLOCK` elements before its partial result goes to the
-next level (of two in row mode, of three in column mode and of a vector at a time), which keeps the rounding error of a
-long sum near that of pairwise summation.
+next level (of two in row mode; of three in column mode and with one vector at a time). That keeps the rounding error of
+a long sum near that of pairwise summation.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 #: Elements that one lane adds before its sum moves up a level.
 BLOCK = 16
-#: Of this tile and what is left of it down to FRONT_LEAST, sums live in memory, and each row is read to the tile's end
-#: before the next, where the rows have more bytes than FRONT_BYTES: 2048 x 4096 takes 1.3 ms so and 2.9 by tiles of
-#: 128, 25088 x 256 0.6 and 1.9. Of what is in the cache, registers are faster by a fifth.
+#: A tile of this many vectors (or the rest of one, at least FRONT_LEAST) keeps its sums in memory, and each row is read
+#: to the tile's end before the next. It is used for rows that span more than FRONT_BYTES: 2048 x 4096 takes 1.3 ms this
+#: way and 2.9 by tiles of 128, 25088 x 256 0.6 and 1.9. For data in the cache, sums in registers are faster by a fifth.
 FRONT, FRONT_LEAST, FRONT_BYTES = 1024, 16, 1 << 21
-#: Rows that are added to sums in memory at once where they have more bytes than WIDE_ROW: 1024 x 8192 float64 takes 2.5
-#: ms so and 4.1 row by row. Of shorter ones several in a page are several streams for the processor's prefetching:
-#: 65536 x 128 float64 takes 12 ms so and 2.2 row by row.
+#: Rows that are added to sums in memory at once, if their stride is more than WIDE_ROW bytes: 1024 x 8192 float64 takes
+#: 2.5 ms so and 4.1 row by row. Several shorter rows of one page are several streams for the hardware prefetcher: 65536
+#: x 128 float64 takes 12 ms so and 2.2 row by row.
 ROWS, WIDE_ROW = 4, 8192
 
 Number = Value | Complex
@@ -54,13 +54,13 @@ class Prologue:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """Pointwise ops that go on with the elements of operand 0 where a kernel would store them.
+    """Pointwise ops that are applied to the elements of operand 0 where a kernel would store them.
 
     Attributes:
         steps: the ops.
         leaves: what they read: operands that follow those of a prologue; None for the kernel's own result.
         outs: what is stored, as numbers of steps, -1 for the kernel's own result. The first goes to operand 0, the
-            others to operands that follow the leaves. All have the dtype of operand 0.
+        others to operands that follow the leaves. All have the dtype of operand 0.
         skip: words of the kernel's parameters. The numbers of the steps, two words each, come after them.
     """
 
@@ -72,15 +72,15 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a kernel says of one memory operand.
+    """A kernel's declaration of one memory operand.
 
-    ``layout`` is about the dimension that vectors run along: ``c`` contiguous, ``v`` any stride, ``s`` stride 0 (one
-    value for all lanes). ``compute`` is the dtype that loads are converted to; None leaves them, but for those that are
-    only stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines,
-    and the kernel ends with a fence.
+    ``layout`` is for the dimension that vectors run along: ``c`` contiguous, ``v`` any stride, ``s`` stride 0 (one
+    value for all lanes). ``compute`` is the dtype that loads are converted to. None converts only dtypes that are only
+    stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines, and
+    the kernel ends with a fence.
 
-    ``made`` computes elements instead of loading them: from a function that loads what other operands have at the same
-    place of the row, and the number of lanes.
+    ``made`` computes elements instead of loading them. Its arguments are a function that loads other operands at the
+    same place of the row, and the number of lanes.
     """
 
     dtype: str
@@ -117,7 +117,7 @@ def _select(f: Function, mask: Value, a: Sequence[Number], b: Sequence[Number]) 
 
 
 def by_register(fn: Callable[..., Value], *xs: Value) -> Value:
-    """``fn(*xs)`` one register at a time: some functions find their machine instruction only so."""
+    """``fn(*xs)`` one register at a time: only so do some functions find their machine instruction."""
     f, lanes = xs[0].fn, xs[0].fn.lanes(xs[0].type)
     n = max(x.lanes for x in xs)
     if n <= lanes:
@@ -144,8 +144,8 @@ class Row:
         self.n0 = schedule.n0
         self.bases = bases
         self.width = lanes
-        self.ahead: Value | int = 1  # rows from this one to what is fetched meanwhile
-        self.beyond: Sequence[Value] = ()  # the same in column mode: bytes, per operand
+        self.ahead: Value | int = 1  # rows from this one to the prefetched one
+        self.prefetch_offsets: Sequence[Value] = ()  # the same in column mode: bytes, per operand
         self.count = count  # column mode: how many of the lanes are rows, or None for all
         self.mask = None if count is None else self.f.first(count, lanes)
 
@@ -231,7 +231,7 @@ class Row:
             f.store(pointer, both, None if count is None else f.first(count * 2, 2 * lanes))
 
     def _write(self, i: int, at: Callable[[int], Value], x: Number, count: Value | None, mask: Value | None) -> None:
-        """Store what is the result of the kernel; ``at`` gives addresses of operands at the same place of the row."""
+        """Store a result of the kernel; ``at`` gives addresses of operands at the same place of the row."""
         s, f = self.schedule, self.f
         epilogue = s.epilogue
         if i or epilogue is None:
@@ -270,7 +270,7 @@ class Row:
     def from_register(self, out: int) -> tuple[Value, Row]:
         """Elements before the first whole register of operand ``out``, and the row without them (row mode).
 
-        A register ends where a line does, so that lines are stored whole.
+        Registers are aligned to cache lines, so that lines are stored whole.
         """
         f, s = self.f, self.schedule
         item = s.operands[out].bytes
@@ -286,13 +286,13 @@ class Row:
         return before, rest
 
     def prefetch(self, operands: Sequence[int], index: Value, lanes: int) -> None:
-        """Ask for what lies at the same place ``ahead`` rows on; in column mode of the next rows."""
+        """Prefetch the same place ``ahead`` rows on; in column mode, the next rows."""
         s, f = self.schedule, self.f
-        for i in s.behind(operands) if self.beyond or not s.columns else ():
+        for i in s.prefetched_of(operands) if self.prefetch_offsets or not s.columns else ():
             if not s.columns:
                 at, cache = f.offset(self._address(i, None, index), s.following(i) * self.ahead), 3
             else:
-                at, cache = f.offset(self._address(i, None, index), self.beyond[i]), 2
+                at, cache = f.offset(self._address(i, None, index), self.prefetch_offsets[i]), 2
             for line in range(0, lanes * s.operands[i].bytes, 64):
                 f.prefetch(f.offset(at, line), cache)
 
@@ -327,21 +327,21 @@ class Row:
         outs: Sequence[int] = (), *, blocked: bool = True, index: Type | None = None, unroll: int = 4,
         fetch: Sequence[int] = (), joined: bool = True,
     ) -> State:  # fmt: skip
-        """Go over the row with accumulators and give their final values, one per row.
+        """Go over the row with accumulators and return their final values, one per row.
 
         Args:
             ins: operands that are loaded.
             init: per accumulator its dtype and its identity under ``combine``.
             step: ``step(acc, *xs)`` gives the next ``acc``; with ``outs``, ``(acc, ys)``. With ``index``, the position
-                in the row comes last.
+            in the row comes last.
             combine: joins two accumulators.
             outs: operands that ``ys`` are stored to.
             blocked: keep the chain of additions short (sums); not needed where combining is exact.
-            index: the integer type of positions, if ``step`` wants them.
-            unroll: vectors that row mode handles at once. Of eight LLVM loads the later ones first, and Zen 4 no longer
-                asks ahead: sums of magnitudes of 32 MiB took 2.5 ms, of four 0.8.
-            fetch: operands to prefetch meanwhile, at the same place one row on (row mode): worth it where a pass is
-                long enough for the memory to catch up (log_softmax of 512 x 1024 takes 204 us without, 148 with).
+            index: the integer type of positions, if ``step`` takes them.
+            unroll: vectors that row mode processes at once. LLVM reorders eight loads, later ones first, and the
+            hardware prefetcher of Zen 4 stops: sums of magnitudes of 32 MiB took 2.5 ms by eight, 0.8 by four.
+            fetch: operands to prefetch, at the same place one row on (row mode): pays where a pass takes long enough
+            for the memory to catch up (log_softmax of 512 x 1024 takes 204 us without, 148 with).
             joined: combine the lanes of a register at the end (row mode).
         """
         fold = _Fold(self, ins, init, step, combine, outs, blocked, index, fetch, joined)
@@ -479,7 +479,7 @@ class _Fold:
         big, small = result[:half], result[half:]
         if wide == 1:
             return self.combine(big, small)
-        # Where a row was too short for the wide loop there is nothing to join: a loop of one or no turn says so.
+        # If the row was too short for the wide loop there is nothing to join: a loop that runs at most once.
         with f.loop(0, f.select(whole > 0, f.i64(1), 0), carry=_flat(small)) as L:
             joined = big
             while _flat(joined)[0].lanes > lanes:
@@ -496,7 +496,7 @@ class _Fold:
 
 
 class FrontRow(Row):
-    """Neighbouring rows as a body with one fold sees them, in column mode: see :data:`FRONT`.
+    """Neighbouring rows whose sums are in memory, for a body with one fold in column mode: see :data:`FRONT`.
 
     The fold ends with an open loop over vectors, in which the rest of the body runs; :meth:`close` ends it.
     """
@@ -507,7 +507,7 @@ class FrontRow(Row):
         self._open = ExitStack()
 
     def fold(self, ins, init, step, combine, outs=(), *, blocked=True, **more) -> State:
-        """:meth:`Row.fold`, with the same sums of sums."""
+        """:meth:`Row.fold`, with the same blocks of sums."""
         f, lanes, (source,) = self.f, self.width, ins
         if self.schedule.levels != 1 or outs or any(is_complex(d) for d, _ in init):
             raise TypeError("sums in memory: one fold of one operand over rows of one dimension")
@@ -530,7 +530,7 @@ class FrontRow(Row):
         n0, stride = self.schedule.n0, self.schedule.strides[source][0]
 
         def take(first: Value, count: int) -> Callable[[Value], None]:
-            """Add ``count`` rows: so often less are sums loaded and stored."""
+            """Add ``count`` rows at once, so that sums are loaded and stored less often."""
             steps = [stride[0] for stride in self.schedule.strides]
             rows = {o: f.offset(self.bases[o], first * steps[o]) for o in (source, *self.schedule.leaves)}
 
@@ -555,7 +555,7 @@ class FrontRow(Row):
             return fn
 
         def blocks(first: Value, end: Value, depth: int) -> None:
-            """The rows from ``first`` on: into the sums of level ``depth``."""
+            """Add the rows from ``first`` on to the sums of level ``depth``."""
             if not depth:
                 some = f.select(stride > WIDE_ROW, first + ((end - first) & -ROWS), first)
                 for start, stop, count in ((first, some, ROWS), (some, end, 1)):

@@ -1,10 +1,10 @@
-"""The row-wise schedule: kernels whose unit of work is a whole row, which they may go over several times.
+"""The row-wise schedule: kernels whose unit of work is a whole row, which they may read several times.
 
-A *row* is one dimension of the operands, or two nested ones; what the row is for is up to the body: a reduction folds
+A *row* is one dimension of the operands, or two nested ones. The body decides what is done with it: a reduction folds
 it to a scalar, softmax folds it twice and then writes it. The body is Python over a :class:`Row`, written once, and is
-laid out in two ways. In ``row`` mode vectors run along the row and each fold ends by combining lanes. In ``column``
-mode vectors run across neighbouring rows, so nothing is ever combined across lanes: that is the layout for a row whose
-own stride is large while its neighbours are adjacent (a sum over dimension 0, a softmax over channels).
+laid out in two modes. In ``row`` mode vectors run along the row and each fold ends by combining lanes. In ``column``
+mode vectors run across neighbouring rows, so lanes are never combined: this suits rows with a large stride whose
+neighbours are adjacent (a sum over dimension 0, a softmax over channels).
 """
 
 from __future__ import annotations
@@ -32,23 +32,22 @@ from .rows import (
 )
 from .target import host
 
-#: Tiles of column mode for light bodies. The memory system wants long runs, and most of all rows to their end, so that
-#: memory is read from front to back: on 4096 x 2048 float32, summing over dimension 0 takes 2.1 ms with runs of 4096
-#: bytes and 0.9 with the 8192 that a row has (Zen 4, one core).
+#: Tiles of column mode for light bodies. Memory is fastest in long runs, best when rows are read to their end,
+#: sequentially: on 4096 x 2048 float32, summing over dimension 0 takes 2.1 ms with runs of 4096 bytes and 0.9 with the
+#: 8192 of a whole row (Zen 4, one core).
 LONG_TILES = (1024, 128, 64, 32, 8, 4, 2)
-#: Of so few rows all are read side by side, a few registers of each: 8 of 1M float32 take 1.4 ms so and 2.6 by long
+#: At most this many rows are read in parallel, a few vectors of each: 8 of 1M float32 take 1.4 ms so and 2.6 by long
 #: runs.
 FEW, NARROW = 16, 8
-#: Bytes of rows that are gone over together: they stay in the first-level cache.
+#: Bytes of rows that are processed together: they stay in the first-level cache.
 TOGETHER = 16384
 
 
 class Group:
-    """Rows that follow one another, as many as a register has lanes or fewer: what they fold to are lanes of one
-    vector.
+    """Consecutive rows, at most as many as a vector has lanes; what they fold to are the lanes of one vector.
 
-    Where rows are short, most of the time went into joining lanes and into what is computed once per row: layer norm of
-    768 x 128 float32 took 44 us one row at a time.
+    Where rows are short, most of the time went into combining lanes and into computations per row: layer norm of 768 x
+    128 float32 took 44 us one row at a time.
     """
 
     def __init__(self, schedule: Schedule, first: Value, count: Value, shared: dict[int, Value]):
@@ -76,7 +75,7 @@ class Group:
         self, ins: Sequence[int], init: Sequence[tuple[str, float]], step: Callable,
         combine: Callable[[Value, Value], Value] = operator.add, **more,
     ) -> list[Value]:  # fmt: skip
-        """What each row folds to, one lane per row: :meth:`Row.fold` with ``step(r)`` for row ``r``."""
+        """The folds of all rows, one lane per row: :meth:`Row.fold` with ``step(r)`` for row ``r``."""
         f, lanes = self.f, self.schedule.lanes
         types = [part(dtype) for dtype, _ in init]
         kept = [f.scratch(lanes * lanes * t.bytes) for t in types]
@@ -110,7 +109,7 @@ class Group:
 
     @staticmethod
     def _join(rows: list[Value], combine: Callable[[Value, Value], Value]) -> Value:
-        """The lanes of each vector combined, by halves, as lanes of one."""
+        """Reduce each vector, by halves; the results are the lanes of one vector."""
         size = rows[0].lanes
         while size > 1:
             half, both = size // 2, 2 * rows[0].lanes
@@ -121,7 +120,7 @@ class Group:
         return rows[0]
 
     def keep(self, x: Value) -> Kept:
-        """Put away one value per row."""
+        """Store one value per row."""
         kept = Kept(self.f, x.type, x.lanes, self.f.scratch(x.lanes * x.type.bytes))
         self.f.store(kept.place, x)
         return kept
@@ -134,7 +133,7 @@ class Group:
 
 @dataclass
 class Kept:
-    """One value per row of a group, in memory: called with a row's number in the group it gives that of the row."""
+    """One value per row of a group, in memory; a call with a row's number in the group returns its value."""
 
     f: Function
     type: Type
@@ -148,7 +147,7 @@ class Kept:
         self.f.store(self.f.offset(self.place, r * self.type.bytes), x)
 
     def all(self) -> Value:
-        """A lane per row."""
+        """All values, a lane per row."""
         return self.f.load(self.place, self.type, self.lanes)
 
 
@@ -157,24 +156,27 @@ class Schedule:
 
     def __init__(self, f: Function, operands: Sequence[Operand], compute: Type, columns: bool, levels: int):
         self.f, self.columns, self.levels = f, columns, levels
-        #: What is read, the last operand, but for leaves: those that it is computed from.
+        #: The last operand that is read; with a prologue, the computed operand. ``leaves``: the operands that it is
+        #: computed from.
         self.source, self.leaves = len(operands) - 1, range(0)
-        #: What goes on with results: where the operands of the epilogue's leaves and results are, and its numbers.
+        #: The epilogue, if there is one; then its leaves' and results' operands, and its numbers, are set too.
         self.epilogue: Epilogue | None = None
-        operands = self._computed(operands) if f.prologue else tuple(operands)
-        self.operands = operands = self._continued(operands) if f.epilogue else operands
+        operands = self._with_prologue(operands) if f.prologue else tuple(operands)
+        self.operands = operands = self._with_epilogue(operands) if f.epilogue else operands
         self.lanes = f.lanes(compute) if f.vector_bytes >= 16 else 1
         self.n0, self.n1, self.neighbours = f.size(0), f.size(1), f.size(2)
         self.strides = [[f.size(3 + 4 * i + k) for k in range(4)] for i in range(len(operands))]
         self.pointers = [f.data(i) for i in range(len(operands))]
         self._params = 3 + 4 * len(operands)
 
-    def _computed(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        """The operands where one is computed, and the leaves."""
+    def _with_prologue(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """The operands with the prologue's computed one, and its leaves."""
         prologue = self.f.prologue
         assert isinstance(prologue, Prologue)
         first, count = len(operands), len(prologue.leaves)
-        numbers = numbers_of(self.f, prologue.steps, 3 + 4 * (first + count + self._more()) + prologue.skip)
+        numbers = numbers_of(
+            self.f, prologue.steps, 3 + 4 * (first + count + self._epilogue_operands()) + prologue.skip
+        )
 
         def made(load: Callable[[int], Number], lanes: int) -> Number:
             return apply_steps(self.f, prologue.steps, [load(first + k) for k in range(count)], numbers, lanes)[-1]
@@ -184,16 +186,16 @@ class Schedule:
         self.source, self.leaves = prologue.operand, range(first, first + count)
         return tuple(found)
 
-    def _more(self) -> int:
-        """How many operands the epilogue has."""
+    def _epilogue_operands(self) -> int:
+        """The number of operands of the epilogue."""
         epilogue = self.f.epilogue
         if epilogue is None:
             return 0
         assert isinstance(epilogue, Epilogue)
         return len(epilogue.leaves) - epilogue.leaves.count(None) + len(epilogue.outs) - 1
 
-    def _continued(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        """The operands where results are worked on before they are stored, and what that reads and writes."""
+    def _with_epilogue(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The operands with the epilogue's leaves and results."""
         epilogue = self.f.epilogue
         assert isinstance(epilogue, Epilogue)
         leaves = [leaf for leaf in epilogue.leaves if leaf is not None]
@@ -205,20 +207,21 @@ class Schedule:
         self.epilogue = epilogue
         return tuple(found)
 
-    def behind(self, operands: Iterable[int]) -> list[int]:
-        """What is asked for ahead where these are read: themselves, or of what they are computed from that which goes
-        on."""
+    def prefetched_of(self, operands: Iterable[int]) -> list[int]:
+        """What to prefetch where ``operands`` are read: themselves; for a computed one, its leaves that run along
+        the row.
+        """
         leaves = [k for k in self.leaves if self.operands[k].layout == "c"]
         return [k for i in operands for k in (leaves if self.operands[i].made else (i,))]
 
-    def beside(self) -> list[int]:
-        """What is asked for ahead where results are stored: what the epilogue reads that goes on."""
+    def prefetched_leaves(self) -> list[int]:
+        """What to prefetch where results are stored: the epilogue's leaves that run along the row."""
         follows = self.follows if self.epilogue else ()
         return [k for k in follows if k is not None and self.operands[k].layout == "c"]
 
     def distances(self, i: int, found: Sequence[int]) -> Sequence[Value | int]:
-        """How many bytes ahead operand ``i`` is asked for: 0 where rows read it again and again, so that it is near."""
-        if i not in self.leaves and i not in self.beside():  # the kernel's own: each row once
+        """Prefetch distances of operand ``i``: 0 where rows read the same memory again, as it is in the cache."""
+        if i not in self.leaves and i not in self.prefetched_leaves():  # the kernel's own operands are read once
             return found
         again = (self.following(i) == 0) | ((self.strides[i][2] == 0) & (self.neighbours < self.f.end))
         return [self.f.select(again, 0, self.f.i64(n)) for n in found]
@@ -228,19 +231,20 @@ class Schedule:
         return self.f.scalar(self._params + i, t)
 
     def local(self, dtype: str, nbytes: int, step: int = 0) -> int:
-        """The number of a new operand: ``nbytes`` of the stack; elements of a row are ``step`` bytes apart in column
-        mode."""
+        """Add an operand on the stack, of ``nbytes``; return its number. In column mode elements of a row are
+        ``step`` bytes apart.
+        """
         self.operands = (*self.operands, Operand(dtype))
         self.strides.append([self.f.i64(step), *[self.f.i64(0)] * 3])
         self.pointers.append(self.f.scratch(nbytes))
         return len(self.operands) - 1
 
     def following(self, i: int) -> Value:
-        """Bytes from a row of operand ``i`` to the next, where rows go on as they began."""
+        """Bytes from a row of operand ``i`` to the next, where rows are evenly spaced."""
         return self.f.select(self.neighbours == 1, self.strides[i][2], self.strides[i][3])
 
     def bases(self, a: Value, b: Value) -> list[Value]:
-        """Where row ``(a, b)`` of each operand starts."""
+        """The start of row ``(a, b)`` of each operand."""
         f, bases = self.f, []
         for i, (pointer, stride) in enumerate(zip(self.pointers, self.strides, strict=True)):
             inner = stride[3]
@@ -261,7 +265,7 @@ class Schedule:
             L.carry = (f.select(full, a + 1, a), f.select(full, 0, b))
 
     def rows_in_line(self, body: Callable[[Row], None]) -> None:
-        """:meth:`rows` for a body so short that finding the row takes longest: pointers go on where rows are evenly
+        """:meth:`rows` for a body so short that finding the row dominates: pointers advance where rows are evenly
         spaced.
 
         Negative log-likelihood of 65536 x 16: 278 to 129 us (Zen 4).
@@ -281,7 +285,7 @@ class Schedule:
     ) -> None:  # fmt: skip
         """``body`` for groups of rows, which have ``size`` bytes each, from ``first`` on.
 
-        ``shared`` are operands of which all rows have the same.
+        ``shared`` are operands that are the same for all rows.
         """
         f = self.f
         most = f.i64(TOGETHER) / (size + 1)
@@ -290,9 +294,10 @@ class Schedule:
             left = end - L.index
             body(Group(self, L.index, f.select(left < most, left, most), shared or {}))
 
-    def _beyond(self, u: Value, units: Value, tile: int) -> list[Value]:
-        """Bytes from a tile to one that comes when some 64 of its registers have been gone over, or to the next rows'
-        first."""
+    def _prefetch_offsets(self, u: Value, units: Value, tile: int) -> list[Value]:
+        """Prefetch distance in column mode, per operand: about 64 vectors of tiles ahead, or the start of the next
+        rows.
+        """
         f = self.f
         ahead = (f.i64(64) / (self.n0 + 1) + 1) * tile
         left = u + ahead - units
@@ -320,7 +325,7 @@ class Schedule:
                 with f.when(fits):
                     if tile < FRONT:
                         row = Row(self, a, self.bases(a, u * lanes), lanes * tile, None)
-                        row.beyond = self._beyond(u, units, tile)
+                        row.prefetch_offsets = self._prefetch_offsets(u, units, tile)
                         body(row)
                         continue
                     front = FrontRow(self, a, self.bases(a, u * lanes), size)
@@ -334,10 +339,9 @@ class Schedule:
 
 
 def build_with(emit: kernel, key: tuple, prologue: Prologue | None, epilogue: Epilogue | None, label: str) -> int:
-    """The address of the kernel ``emit(f, *key)`` with a prologue, an epilogue or both; ``label`` is what a profile
-    calls it.
+    """The address of the kernel ``emit(f, *key)`` with a prologue, an epilogue or both; profiles call it ``label``.
 
-    Results are those of the kernel and of pointwise kernels before and after it.
+    The results are those of the kernel with separate pointwise kernels before and after it.
     """
 
     def write() -> Function:
@@ -356,7 +360,7 @@ def rowwise(
     """Write a kernel that runs ``body`` on every row.
 
     ``arg = [n0, n1, m, (s0, s1, sa, sb) per operand, parameters]``: a row has ``n1`` x ``n0`` elements (``n1`` is
-    ignored unless ``levels`` is 2), rows are numbered ``a * m + b`` with ``m`` > 0; ``s0``, ``s1`` are byte strides
+    ignored unless ``levels`` is 2), rows are numbered ``a * m + b`` with ``m`` > 0. ``s0``, ``s1`` are byte strides
     along the row, ``sa``, ``sb`` from row to row. ``[begin, end)`` are rows in row mode; in column mode units of
     ``f.lanes(compute)`` neighbours, ``ceil(m / lanes)`` for each ``a``.
 
@@ -367,7 +371,7 @@ def rowwise(
         compute: the widest type that fills a register; it decides the number of lanes.
         columns: the mode.
         levels: dimensions of a row, 1 or 2.
-        tiles: vectors of neighbours taken at once in column mode, largest first.
+        tiles: vectors of neighbours processed at once in column mode, largest first.
     """
     schedule = Schedule(f, operands, compute, columns, levels)
     if columns:

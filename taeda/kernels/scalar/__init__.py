@@ -39,7 +39,7 @@ from .trigonometric import atan2
 
 
 def _either(name: str, real, of_complex):
-    """One function for both kinds of number, by what it is given."""
+    """One function for both kinds of number, chosen by the argument's type."""
 
     @functools.wraps(real)
     def apply(x, *args):
@@ -75,7 +75,7 @@ angle = _either("angle", _real_angle, complex_functions.angle)
 
 
 def constant(x, value):
-    """``value`` in the type and lanes of ``x``, complex where that is."""
+    """``value`` in the type and lanes of ``x``; complex if ``x`` is."""
     return x._other(value) if isinstance(x, Complex) else like(x, value)
 
 

@@ -1,4 +1,4 @@
-"""The small change of scalar mathematics: selection, signs, rounding, comparison with NaN, bits and polynomials."""
+"""Basic scalar functions: selection, signs, rounding, comparison with NaN, bits and polynomials."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def select(condition: Value, a: Real, b: Real) -> Value:
 
 
 def fma(a: Value, b: Real, c: Real) -> Value:
-    """``a * b + c`` rounded once; for integers, plainly."""
+    """``a * b + c`` rounded once; for integers, a product and a sum."""
     return a.fn.fma(a, b, c) if a.type.kind == "f" else a * b + c
 
 
 def poly(x: Value, coefficients: Sequence[float]) -> Value:
     """``c0 + c1 x + c2 x^2 + ...`` by Horner's rule: independent vectors hide the latency, so fewest operations win.
 
-    AVX2's vectors are half as many operations each, of which the processor holds too few at once: there two rules side
-    by side, of even and odd powers, halve the latency for one operation more. In float64 log would lose its 1.5 ulp.
+    With AVX2 a vector is half as long, and too few vectors are in flight: there the even and the odd powers are
+    separate chains, which halves the latency for one more operation. Not in float64, where log would lose its 1.5 ulp.
     """
     if x.type is F32 and x.fn.vector_bytes == 32 and len(coefficients) > 7:
         first, *others = coefficients
@@ -65,7 +65,7 @@ def any_lane(condition: Value) -> Value:
 
 # ---- signs and absolute values ---------------------------------------------------------------------------------------
 def abs(x: Value) -> Value:
-    """Absolute value; the most negative integer is its own."""
+    """Absolute value; the most negative integer stays as it is."""
     if x.type.kind == "f":
         return x.fn.unary("fabs", x)
     return select(x < 0, -x, x) if x.type.kind == "i" else x
@@ -74,8 +74,8 @@ def abs(x: Value) -> Value:
 def copysign(x: Value, y: Real) -> Value:
     """``x`` with the sign bit of ``y``.
 
-    In integers: LLVM moves a conversion to float16 inside its own ``copysign``, and then wants a library for the other
-    operand, which may be a double.
+    In integers: LLVM moves a conversion to float16 into its own ``copysign``, and then needs a library function for the
+    other operand, which may be a double.
     """
     y = y if isinstance(y, Value) else like(x, y)
     ints, top = SIGNED[x.type], -1 << (x.type.bits - 1)
@@ -90,7 +90,7 @@ def signbit(x: Value) -> Value:
 
 
 def sign(x: Value) -> Value:
-    """-1, 0 or 1; NaN gives 0, as PyTorch's CPU kernels do."""
+    """-1, 0 or 1; NaN gives 0, as in PyTorch's CPU kernels."""
     if x.type.kind in "bu":
         return x if x.type is BOOL else select(x > 0, like(x, 1), like(x, 0))
     return select(x > 0, like(x, 1), select(x < 0, like(x, -1), like(x, 0)))
@@ -184,18 +184,18 @@ def at_least(x: Value, limit: Real) -> Value:
 
 # ---- bits of floats --------------------------------------------------------------------------------------------------
 def ldexp_int(x: Value, n: Value) -> Value:
-    """``x * 2 ** n`` for the integer ``n`` of the same width, correct to the subnormals and to infinity."""
+    """``x * 2 ** n`` for an integer ``n`` of the same width, correct down to subnormals and up to infinity."""
     f = x.fn
     if f.vector_bytes >= 64:  # one VSCALEF
         v = "" if x.lanes == 1 else f"v{x.lanes}"
         name = f"llvm.ldexp.{v}f{x.type.bits}.{v}i32"
         return f.intrinsic(name, x.type, x.lanes, x, n.to(I32))
-    first = n >> 1  # in two halves: the exponent of one would not fit
+    first = n >> 1  # in two halves: the exponent of one factor would not fit
     return x * power_of_two(first, x.type) * power_of_two(n - first, x.type)
 
 
 def scale(x: Value, n: Value) -> Value:
-    """:func:`ldexp_int` by an integral float ``n``, which is what AVX-512's instruction takes."""
+    """:func:`ldexp_int` for an integral float ``n``, the operand of AVX-512's instruction."""
     width = x.lanes * x.type.bytes
     if x.fn.vector_bytes >= 64 and width in (16, 32, 64):
         suffix = f"p{'s' if x.type is F32 else 'd'}.{8 * width}"
@@ -223,14 +223,15 @@ def bits_of(x: Value) -> Value:
 
 def power_of_two(n: Value, t: Type, more: int = 0) -> Value:
     """``2.0 ** (n + more)`` for an integer sum in the range of the normal exponents; only the low bits of ``n``
-    count."""
+    count.
+    """
     return ((n << MANTISSA[t]) + ((BIAS[t] + more) << MANTISSA[t])).bits(t)
 
 
 def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
-    """``x * factor`` rounded to an integer, as a float and as an integer good in its low bits, for moderate ``x``.
+    """``x * factor`` rounded to an integer, as a float and as an integer valid in its low bits, for moderate ``x``.
 
-    Cheaper than rounding and converting: adding a large constant does both.
+    Adding a large constant does both, and is cheaper than rounding and converting.
     """
     magic = MAGIC[x.type]
     moved = fma(x, factor, magic) if factor != 1.0 else x + magic
@@ -245,21 +246,22 @@ def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | No
     if immediate is not None:
         operands.insert(1, ("i32 immarg", "i32", str(immediate)))
     operands.append((mask, mask, "-1"))
-    if width == 64:  # rounding as the environment says
+    if width == 64:  # current rounding mode
         operands.append(("i32 immarg", "i32", "4"))
     f.declarations[name] = f"declare {x.llvm} @{name}({', '.join(d for d, _, _ in operands)})"
     return f.emit(f"call {x.llvm} @{name}({', '.join(f'{t} {v}' for _, t, v in operands)})", x.type, x.lanes)
 
 
 def table_entries(x: Value) -> int:
-    """How many numbers a table in a register has for ``x``: float32 with AVX-512 (16) or AVX2 (8); else 0."""
+    """Entries of a lookup table in a register for ``x``: 16 for float32 with AVX-512, 8 with AVX2; else 0."""
     entries = x.fn.vector_bytes // 4 if x.type is F32 and x.fn.vector_bytes >= 32 else 0
     return entries if x.lanes <= entries else 0
 
 
 def pick(items: Sequence[float], index: Value) -> Value:
-    """``items[index % n]`` of ``n`` float32 numbers, a register of them or with AVX-512 also two; ``index`` is an
-    int32."""
+    """``items[index % n]`` of ``n`` float32 numbers in one register, with AVX-512 also in two; ``index`` is an
+    int32.
+    """
     f, lanes = index.fn, index.lanes
     wide = f.vector_bytes // 4
     if lanes == 1:
@@ -276,8 +278,7 @@ def pick(items: Sequence[float], index: Value) -> Value:
 
 
 def to_14_bits(name: str, x: Value) -> Value | None:
-    """``rcp14``: ``1 / x``, ``rsqrt14``: ``1 / sqrt(x)``, by AVX-512's instruction; None where there is none for this
-    type."""
+    """``1 / x`` (``rcp14``) or ``1 / sqrt(x)`` (``rsqrt14``) by AVX-512's instruction; None if this type has none."""
     f = x.fn
     if x.type is not F32 or f.vector_bytes < 64 or x.lanes not in (1, 4, 8, 16):
         return None
@@ -289,10 +290,10 @@ def to_14_bits(name: str, x: Value) -> Value | None:
 
 
 def divide_sum(a: Value, b: Value, c: float, low: Value | None = None) -> Value:
-    """``a / (b + c)`` within 0.6 ulp of ``|b| <= c`` and a quotient well inside the normal range (or ``a`` is 0).
+    """``a / (b + c)`` within 0.6 ulp for ``|b| <= c`` and a quotient well inside the normal range (or ``a`` is 0).
 
-    What the sum loses to rounding is put back with the remainder of the division. A first inverse good to 14 bits does,
-    because the remainder squares its error. ``low``: what both ``a`` and ``b`` miss.
+    The remainder of the division corrects the rounding of the sum. A first inverse of 14 bits is enough, because the
+    remainder squares its error. ``low``: the rounding error of both ``a`` and ``b``.
     """
     total = b + c
     rest = b - (total - c)
@@ -307,7 +308,7 @@ def divide_sum(a: Value, b: Value, c: float, low: Value | None = None) -> Value:
 
 
 def nextafter(x: Value, y: Value) -> Value:
-    """The next float of the type from ``x`` toward ``y``, in integers: their order is that of the floats' sizes."""
+    """The next float from ``x`` toward ``y``, in integers: their order is that of the floats' magnitudes."""
     t, ints = x.type, {16: I16, 32: I32, 64: I64}[x.type.bits]
     top = -1 << (t.bits - 1)
     infinity = like(x, float("inf")).bits(ints)
@@ -333,7 +334,7 @@ def shift_left(a: Value, b: Value) -> Value:
 
 
 def shift_right(a: Value, b: Value) -> Value:
-    """``a >> b``, arithmetic for signed types; a shift out of range gives what shifting to the end gives."""
+    """``a >> b``, arithmetic for signed types; a shift out of range gives the same as shifting all bits out."""
     last = a.type.bits - 1
     inside = _unsigned(b) <= last
     shifted = a >> select(inside, b, like(b, last))
@@ -355,7 +356,7 @@ def integer_divide(a: Value, b: Value) -> Value:
     if t.bits <= 32:
         wide = F32 if t.bits <= 16 else F64
         quotient = trunc(a.to(wide) / select(zero, like(b, 1), b).to(wide))
-        # int32's -2^31 / -1 = 2^31 needs the wider integer to wrap as it should
+        # int32: -2^31 / -1 = 2^31 wraps correctly only from the wider integer
         back = quotient.to(I64 if t.bits == 32 else I32).to(t)
         return select(zero, like(a, 0), back)
     safe = select(zero, like(b, 1), b)
@@ -405,7 +406,7 @@ def integer_pow(a: Value, b: Value) -> Value:
 
 
 def _low_zeros(x: Value) -> Value:
-    """How many bits below the lowest that is set; 0 for 0, which may be shifted by that."""
+    """The number of trailing zero bits; 0 for 0, so that the result is a valid shift."""
     count = x.fn.unary("cttz", x, x.fn.const(BOOL, False))
     return select(x == 0, like(x, 0), count)
 
@@ -413,8 +414,7 @@ def _low_zeros(x: Value) -> Value:
 def gcd(a: Value, b: Value) -> Value:
     """The greatest common divisor, never negative (except of the most negative integer with 0).
 
-    Stein's binary algorithm (1967): halving and subtracting, for which there are vector instructions, in place of
-    division.
+    Stein's binary algorithm (1967): halving and subtraction have vector instructions, division has none.
     """
     f = a.fn
     u = {t.bits: t for t in (U8, U16, U32, U64)}[a.type.bits]

@@ -1,10 +1,10 @@
-"""Bessel functions of the first and second kind, Macdonald's, and Airy's, of real argument, for float32 and float64
+"""Bessel functions of the first and second kind, Macdonald's and Airy's, of real argument, for float32 and float64
 Values.
 
-Up to 8 J is its first two factors times a polynomial with positive coefficients, so its two roots there are met to the
-last place. Beyond, J and Y are the two projections of one modulus and phase (Abramowitz and Stegun 9.2.17, 9.2.28 to
-31); so are Ai and Bi left of -4.5 (10.4.67 and following). The polynomials are in ``bessel_tables.json``. float32 is
-done in float64.
+Up to 8, J is its first two factors times a polynomial with positive coefficients, so its two roots there are exact to
+the last place. Beyond, J and Y are the two projections of one modulus and phase (Abramowitz and Stegun 9.2.17, 9.2.28
+to 31), and so are Ai and Bi left of -4.5 (10.4.67 and following). The polynomials are in ``bessel_tables.json``.
+float32 is computed in float64.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _factor(x: Value, root: tuple[float, float]) -> Value:
 
 # ---- first and second kind -------------------------------------------------------------------------------------------
 def _inner_j(a: Value, order: int, middle: bool) -> Value:
-    """``J(a)`` for ``0 <= a <= 8``: to 1 by its power series, where its first term is exact."""
+    """``J(a)`` for ``0 <= a <= 8``; up to 1 by its power series, whose first term is exact."""
     square = a * a
     series = poly(square, [(-0.25) ** k / (factorial(k) * factorial(k + order)) for k in range(6 if middle else 10)])
     y = poly((8.0 - a) * (8.0 + a), _table(f"J{order}", middle))
@@ -100,7 +100,7 @@ def spherical_bessel_j0(x: Value, middle: bool = False) -> Value:
 
 # ---- Macdonald's functions -------------------------------------------------------------------------------------------
 def _bessel_k(x: Value, order: int, scaled: bool, middle: bool) -> Value:
-    """``K0`` or ``K1``, times ``exp(x)`` where ``scaled``: Abramowitz and Stegun 9.6.11 to 13 to 2, 9.7.2 beyond."""
+    """``K0`` or ``K1``, times ``exp(x)`` where ``scaled``: Abramowitz and Stegun 9.6.11 to 13 up to 2, 9.7.2 beyond."""
     near = at_most(x, 2.0)
     rest = poly(near * near, _table(f"K{order}", middle))
     logarithm = log(near * 0.5, middle) * _bessel_i(near, order, False, middle)
@@ -111,10 +111,10 @@ def _bessel_k(x: Value, order: int, scaled: bool, middle: bool) -> Value:
     decay = exp_negative(-select(x <= 2.0, near, far), middle)
     if scaled:
         near_value = near_value / decay
-    else:  # the root last: the product with it does not become subnormal before it must
+    else:  # the root last: so the product does not become subnormal too early
         far_value = far_value * decay
     y = select(x <= 2.0, near_value, far_value)
-    if order:  # beyond the reciprocals that are finite
+    if order:  # where the reciprocal would overflow
         y = select(x < 5e-309, like(x, INF), y)
     return select(x > 0, select(x == INF, like(x, 0.0), y), select(x == 0, like(x, INF), like(x, NAN)))
 
@@ -145,13 +145,13 @@ def bessel_k1e(x: Value, middle: bool = False) -> Value:
 
 # ---- Airy's function -------------------------------------------------------------------------------------------------
 def _zeta(a: Value) -> tuple[Value, Value]:
-    """``2/3 a^(3/2)`` as a sum of two floats: its sine and exponential need more digits than one has."""
+    """``2/3 a^(3/2)`` as a sum of two floats: its sine and exponential need more digits than one float has."""
     root = sqrt(a)
     root_rest = fma(-root, root, a) / (root + root)
     product = a * root
     rest = fma(a, root, -product) + a * root_rest
     high = product * (2 / 3)
-    low = fma(product, 2 / 3, -high) + product * 3.700743415417188e-17 + rest * (2 / 3)  # 2/3 less its nearest double
+    low = fma(product, 2 / 3, -high) + product * 3.700743415417188e-17 + rest * (2 / 3)  # 2/3 minus its nearest double
     return high, low
 
 
@@ -165,7 +165,7 @@ def airy_ai(x: Value, middle: bool = False) -> Value:
     for root in tables.AIRY_ROOTS:
         left_value = left_value * _factor(near, root)
     inner = select(left, left_value, right_value)
-    # The exponential underflows beyond 110, the amplitude does not, but the phase has no digit left at 1e11.
+    # The exponential underflows beyond 110, where the amplitude does not; the phase has no correct digit at 1e11.
     a = select(left, at_least(-x, 4.5), at_most(at_least(x, 4.0), 110.0))
     a = select(a < INF, a, like(x, 4.5))
     zeta, low = _zeta(a)

@@ -1,8 +1,8 @@
-"""Coefficients of scalar functions by name, read from the JSON files beside this one, which ``tools/fit.py`` writes and
+"""Coefficients of scalar functions by name, from the JSON files in this folder, which ``tools/fit.py`` writes and
 explains.
 
-Polynomials have their constant term first, by type. Constants that need more digits than a float has are sums of
-floats, largest first.
+Polynomials, by type, have the constant term first. Constants that need more digits than a float has are sums of floats,
+largest first.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def _frozen(x: Any) -> Any:
-    """Lists as tuples, for they are parts of kernels' keys."""
+    """Lists as tuples: they are parts of kernels' keys."""
     if isinstance(x, dict):
         return {name: _frozen(value) for name, value in x.items()}
     return tuple(map(_frozen, x)) if isinstance(x, list) else x

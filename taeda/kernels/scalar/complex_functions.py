@@ -1,8 +1,8 @@
-"""Elementary functions of a Complex. Branch cuts, signs and what comes of infinities and NaN are C's (C99, annex G);
-formulas are Kahan's (1987) where they matter.
+"""Elementary functions of a Complex. Branch cuts, signs, infinities and NaN follow C (C99, annex G); formulas are
+Kahan's (1987) where it matters.
 
-complex64 is worked in double: its parts come within 1 ulp, and products of its size cannot overflow on the way.
-complex128 is good to a few ulp of the larger part.
+complex64 is computed in double: its parts are within 1 ulp, and intermediate products do not overflow. complex128 is
+within a few ulp of the larger part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LN2, LN10 = 0.6931471805599453, 2.302585092994046
 
 
 def _wide(function):
-    """Work on float64 parts."""
+    """Decorator: compute with float64 parts."""
 
     def apply(*args):
         if args[0].type is not F32:
@@ -31,7 +31,9 @@ def _wide(function):
 
 
 def hypot(a: Value, b: Value) -> Value:
-    """``sqrt(a^2 + b^2)`` without overflow on the way, within 1 ulp; infinite where either is, NaN or not."""
+    """``sqrt(a^2 + b^2)`` without intermediate overflow, within 1 ulp; infinite where either is, even if the other
+    is NaN.
+    """
     a, b = a._pair(b)
     if a.type is F32:
         wide = a.to(F64), b.to(F64)
@@ -39,8 +41,8 @@ def hypot(a: Value, b: Value) -> Value:
     else:
         a, b = abs(a), abs(b)
         high, low = select(a > b, a, b), select(a > b, b, a)
-        # scaled by a power of two, so that squares neither overflow nor vanish; the root's error is put back (Borges
-        # 2019)
+        # scaled by a power of two, so that squares neither overflow nor underflow; then the root's error is corrected
+        # (Borges 2019)
         large, small = high > 2.0**500, high < 2.0**-500
         up = select(large, like(a, 2.0**-600), select(small, like(a, 2.0**600), like(a, 1.0)))
         down = select(large, like(a, 2.0**600), select(small, like(a, 2.0**-600), like(a, 1.0)))
@@ -106,15 +108,16 @@ def _times(z: Complex, factor: Value) -> Complex:
 
 
 def _power(size: Value, factor: Value, z: Complex, turn: Value) -> Complex:
-    """``size factor cis(turn)``, the size and turn of a power with the exponent ``z``."""
+    """``size factor cis(turn)``, of the magnitude and angle of a power with exponent ``z``."""
     y = z.im
     result = choose(y == 0, Complex(size * factor, y), _times(polar(size, turn), factor))
     return _at_the_ends(z, result, 0.0)
 
 
 def _at_the_ends(z: Complex, result: Complex, limit: float) -> Complex:
-    """An exponential of ``z``, ``result`` but where the real part is infinite and the angle is none: there ``limit``,
-    its value at -infinity, or an infinity of no direction."""
+    """Correct ``result``, an exponential of ``z``, where the real part is infinite and the angle is not finite:
+    ``limit``, the value at -infinity, or an infinity without direction.
+    """
     x, y = z.re, z.im
     lost = _endless(y)
     result = choose(lost & (x == -INF), Complex(like(x, limit), copysign(like(x, 0.0), y)), result)
@@ -141,7 +144,7 @@ def expm1(z: Complex) -> Complex:
 
 
 def _log_modulus(x: Value, y: Value) -> Value:
-    """``log(hypot(x, y))``, near the unit circle by ``log1p`` of ``x^2 + y^2 - 1`` without cancellation."""
+    """``log(hypot(x, y))``; near the unit circle by ``log1p`` of ``x^2 + y^2 - 1`` without cancellation."""
     a, b = abs(x), abs(y)
     high, low = select(a > b, a, b), select(a > b, b, a)
     near = exponential.log1p(fma(high - 1.0, high + 1.0, low * low)) * 0.5
@@ -220,7 +223,7 @@ def pow(z: Complex, w: Complex) -> Complex:
 
 
 def _hyperbolic(z: Complex) -> tuple[Value, Value, Value]:
-    """``sinh`` and ``cosh`` of the real part, in two factors."""
+    """``sinh`` and ``cosh`` of the real part, and a common factor."""
     a, factor = _reduced(abs(z.re))
     x = copysign(a, z.re)
     return exponential.sinh(x), exponential.cosh(x), factor
@@ -325,7 +328,7 @@ def atanh(z: Complex) -> Complex:
     re = exponential.log1p(x * 4.0 / fma(gap, gap, y * y)) * 0.25
     im = trigonometric.atan2(y + y, fma(gap, x + 1.0, -(y * y))) * 0.5
     re = select((gap == 0) & (abs(y) < 1e-100), (LN2 - exponential.log(abs(y))) * 0.5, re)
-    # Far out: a quarter turn, and the real part of 1 / z. NaN is far from nothing, but infinities are far from NaN.
+    # Large arguments: a quarter turn, and the real part of 1 / z. NaN is not large, but infinity with NaN is.
     size = hypot(x, y)
     far_re = select(size == INF, like(x, 0.0), x / size / size)
     quarter = select(y != y, y, copysign(like(y, PI / 2), y))

@@ -1,4 +1,4 @@
-"""Complex values: a pair of float Values with the operators of one, so that a body need not know which it got."""
+"""Complex values: a pair of float Values with a Value's operators, so that a body works with either."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Real = Value | int | float
 class Complex:
     """``re + im * 1j`` in vectors or scalars of float32 or float64, with Python's operators.
 
-    A Value or number on either side is taken as real. Only equality is ordered, as in mathematics.
+    A Value or number on either side is taken as real. There is equality, but no order, as in mathematics.
     """
 
     __slots__ = ("im", "re")
@@ -52,7 +52,7 @@ class Complex:
         return Complex(self.re, -self.im)
 
     def __add__(self, o):
-        if isinstance(o, (Value, int, float)):  # a real number has no imaginary part, not one of +0
+        if isinstance(o, (Value, int, float)):  # a real number has no imaginary part, not even +0
             return Complex(self.re + o, self.im)
         o = self._other(o)
         return Complex(self.re + o.re, self.im + o.im)
@@ -102,14 +102,14 @@ class Complex:
 
 
 def _divide(a: Complex, b: Complex) -> Complex:
-    """Robert Smith's algorithm (CACM 1962): no overflow where the quotient has none, in either part's scale."""
+    """Robert Smith's algorithm (CACM 1962): no overflow unless the quotient overflows, in either part's scale."""
     f = b.fn
     size_re, size_im = f.unary("fabs", b.re), f.unary("fabs", b.im)
     swap = size_re < size_im
-    # Where |im| is the larger, a and b are multiplied by -1j, so that the division is always by `big`.
+    # Where |im| is larger, a and b are multiplied by -1j, so that the division is always by `big`.
     big, small = f.select(swap, b.im, b.re), f.select(swap, b.re, b.im)
     ratio = small / big
-    # 0 / 0 and inf / inf: the direct formulas give what the limits are.
+    # 0 / 0 and inf / inf: the direct formulas give the limits.
     ratio = f.select((size_re == 0.0) & (size_im == 0.0), small, ratio)
     denominator = big + small * ratio
     first, second = f.select(swap, a.im, a.re), f.select(swap, a.re, a.im)

@@ -1,8 +1,8 @@
 """Exponentials, logarithms, powers and the hyperbolic functions, for float32 and float64 Values.
 
 Branch-free: every lane takes the same path, special values included. Arguments are reduced with two-part constants and
-fused multiply-adds; the polynomials are in ``tables.json``. Where float32 arithmetic would not hold 2 ulp the work is
-done in float64 with the shorter ``middle`` polynomials, whose error is far below float32's.
+fused multiply-adds; the polynomials are in ``tables.json``. Where float32 arithmetic would not stay within 2 ulp,
+float64 is used with the shorter ``middle`` polynomials, whose error is far below float32's.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from .basic import (
 from .coefficients import piece_tables, tables
 
 INF, NAN = float("inf"), float("nan")
-#: Beyond these exp overflows, and rounds to 0.
+#: Above the first exp overflows; below the second it rounds to 0.
 EXP_HIGH, EXP_LOW = {F32: 89.0, F64: 710.0}, {F32: -104.5, F64: -746.0}
 
 
 def table(name: str, x: Value, middle: bool = False):
-    """The coefficients for ``x``'s type; the short ones where float64 is only an intermediate."""
+    """The coefficients for ``x``'s type; the short (``middle``) ones where float64 is only an intermediate."""
     return getattr(tables, name)["middle" if middle else x.type.name]
 
 
 def in_double(function):
-    """Do float32 in float64: for what would lose more than 2 ulp in its own arithmetic."""
+    """Decorator: compute float32 in float64, for functions that would lose more than 2 ulp in float32."""
 
     def apply(*args: Value) -> Value:
         if args[0].type is F32:
@@ -67,13 +67,14 @@ def sqrt(x: Value) -> Value:
 
 
 def rsqrt(x: Value) -> Value:
-    """``1 / sqrt(x)``, within 1.5 ulp; a step of Newton's where root and division would take 16 cycles a vector (Zen
-    4)."""
+    """``1 / sqrt(x)``, within 1.5 ulp, by a step of Newton's method: root and division would take 16 cycles a vector
+    (Zen 4).
+    """
     y = to_14_bits("rsqrt14", x)
     if y is None:
         return 1.0 / sqrt(x)
     better = fma(y * 0.5, fma(-(x * y), y, 1.0), y)
-    return select(better == better, better, y)  # 0 and infinity are exact, and then 0 * infinity
+    return select(better == better, better, y)  # 0 and infinity are exact; the step would give 0 * infinity
 
 
 def reciprocal(x: Value) -> Value:
@@ -82,7 +83,9 @@ def reciprocal(x: Value) -> Value:
 
 # ---- exponentials ----------------------------------------------------------------------------------------------------
 def _reduce(x: Value) -> tuple[Value, Value, Value]:
-    """``(n, k, r)`` with ``x = n ln 2 + r``, ``|r| <= ln(2) / 2``: ``n`` an integral float, ``k`` it as an integer."""
+    """``(n, k, r)`` with ``x = n ln 2 + r``, ``|r| <= ln(2) / 2``: ``n`` is an integral float, ``k`` the same as an
+    integer.
+    """
     n, k = nearest(x, tables.LOG2_E[x.type.name][0])
     return n, k, _less_octaves(x, n)
 
@@ -97,9 +100,9 @@ def float32_bits(x: float) -> int:
     return struct.unpack("<i", struct.pack("<f", x))[0]
 
 
-#: The float32 nearest to the natural logarithm of 2: by chance good to 28 bits.
+#: The float32 nearest to ln 2 happens to be good to 28 bits.
 _LN2 = float32(tables.LN2["float64"][0])
-#: The sixteenth parts of an octave from 1 on, rounded to float32.
+#: Powers of two at sixteenths of an octave from 1 on, rounded to float32.
 _OCTAVE = [float32(2.0 ** (j / 16)) for j in range(16)]
 _EIGHTHS = _OCTAVE[::2]
 
@@ -110,19 +113,19 @@ def by_sixteenths(x: Value) -> bool:
 
 
 def by_eighths(x: Value) -> bool:
-    """Whether they come from one of eighths: float32 with AVX2."""
+    """Whether they come from a table of eighths: float32 with AVX2."""
     return table_entries(x) == 8
 
 
 def _sixteenths(x: Value, factor: float = 1.0, parts: int = 16) -> tuple[Value, Value]:
-    """``(n, j)``: ``x * factor`` rounded to a multiple of 1/16, and the number of its table entry in the low bits."""
+    """``(n, j)``: ``x * factor`` rounded to a multiple of 1/16, and the index of its table entry in the low bits."""
     magic = MAGIC[F32] / parts
     moved = fma(x, factor, magic) if factor != 1.0 else x + magic
     return moved - magic, moved.bits(SIGNED[F32])
 
 
 def _reduce_twice(x: Value) -> tuple[Value, Value, Value, Value]:
-    """``(n, k, r, low)``: as :func:`_reduce`, and what ``r`` lost to rounding."""
+    """``(n, k, r, low)``: as :func:`_reduce`, with the rounding error ``low`` of ``r``."""
     n, k = nearest(x, tables.LOG2_E[x.type.name][0])
     high, low, _ = tables.LN2[x.type.name]
     top = fma(n, -high, x)
@@ -137,14 +140,14 @@ def _less_octaves(x: Value, n: Value) -> Value:
 
 
 def _floored(n: Value) -> Value:
-    """``n`` for :func:`scale`, whose instruction takes the floor itself."""
+    """``n`` for :func:`scale`; AVX-512's instruction takes the floor itself."""
     return n if n.lanes in (4, 8, 16) else n.fn.unary("floor", n)
 
 
 def _exp_by_sixteenths(x: Value, factor: float = 1.0, rough: bool = False) -> tuple[Value, Value]:
     """:func:`_exp_parts` of ``factor * exp(x)`` by the table: ``x = n ln 2 + r`` with ``|r| <= ln(2) / 32``.
 
-    ``rough``: with a relative error of up to ``3e-9 |x|`` more, an operation less.
+    ``rough``: one operation less, with an additional relative error of up to ``3e-9 |x|``.
     """
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0])
     r = fma(n, -_LN2, x) if rough else _less_octaves(x, n)
@@ -153,15 +156,15 @@ def _exp_by_sixteenths(x: Value, factor: float = 1.0, rough: bool = False) -> tu
     return fma(root, q, root), _floored(n)
 
 
-#: What :data:`_OCTAVE` loses to rounding, relative to it.
+#: The relative rounding error of :data:`_OCTAVE`.
 _OCTAVE_REST = [2.0 ** (j / 16) / x - 1.0 for j, x in enumerate(_OCTAVE)]
 
 
 def _octave_below(j: Value, exponent: int) -> Value:
     """``2 ** (j / 16 + exponent)`` (AVX2: ``j / 8``) in the range of the normal numbers, from the octave's table.
 
-    The integer ``j``, moved to where its sixteenths end below the exponent, is added to an entry that has them taken
-    off: two instructions of one cycle in all, where ``scalef`` takes two.
+    The integer ``j`` is shifted so that its sixteenths are below the exponent field, and added to a table entry from
+    which they were subtracted: two one-cycle instructions in all, where ``scalef`` alone takes two cycles.
     """
     table, shift = (_OCTAVE, 19) if j.fn.vector_bytes >= 64 else (_EIGHTHS, 20)
     bits = [float32_bits(x) + (exponent << 23) - (i << shift) for i, x in enumerate(table)]
@@ -170,8 +173,9 @@ def _octave_below(j: Value, exponent: int) -> Value:
 
 
 def _by_table(x: Value, rough: bool = False) -> tuple[Value, Value]:
-    """``(j, q)`` with ``exp(x) = 2 ** (j / parts) * (1 + q)`` for the parts of an octave that a table in a register
-    has; ``rough`` as by sixteenths."""
+    """``(j, q)`` with ``exp(x) = 2 ** (j / parts) * (1 + q)``, by the octave table of this target; ``rough`` as in
+    :func:`_exp_by_sixteenths`.
+    """
     parts = table_entries(x)
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0], parts)
     r = fma(n, -_LN2, x) if rough else _less_octaves(x, n)
@@ -180,7 +184,8 @@ def _by_table(x: Value, rough: bool = False) -> tuple[Value, Value]:
 
 def _exp_normal(x: Value, octaves: int = 0, rough: bool = False) -> Value:
     """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, on x86 by the table: eleven instructions,
-    one less if ``rough``."""
+    one less if ``rough``.
+    """
     if not (by_eighths(x) or by_sixteenths(x)):
         _, k, r = _reduce(x)
         return poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type, octaves)
@@ -190,13 +195,13 @@ def _exp_normal(x: Value, octaves: int = 0, rough: bool = False) -> Value:
 
 
 def _expm1_by_sixteenths(x: Value, negative: bool) -> Value:
-    """Half of ``exp(x) - 1``, all of it of ``negative`` numbers, as ``s - 1 + s q`` with ``s`` a multiple of a
-    sixteenth octave.
+    """``exp(x) - 1`` of ``negative`` numbers, else half of it, as ``s - 1 + s q`` with ``s`` a multiple of a sixteenth
+    octave.
 
     -0.0 loses its sign.
     """
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0])
-    if negative:  # where the result is less than 1, an error relative to x does not show
+    if negative:  # the result is less than 1, so an error relative to x does not matter
         r, one = fma(n, -_LN2, x), 1.0
     else:  # half of 2^n, which would overflow just below the largest result
         r, one = _less_octaves(x, n), 0.5
@@ -229,9 +234,9 @@ def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
 
 
 def _down_to(low: float, x: Value, parts: Callable[[Value], tuple[Value, Value]]) -> Value:
-    """``parts(x)`` as :func:`scale` takes them, 0 where ``x < low``: with no result for it to round to 0.
+    """``parts(x)`` for :func:`scale`, but 0 where ``x < low``, so that no result must be rounded to 0.
 
-    Intel's processors take 150 cycles over a vector with one: softmax of a masked row took nine times as long.
+    Intel's processors take 150 cycles for a vector with such a result: softmax of a masked row took nine times as long.
     """
     below = x < low
     if x.fn.vector_bytes >= 64:  # the instruction takes the mask
@@ -249,14 +254,14 @@ def exp(x: Value, middle: bool = False) -> Value:
 
 
 def _has_rare_path(x: Value) -> bool:
-    """Whether the schedule does vectors again where a condition in ``Function.rare`` holds: float32 on x86."""
+    """Whether the schedule recomputes vectors where a condition in ``Function.rare`` holds: float32 on x86."""
     return (by_eighths(x) or by_sixteenths(x)) and x.fn.rare is not None
 
 
 def exp_negative(x: Value, middle: bool = False) -> Value:
-    """:func:`exp` of what does not overflow, as negative numbers, one operation less.
+    """:func:`exp` of numbers that do not overflow, such as negative ones; one operation less.
 
-    Results that are not normal numbers take twice as many operations: where the schedule can, rarely.
+    Results that are not normal take twice as many operations; where the schedule can, only if there are any.
     """
     if _has_rare_path(x):
         x.fn.rare.append(x < -87.0)
@@ -276,9 +281,9 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
 
 
 def _as_subnormal(small: Value, y: Value) -> Value:
-    """``y``, where it is ``small`` as a multiple of the least subnormal.
+    """``y``; where it is ``small``, as a multiple of the least subnormal.
 
-    A product that is subnormal takes 150 cycles. It has the bits of the nearest integer to itself by 2^149, and so have
+    A subnormal product takes 150 cycles. Its bits are the integer nearest to its value times 2^149, and so are those of
     the first normal numbers.
     """
     return select(small & (y == y), y.fn.unary("rint", y).to(SIGNED[F32]).bits(F32), y)
@@ -292,16 +297,18 @@ def _scaled_down(p: Value, k: Value) -> Value:
 
 
 def exp_difference(x: Value) -> Value:
-    """:func:`exp_negative` of a difference, whose own rounding changes the result by more than the operation less
-    here."""
+    """:func:`exp_negative` of a difference. It saves an operation; the difference's own rounding changes the result
+    by more.
+    """
     if not by_sixteenths(x):
         return exp_negative(x)
     return _down_to(EXP_LOW[F32], x, lambda y: _exp_by_sixteenths(y, rough=True))
 
 
 def exp_weight(x: Value, hidden: bool = True) -> Value:
-    """:func:`exp_negative` for what is summed with a 1, as weights are: without AVX-512 0 where the result is
-    subnormal, or, unless some may be ``hidden``, the smallest normal result."""
+    """:func:`exp_negative` for terms of a sum with a 1, such as softmax weights. Without AVX-512, results that would
+    be subnormal are 0, or, unless some may be ``hidden``, the smallest normal number.
+    """
     if x.fn.vector_bytes >= 64:
         return exp_difference(x)
     low = {F32: -87.0, F64: -708.0}[x.type]
@@ -321,7 +328,7 @@ def exp2(x: Value) -> Value:
 
 
 def _exp_pair(x: Value) -> tuple[Value, Value, Value]:
-    """``(p, low, n)`` with ``exp(x) = (p + low) * 2 ** floor(n)`` for :func:`scale`: a sum to be rounded once."""
+    """``(p, low, n)`` with ``exp(x) = (p + low) * 2 ** floor(n)`` for :func:`scale`: round the sum once."""
     if by_sixteenths(x):
         n, j = _sixteenths(x, tables.LOG2_E["float32"][0])
         r = _less_octaves(x, n)
@@ -359,7 +366,7 @@ def expm1(x: Value) -> Value:
 
 
 def expm1_negative(x: Value) -> Value:
-    """:func:`expm1` of ``x <= 0``, three operations less; for ``x > 0`` any number."""
+    """:func:`expm1` of ``x <= 0``, three operations less; for ``x > 0`` the result is unspecified."""
     if not by_sixteenths(x):
         return expm1(x)
     return copysign(_expm1_by_sixteenths(at_least(x, -40.0), True), x)
@@ -370,10 +377,10 @@ _SIGMOID_LOW = float32(-87.33654)
 
 
 def sigmoid(x: Value) -> Value:
-    """``1 / (1 + exp(-x))``, within 3 ulp (float32; PyTorch has 2.4) or 2 also where it is small."""
-    if x.type is F32:  # below -88.7 exp(-x) itself would be infinite
+    """``1 / (1 + exp(-x))``, within 3 ulp (float32; PyTorch has 2.4) or 2, also where it is small."""
+    if x.type is F32:  # below -88.7 exp(-x) would be infinite
         rarely = by_sixteenths(x) and x.fn.rare is not None
-        if rarely:  # a quotient that is not normal takes as long as a product; with AVX2 the test costs a tenth
+        if rarely:  # a subnormal quotient is as slow as such a product; with AVX2 the test costs a tenth
             x.fn.rare.append(x < _SIGMOID_LOW)
         again = by_sixteenths(x) and x.fn.again  # there it is exp(x)
         usual = _over_one_and_exp(2.0**-64, x, 2.0**-64, _SIGMOID_LOW if rarely or again else -200.0)
@@ -388,8 +395,9 @@ def gated(y: Value, x: Value) -> Value:
 
 
 def over_one_and_exp2(y: Value, w: Value) -> Value:
-    """``y / (1 + 2 ** w)``, relatively as exact as ``w`` is absolutely: :func:`gated` of an argument that is a product
-    anyway."""
+    """``y / (1 + 2 ** w)``, with the relative error that ``w`` has as absolute one: :func:`gated` of an argument
+    that is a product anyway.
+    """
     if not by_sixteenths(w):
         return gated(y, w * -tables.LN2["float64"][0])
     w = at_least(at_most(w, 150.0), -150.0)
@@ -399,12 +407,13 @@ def over_one_and_exp2(y: Value, w: Value) -> Value:
 
 
 def _over_one_and_exp(y: Value | float, x: Value, one: float, low: float = -200.0) -> Value:
-    """``y / (one + one * exp(-x))``, with AVX-512 of ``low`` where ``x`` is lower: the divider works beside the other
-    units."""
+    """``y / (one + one * exp(-x))``; with AVX-512 ``x`` is clamped to at least ``low``. The divider works in
+    parallel with the other units.
+    """
     if by_sixteenths(x):
-        # Far below, infinity divides to 0.
+        # For very small x the divisor is infinite and the quotient 0.
         return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 40.0), low), one)) + one)
-    e = _exp_normal(-at_least(at_most(x, 40.0), -104.0), -64)  # above that it is y; less 64 octaves the exponent fits
+    e = _exp_normal(-at_least(at_most(x, 40.0), -104.0), -64)  # above 40 it is y; less 64 octaves the exponent fits
     return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)
 
 
@@ -413,7 +422,7 @@ def log1p_of_exponential(a: Value) -> Value:
     z = exp_negative(-a)
     if by_sixteenths(a) and not a.fn.again:
         return _log1p_by_fifteenths(z)
-    least = 2.0**-60  # what is less is its own result, and its square would be subnormal, which takes long
+    least = 2.0**-60  # below that the result is its argument, and the square would be subnormal and slow
     return select(z < least, z, (_log1p_by_fifteenths if by_sixteenths(a) else log1p)(at_least(z, least)))
 
 
@@ -431,7 +440,7 @@ def log_sigmoid(x: Value) -> Value:
 def _split(x: Value) -> tuple[Value, Value, bool]:
     """``(e, m, special)`` with ``x = m * 2 ** e``, ``m`` in [0.75, 1.5), ``e`` an integral float.
 
-    With ``special``, zero, infinity, NaN and negative ``x`` come out so that ``e * c + log(m)`` is what log should be.
+    With ``special``, ``e * c + log(m)`` is also correct for zero, infinity, NaN and negative ``x``.
     """
     f, t = x.fn, x.type
     width = x.lanes * t.bytes
@@ -447,7 +456,7 @@ def _split(x: Value) -> tuple[Value, Value, bool]:
     ints, shift = SIGNED[t], MANTISSA[t] + 2
     small = x < SMALLEST[t]
     bits = select(small, x * 2.0**shift, x).bits(ints)
-    # Counted from the bits of 0.75, the exponent field steps where the mantissa does.
+    # Relative to the bits of 0.75, the exponent field steps where the mantissa does.
     e = (bits - {F32: 0x3F400000, F64: 0x3FE8000000000000}[t]) >> MANTISSA[t]
     m = (bits - (e << MANTISSA[t])).bits(t)
     return (e - select(small, like(e, shift), like(e, 0))).to(t), m, False
@@ -460,9 +469,10 @@ def _special(x: Value, result: Value) -> Value:
 
 
 def _log_by_sixteenths(x: Value) -> Value:
-    """``log(x)``, the mantissa's sixteenth multiplied by its inverse from a table: ``|r| <= 1/16``.
+    """``log(x)``: the mantissa times the inverse of its sixteenth, from a table: ``|r| <= 1/16``.
 
-    Tables that nearly are float32 (Gal 1986) leave 1.1 ulp; 9.2 cycles a vector (Zen 4) where the polynomial took 13.7.
+    Tables of points whose logarithms are nearly float32 (Gal 1986) leave 1.1 ulp. 9.2 cycles a vector (Zen 4); the
+    polynomial took 13.7.
     """
     e, m, special = _split(x)
     inverses, logarithms = piece_tables.LOG
@@ -513,7 +523,7 @@ def log(x: Value, middle: bool = False) -> Value:
 def log2(x: Value) -> Value:
     """The logarithm to base 2, within 1 ulp.
 
-    ``log(1 + r)`` as a sum of two: where it is near 1 and the exponent is -1, the sum of both loses a digit.
+    ``log(1 + r)`` is a sum of two floats: where it is near 1 and the exponent is -1, adding them loses a digit.
     """
     e, m, special = _split(x)
     high, low = tables.LOG2_E[x.type.name]
@@ -583,7 +593,7 @@ def xlog1py(x: Value, y: Value) -> Value:
 def pow(x: Value, y: Real) -> Value:
     """``x ** y`` with C's special values, within 1 ulp (float32, through float64) and 2 ulp (float64).
 
-    Whole numbers wrap; to a negative power they give 0, unless they are 1 or -1.
+    Integers wrap; a negative exponent gives 0, unless the base is 1 or -1.
     """
     x, y = x._pair(y)
     if x.type.kind != "f":
@@ -604,7 +614,7 @@ def _pow_single(x: Value, y: Value) -> Value:
     log_2 = fma(_log_reduced(r, True), tables.LOG2_E["float64"][0], e)
     if not special:
         log_2 = _special(wide, log_2)
-    t = at_least(at_most(y.to(F64) * log_2, 200.0), -200.0)  # float32 ends long before
+    t = at_least(at_most(y.to(F64) * log_2, 200.0), -200.0)  # far beyond float32's range
     n, k = nearest(t)
     p = poly(t - n, (1.0, *table("EXP2", t, True)))
     return (p * power_of_two(k, F64)).to(F32)
@@ -633,14 +643,14 @@ def _log_double(x: Value) -> tuple[Value, Value]:
     """``log(x)`` of positive finite float64 as a sum of two, to about 68 bits: ``log(m) = 2 atanh((m-1) / (m+1))``."""
     e, m, _ = _split(x)
     top, (bottom, rest) = m - 1.0, _fast_two_sum(1.0, m)
-    # |m| may exceed 1, where the sum above is exact all the same: both have exponents 0 or -1.
+    # |m| may exceed 1, but the sum above is exact anyway: both have exponents 0 or -1.
     s = top / bottom
     s_low = (fma(-s, bottom, top) - s * rest) / bottom
     s2, s2_low = _two_product(s, s)
     s2_low = fma(s * 2.0, s_low, s2_low)
     # c = 1/3 + s^2 p(s^2)
     c, c_low = _fast_two_sum(1 / 3, s2 * poly(s2, table("ATANH", x)))
-    c_low = c_low + 1.850371707708594e-17  # 1/3 less its nearest double
+    c_low = c_low + 1.850371707708594e-17  # 1/3 minus its nearest double
     s3, s3_low = _two_product(s2, s)
     s3_low = fma(s2, s_low, fma(s2_low, s, s3_low))
     t, t_low = _two_product(s3, c)
@@ -676,12 +686,12 @@ def _tanh_by_quarter_octaves(x: Value) -> Value:
     """``tanh(m + d) = T + (1 - T T) t / (1 + T t)`` with ``T = tanh(m)`` from a table of 16 and ``t = tanh(d)`` a
     polynomial.
 
-    Four middles an octave, found by the number's own bits: what is added to ``T`` is at most an eighth of it, and so
-    are its errors. Below the first piece both are 0. Polynomials over 32 pieces took 18.5 cycles a vector (Zen 4), this
-    15.2.
+    There are four points ``m`` an octave, found by the number's own bits. The term that is added to ``T`` is at most an
+    eighth of it, and so are its errors. Below the first piece both are 0. 15.2 cycles a vector (Zen 4); polynomials
+    over 32 pieces took 18.5.
     """
     begin, middles, values = piece_tables.TANH
-    a = at_most(abs(x), 9.1)  # from where on it rounds to 1; the last piece ends at 9.12
+    a = at_most(abs(x), 9.1)  # the result rounds to 1 from here on; the last piece ends at 9.12
     j = (a.bits(SIGNED[F32]) - (float32_bits(begin) & ((1 << 21) - 1))) >> 21
     near, zero = a < begin, like(a, 0.0)
     m, top = (select(near, zero, pick(row, j)) for row in (middles, values))
@@ -746,8 +756,9 @@ def acosh(x: Value, middle: bool = False) -> Value:
 
 
 def atanh(x: Value) -> Value:
-    """The inverse hyperbolic tangent, within 1.4 ulp: half of ``log1p(2 a / (1 - a))``, and its slope times what the
-    quotient misses."""
+    """The inverse hyperbolic tangent, within 1.4 ulp: half of ``log1p(2 a / (1 - a))``, plus its slope times the
+    error of the quotient.
+    """
     a = abs(x)
     gap, twice = 1.0 - a, a + a
     ratio = twice / gap

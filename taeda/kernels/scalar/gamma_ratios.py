@@ -1,13 +1,14 @@
-"""The regularised incomplete gamma functions P and Q, for float32 and float64 Values.
+"""The regularized incomplete gamma functions P and Q, for float32 and float64 Values.
 
-Four methods, each where it converges and cancels nothing (after DiDonato & Morris 1986, and Gil, Segura & Temme 2012):
+Four methods, each where it converges without cancellation (after DiDonato & Morris 1986, and Gil, Segura & Temme 2012):
 
 - the power series of P, DLMF 8.7.1, for ``x <= a``;
 - Legendre's continued fraction of Q, DLMF 8.9.2, for ``x > a``;
 - the power series of Q without its first terms, which cancel, for ``x`` and ``a`` of order 1 or less;
 - Temme's uniform expansion, DLMF 8.12.3 to 7, for ``a`` of 64 or more and ``x`` near it.
 
-The first two loop for the lanes that want them; the others run only where some lane does. float32 is done in float64.
+The first two loop for the lanes that need them; the others run only where some lane does. float32 is computed in
+float64.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .exponential import INF, NAN, exp, expm1, in_double, log, pow, sqrt, table
 from .special import erfc, lgamma
 from .trigonometric import PI
 
-#: From here on Temme's expansion is used, and its last row is below the last place.
+#: From here on Temme's expansion is used; its last row is below the last place.
 LARGE = 64.0
 #: Where a sum ends, relative to it; the second where float64 is only an intermediate.
 EPSILON, EPSILON_MIDDLE = 2.0**-54, 2.0**-30
@@ -30,7 +31,7 @@ MOST_STEPS = 2000.0
 
 
 def _log_rest(x: Value, a: Value, middle: bool) -> Value:
-    """``r - log(1 + r)`` for ``1 + r = x / a > 0``, of full relative precision."""
+    """``r - log(1 + r)`` for ``1 + r = x / a > 0``, with full relative precision."""
     r = (x - a) / a
     near = (r > -0.35) & (r < 0.5)
     s = select(near, r, like(r, 0.0))
@@ -39,7 +40,7 @@ def _log_rest(x: Value, a: Value, middle: bool) -> Value:
 
 
 def _lgamma1p(a: Value, middle: bool) -> Value:
-    """``lgamma(1 + a)`` for ``0 <= a <= 1.5``, of full relative precision."""
+    """``lgamma(1 + a)`` for ``0 <= a <= 1.5``, with full relative precision."""
     return a * (a - 1.0) * poly(a - 0.75, table("LGAMMA", a, middle))
 
 
@@ -47,7 +48,7 @@ def _density(a: Value, x: Value, middle: bool) -> Value:
     """``x^a exp(-x) / gamma(a)``: from ``a = 10`` on by the distance of ``x`` from ``a``, whose terms do not cancel."""
     small = a < 10.0
     b = select(small, a, like(a, 1.0))
-    y = at_most(x, 800.0)  # beyond, it has underflown
+    y = at_most(x, 800.0)  # it has underflowed beyond
     if middle:
         near = exp(b * log(y, middle) - y - lgamma(b, middle), middle)
     else:
@@ -119,7 +120,7 @@ def _uniform(a: Value, x: Value, upper: bool, middle: bool) -> Value:
 
 
 def _where_wanted(wanted: Value, value: Value, function: Callable[[], Value]) -> Value:
-    """``function()`` in the lanes that want it, ``value`` in the others; not computed where no lane does."""
+    """``function()`` in the lanes of ``wanted``, ``value`` in the others; not computed if there are no such lanes."""
     f = value.fn
     with f.while_([any_lane(wanted), value]) as L:  # at most once
         again, value = L.carry
@@ -149,7 +150,7 @@ def _incomplete(a: Value, x: Value, upper: bool, middle: bool) -> Value:
     large, close = select(near, b, like(b, LARGE)), select(near, y, like(y, LARGE))
     value = _where_wanted(near, value, lambda: _uniform(large, close, upper, middle))
     value = at_least(at_most(value, 1.0), 0.0)
-    # at the edges: nothing lies below 0, everything below infinity, and all of gamma(0, .) at 0
+    # at the edges: nothing is below 0, everything is below infinity, and all of gamma(0, .) is at 0
     none, all_ = like(x, 1.0 if upper else 0.0), like(x, 0.0 if upper else 1.0)
     edge = select((x == INF) | (a == 0), all_, none)
     undefined = (a < 0) | (x < 0) | (a != a) | (x != x) | ((a == 0) & (x == 0)) | ((a == INF) & (x == INF))

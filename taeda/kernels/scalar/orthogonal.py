@@ -1,7 +1,7 @@
 """Orthogonal polynomials by degree: Chebyshev's of four kinds, Hermite's of two, Laguerre's and Legendre's.
 
-The three-term recurrences are those of DLMF 18.9. The degree is an operand like the argument: it is truncated to a
-whole number, and the polynomial is 0 where it is negative. Lanes whose degree is reached wait for the others.
+The three-term recurrences are those of DLMF 18.9. The degree is an operand like the argument. It is truncated to an
+integer; if it is negative, the polynomial is 0. Lanes that have reached their degree wait for the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .trigonometric import asin, cos, sin
 
 
 def _odd(n: Value) -> Value:
-    """Whether a whole number is odd."""
+    """Whether an integer is odd."""
     return trunc(n * 0.5) * 2.0 != n
 
 
@@ -24,8 +24,8 @@ def _recurrence(
 ) -> Value:
     """The member of degree ``n`` of a family: 1, ``first``, then ``step(k, p_k, p_(k-1))`` is ``p_(k+1)``.
 
-    What has overflowed stops, as the next step would subtract infinities, and takes the sign of ``lead ** n``, by
-    default ``x ** n``.
+    A lane that has overflowed stops, as the next step would subtract infinities. It takes the sign of ``lead ** n``, by
+    default of ``x ** n``.
     """
     one = like(x, 1.0)
     with x.fn.while_([one, one, select(n >= 1, first, one)]) as L:
@@ -42,7 +42,7 @@ def _chebyshev(x: Value, gap: Value, n: Value, kind: str) -> Value:
     """Chebyshev's polynomial of the first to fourth kind, ``kind`` t, u, v, w, at ``x``; ``gap`` is ``1 - |x|``.
 
     From degree 7 on within [-1, 1] it is the quotient of trigonometric functions that defines it (DLMF 18.5.1 to 4), of
-    ``|x|``, where the angle keeps its relative precision; ``p(-x) = (-1)^n p(x)``, where v and w change places.
+    ``|x|``, where the angle keeps its relative precision; ``p(-x) = (-1)^n p(x)``, with v and w exchanged.
     """
     n = trunc(n)
     inside = (gap >= 0) & (n > 6.0)
@@ -79,7 +79,7 @@ def _plain(kind: str, doc: str):
 def _shifted(kind: str, doc: str):
     @in_double
     def apply(x: Value, n: Value, middle: bool = False) -> Value:
-        # 1 - |2 x - 1| without the rounding of the difference
+        # 1 - |2 x - 1| without the rounding error of the difference
         return _chebyshev(x + x - 1.0, select(x < 0.5, x + x, (1.0 - x) * 2.0), n, kind)
 
     apply.__name__, apply.__doc__ = f"shifted_chebyshev_{kind}", doc
@@ -96,8 +96,8 @@ shifted_chebyshev_v = _shifted("v", "Chebyshev's polynomial of the third kind at
 shifted_chebyshev_w = _shifted("w", "Chebyshev's polynomial of the fourth kind at ``2 x - 1``.")
 
 
-HERMITE, HERMITE_MIDDLE = 512.0, 128.0  # beyond these degrees Hermite's polynomials are of no use in the type
-HIGHEST = 2.0**20  # beyond this one a recurrence would not end in any useful time
+HERMITE, HERMITE_MIDDLE = 512.0, 128.0  # beyond these degrees Hermite's polynomials are useless in the type
+HIGHEST = 2.0**20  # beyond this one a recurrence would take too long to be useful
 
 
 def _up_to(n: Value, highest: float) -> Value:

@@ -1,9 +1,9 @@
-"""Functions by pieces, whose polynomials' coefficients lie in registers: float32 with AVX-512's permutation of two
-registers (32 pieces), or AVX2's of one (8).
+"""Piecewise polynomials whose coefficients are in registers: float32 with AVX-512's permutation of two registers (32
+pieces), or AVX2's of one (8).
 
-What bounds a function on numbers in a cache is the count of its vector instructions. A coefficient, looked up among 32
-in two registers, and its multiply-add take 2.2 cycles together (Zen 4, 16 lanes), so polynomials of degree 4 cost
-little more than one exponential, and need no division.
+A function of numbers in the cache is bound by its number of vector instructions. Looking up a coefficient among 32 in
+two registers, with its multiply-add, takes 2.2 cycles (Zen 4, 16 lanes). So polynomials of degree 4 cost little more
+than one exponential, and need no division.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .coefficients import piece_tables
 
 
 def by_pieces(x: Value) -> int:
-    """How many pieces functions of ``x`` have; 0 where there are none."""
+    """How many pieces functions of ``x`` have; 0 if the target has no such instruction."""
     entries = table_entries(x)
     return 2 * entries if entries == 16 else entries
 
@@ -24,10 +24,11 @@ def _table(name: str, x: Value) -> tuple:
 
 
 def piecewise(name: str, x: Value, odd: bool = False) -> Value:
-    """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see
-    :func:`odd`."""
+    """A function of ``piece_tables`` at ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see
+    :func:`odd`.
+    """
     width, *rows = _table(name, x)
-    power = width.as_integer_ratio()[0] == 1  # of two: adding a large number rounds to its multiples
+    power = width.as_integer_ratio()[0] == 1  # a power of two: adding a large number rounds to its multiples
     magic = MAGIC[F32] * width if power else MAGIC[F32]
     moved = x + magic if power else fma(x, 1 / width, magic)
     n, k = moved - magic, moved.bits(SIGNED[F32])
@@ -47,6 +48,7 @@ def settling(name: str, x: Value, odd: bool = False) -> Value:
 
 
 def odd(name: str, x: Value) -> Value:
-    """An odd function, given for positive numbers, of which the first piece adds to ``x``; constant from its last piece
-    on."""
+    """An odd function, given for positive numbers, whose first piece is added to ``x``; constant from its last piece
+    on.
+    """
     return copysign(settling(name, abs(x), True), x)

@@ -1,4 +1,4 @@
-"""Division and its remainders for every type: true, truncating and floored, exact for floats as C's fmod is."""
+"""Division and its remainders for every type: true, truncated and floored; exact for floats, like C's fmod."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def fmod(a: Value, b: Real) -> Value:
 def _float_fmod(a: Value, b: Value) -> Value:
     """Subtract multiples of ``|b|``, exactly, until less than ``|b|`` is left.
 
-    A quotient rounded to 22 bits (float32) or 51 (float64), times the divisor, leaves at most half a last place of that
-    product: so few bits that the fused multiply-add does not round. One pass does while the quotient fits.
+    The product of the divisor and a quotient rounded to 22 bits (float32) or 51 (float64) leaves at most half a last
+    place of it: so few bits that the fused multiply-add does not round. One pass is enough if the quotient fits.
     """
     t, f = a.type, a.fn
     size = abs(b)
@@ -50,7 +50,7 @@ def _float_fmod(a: Value, b: Value) -> Value:
     with f.while_([start, size]) as L:
         rest, step = L.carry
         L.test(any_lane(abs(rest) >= size))
-        # Far apart, the quotient would overflow: work with a multiple of the divisor first.
+        # If they are far apart, the quotient would overflow: first use a multiple of the divisor.
         for _ in range(2):
             step = select(abs(rest) * (1 / far_apart) > step, step * far_apart, step)
         bits = round(rest / step).bits(SIGNED[t])
@@ -90,7 +90,7 @@ def floor_divide(a: Value, b: Real) -> Value:
 def trunc_divide(a: Real, b: Real) -> Value:
     """``trunc(a / b)``; integers give 0 where ``b`` is 0.
 
-    Of 16-bit floats the quotient is rounded first, as PyTorch does; a number beside them comes as a float32.
+    For 16-bit floats the quotient is rounded first, as in PyTorch; a number as other operand comes as a float32.
     """
     small = next((x.type for x in (a, b) if isinstance(x, Value) and x.type.kind == "f" and x.type.bits == 16), None)
     if small is not None:

@@ -1,4 +1,6 @@
-"""The error function and its kin, and the gamma function's logarithm and derivative, for float32 and float64 Values."""
+"""The error function and related ones, and the gamma function's logarithm and derivative, for float32 and float64
+Values.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +58,11 @@ def erf(x: Value) -> Value:
 
 
 def _erf_single(x: Value) -> Value:
-    """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: no division. Where that is small it has two errors
-    too many."""
-    a = at_most(abs(x), 3.95)  # from 3.92 on it rounds to 1
-    # The leading coefficients come last in both polynomials, so that the others' rounding hardly counts.
+    """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: no division. Where the result is small, its two
+    more roundings matter: below 1 :func:`_erf_rest` is used.
+    """
+    a = at_most(abs(x), 3.95)  # the result rounds to 1 from 3.92 on
+    # The leading coefficients come last in both polynomials, so that the rounding of the others hardly matters.
     first, *others = (-c for c in table("ERF_LOG", x))
     h = fma(a, first, (a * a) * poly(a, others))
     n, k = nearest(h)
@@ -78,8 +81,8 @@ def _erf_rest(x: Value) -> Value:
 def _erf_double(x: Value) -> Value:
     a = abs(x)
     square = a * a
-    p, p_low, n = _exp_pair(at_least(-square, -40.0))  # from a = 5.9 on it rounds to 1
-    outer = scale((p + p_low) * _erfcx_positive(a), n)  # which less than a sixth of 1 need not be exact
+    p, p_low, n = _exp_pair(at_least(-square, -40.0))  # the result rounds to 1 from a = 5.9 on
+    outer = scale((p + p_low) * _erfcx_positive(a), n)  # less than a sixth of 1, so it need not be exact
     return select(a < 1.0, x + _erf_rest(x), copysign(1.0 - outer, x))
 
 
@@ -99,7 +102,7 @@ def _erfcx_positive(a: Value, middle: bool = False) -> Value:
 
 def _erfc_positive(a: Value) -> tuple[Value, Value, Value]:
     """``(y, low, e)`` with ``erfc(a) = y + low`` for ``a >= 0`` of float64, and ``e`` nearly ``exp(-a * a)``."""
-    a = at_most(a, 28.0)  # from 27.3 on it rounds to 0
+    a = at_most(a, 28.0)  # the result rounds to 0 from 27.3 on
     square = a * a
     p, p_low, n = _exp_pair(-square)
     p_low = fma(p + p_low, -fma(a, a, -square), p_low)
@@ -113,7 +116,7 @@ def _erfc_positive(a: Value) -> tuple[Value, Value, Value]:
 
 
 def erfc(x: Value) -> Value:
-    """``1 - erf(x)``, to the end of the tail: within 1.5 ulp (float32) and 1 ulp (float64)."""
+    """``1 - erf(x)``, accurate to the end of the tail: within 1.5 ulp (float32) and 1 ulp (float64)."""
     return _erfc_single(x) if x.type is F32 else _erfc_double(x)
 
 
@@ -125,14 +128,12 @@ def _erfc_double(x: Value) -> Value:
 
 
 def _erfc_single(x: Value) -> Value:
-    """``2 ** h``, where ``h`` down to -150 needs float64 but its fraction does not; no division."""
+    """``2 ** h``: ``h``, down to -150, needs float64, but its fraction does not; no division."""
     a = at_most(abs(x), 10.2).to(F64)
     h = a * poly(a, table("ERFC_LOG", a, True))
     n, _ = nearest(h)
     y = scale(poly((h - n).to(F32), (1.0, *table("EXP2", x))), n.to(F32))
-    y = select(
-        abs(x) > 10.1, like(x, 0.0), y
-    )  # under a mask the instruction has nothing to round to 0, which takes long
+    y = select(abs(x) > 10.1, like(x, 0.0), y)  # under a mask the instruction never rounds to 0, which is slow
     return select(x < 0, 2.0 - y, y)
 
 
@@ -156,15 +157,16 @@ def erfinv(x: Value) -> Value:
 
 
 def _erfinv_single(a: Value) -> Value:
-    """The logarithm's fraction is taken in float32, its sum with the exponent and the rest in float64."""
+    """In float32 the fraction of the logarithm; in float64 its sum with the exponent and the rest."""
     e, m, _ = _split(fma(a, -a, 1.0))
     w = fma(e.to(F64), -LN2, -_log_reduced(m - 1.0).to(F64))
     return (_erfinv_of_log(w, True) * a.to(F64)).to(F32)
 
 
 def _erfinv_double(a: Value) -> Value:
-    """Halley's method, once, on differences of numbers that are near: with erfc in the tail these are of its own
-    size."""
+    """One step of Halley's method on differences of nearby numbers: with erfc in the tail these are as small as it
+    is.
+    """
     gap = 1.0 - a
     y = _erfinv_of_log(-log(gap * (1.0 + a))) * a
     tail, low, bell = _erfc_positive(y)
@@ -174,7 +176,9 @@ def _erfinv_double(a: Value) -> Value:
 
 
 def _erfinv_of_log(w: Value, middle: bool = False) -> Value:
-    """``erfinv(x) / x`` from ``w = -log(1 - x^2)``, by a polynomial in it or its root, to 3e-8 (after Giles 2010)."""
+    """``erfinv(x) / x`` from ``w = -log(1 - x^2)``, by a polynomial in ``w`` or its root, to 3e-8 (after Giles
+    2010).
+    """
     f = w.fn
     outer = w > 5.0  # where x is above 0.9966: often in no lane
     with f.while_([any_lane(outer), poly(w - 2.5, table("ERFINV_NEAR", w, middle))]) as L:  # at most once
@@ -192,8 +196,9 @@ def ndtr(x: Value) -> Value:
 
 @in_double
 def ndtri(p: Value, middle: bool = False) -> Value:
-    """The inverse of :func:`ndtr`, within 4 ulp: by :func:`erfinv` where ``p`` is in [1/4, 3/4], and in the tails by a
-    polynomial good to 3e-6, then Halley's method once on the logarithm, of which the tail keeps every digit."""
+    """The inverse of :func:`ndtr`, within 4 ulp: by :func:`erfinv` where ``p`` is in [1/4, 3/4]; in the tails by a
+    polynomial good to 3e-6 and one step of Halley's method on the logarithm, in which the tail keeps every digit.
+    """
     upper = p > 0.5
     q = select(upper, 1.0 - p, p)
     inner = erfinv(p + p - 1.0) * 1.4142135623730951
@@ -211,9 +216,9 @@ def ndtri(p: Value, middle: bool = False) -> Value:
 
 
 def _upper_tail(a: Value) -> Value:
-    """``P(X > a)`` of the standard normal for ``0 <= a <= 10.4``, float32: good to 2^-20 while above 1e-3.
+    """``P(X > a)`` of the standard normal for ``0 <= a <= 10.4``, float32: to 2^-20 where it is above 1e-3.
 
-    Further out only the absolute error falls: what this is for is a sum with ``a``.
+    Further out only the absolute error falls: it is meant for a sum with ``a``.
     """
     h = a * poly(a, table("TAIL_LOG", a))
     return half_exp2_rough(h)
@@ -222,9 +227,9 @@ def _upper_tail(a: Value) -> Value:
 def gelu(x: Value) -> Value:
     """``x P(X <= x)`` for standard normal ``X``.
 
-    In float32 within 2.5 ulp for positive ``x``; for negative, where PyTorch's formula with erf has an absolute error
-    of 1e-6 between -6 and -1, of 2e-8 by pieces, and without them within 16 ulp down to 1e-3 and 1e-9 absolute below
-    that.
+    In float32 within 2.5 ulp for positive ``x``. For negative ``x``, PyTorch's formula with erf has an absolute error
+    of 1e-6 between -6 and -1. Here it is 2e-8 by pieces; without them it is within 16 ulp down to 1e-3 and 1e-9
+    absolute below that.
     """
     if x.type is not F32:
         return x * 0.5 * erfc(x * -0.7071067811865476)
@@ -256,9 +261,9 @@ def lgamma(x: Value, middle: bool = False) -> Value:
     """
     a = abs(x)
     negative = x < 0
-    y = select(negative, a + 1.0, a)  # 1 - x, without losing a small x
+    y = select(negative, a + 1.0, a)  # 1 - x, exact for small x
     low, high = y < 1.0, y >= 7.5
-    # Down to [1.5, 2.5) by the product of what is passed: lgamma(y) = lgamma(y - k) + log((y - 1) ... (y - k)).
+    # Down to [1.5, 2.5) by the product of the factors: lgamma(y) = lgamma(y - k) + log((y - 1) ... (y - k)).
     product, z = like(x, 1.0), y
     for _ in range(5):
         more = z >= 2.5
@@ -298,7 +303,7 @@ def lgamma(x: Value, middle: bool = False) -> Value:
 
 
 def _sin_pi(x: Value) -> Value:
-    """``sin(pi x)``, exactly 0 at integers; its sign is that of ``x`` less the nearest integer."""
+    """``sin(pi x)``, exactly 0 at integers, with the sign of ``x`` minus the nearest integer."""
     r = (x - round(x)) * PI
     r2 = r * r
     return fma(r * r2, poly(r2, tables.SIN["float64"]), r)
@@ -313,7 +318,7 @@ def digamma(x: Value, middle: bool = False) -> Value:
     negative = x < 0
     y = select(negative, 1.0 - x, x)
     high, low = tables.DIGAMMA_ROOT["float64"]
-    # [1, 2] is the polynomial's; what is within one of it is a reciprocal away.
+    # The polynomial is for [1, 2]; the recurrence, one reciprocal, reaches one further on both sides.
     left, right = y < 1.0, y > 2.0
     inner = select(left, y + 1.0, select(right, y - 1.0, y))
     near = ((inner - high) - low) * poly(inner - 1.5, table("DIGAMMA", x, middle))
@@ -417,7 +422,7 @@ _BERNOULLI = (
 def zeta(s: Value, q: Value, middle: bool = False) -> Value:
     """Hurwitz's zeta function by the Euler-Maclaurin formula from the tenth term on that is above 10, for ``s > 1``.
 
-    NaN where ``s < 1``, infinite at ``s = 1`` and at the poles ``q = 0, -1, ...``; at infinite ``s`` its limit.
+    NaN where ``s < 1``, infinite at ``s = 1`` and at the poles ``q = 0, -1, ...``; its limit at infinite ``s``.
     """
     pole = (q <= 0) & (q == round(q))
     with s.fn.while_([like(s, 0.0), like(s, 0.0), select(pole, like(q, 1.0), q)]) as L:

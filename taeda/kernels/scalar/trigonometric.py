@@ -1,9 +1,9 @@
 """Sine, cosine, tangent and their inverses, for float32 and float64 Values.
 
-Arguments are reduced to an eighth of a turn with three parts of pi / 2 and fused multiply-adds: ``x - n * part_1`` is
-then exact, because it is below 1 and a multiple of the last place of ``part_1``. What is left is a sum of two floats,
-of which only the last addition of each function rounds. Where a vector holds a lane beyond the limit of that method,
-Payne and Hanek's (1983): multiply by the bits of 1/pi that matter, in integers.
+Arguments are reduced to an eighth of a turn with pi / 2 in three parts and fused multiply-adds. ``x - n * part_1`` is
+then exact, because it is below 1 and a multiple of the last place of ``part_1``. The rest is a sum of two floats, and
+only the last addition of each function rounds. If a vector has a lane beyond the limit of that method, Payne and
+Hanek's (1983) is used: multiply by the bits of 1/pi that matter, in integers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from .coefficients import tables
 from .exponential import _fast_two_sum, _two_product, in_double, sqrt, table
 
 PI = 3.141592653589793
-#: Up to here the three-part reduction holds: n is exact, and the fourth part would not show.
+#: Limit of the three-part reduction: n is exact, and a fourth part would not matter.
 LIMIT = {F32: 32768.0, F64: 2.0**30}
 U128 = Type("uint128", "i128", 128, "u")
 
 
 def _reduce(x: Value) -> tuple[Value, ...]:
-    """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` good in its low bits, ``low`` what ``r`` lost to
-    rounding."""
+    """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` valid in its low bits, ``low`` the rounding error of
+    ``r``.
+    """
     f, t = x.fn, x.type
     first, second, third = (p / 2 for p in tables.PI[t.name][:3])
     turns = fma(x, 2 / PI, MAGIC[t])
@@ -42,8 +43,9 @@ def _reduce(x: Value) -> tuple[Value, ...]:
 
 
 def half_turns(x: Value) -> tuple[Value, Value]:
-    """``(r, k)`` with ``x = k * pi + r``, for sums with other angles, to which what ``r`` loses to rounding does not
-    matter."""
+    """``(r, k)`` with ``x = k * pi + r``, for sums with other angles, where the rounding error of ``r`` does not
+    matter.
+    """
     r, low, k = _reduce(x)
     odd, negative = (k & 1) != 0, r < 0
     aside = select(negative, like(r, PI / 2), like(r, -PI / 2))
@@ -114,13 +116,13 @@ def _product_double(mantissa: Value, exponent: Value) -> tuple[Value, Value]:
 
 
 def _flip(x: Value, k: Value) -> Value:
-    """``x`` with its sign turned where ``k`` is odd."""
+    """``x`` with its sign flipped where ``k`` is odd."""
     ints = SIGNED[x.type]
     return (x.bits(ints) ^ (k << (x.type.bits - 1))).bits(x.type)
 
 
 def _sine(r: Value, low: Value, middle: bool = False) -> tuple[Value, Value]:
-    """The sine of ``r + low`` for ``|r| <= pi / 4`` as a number and what it misses: a sum to be rounded once."""
+    """The sine of ``r + low`` for ``|r| <= pi / 4``, as a number and its error: round the sum once."""
     r2 = r * r
     return r, fma(r * r2, poly(r2, table("SIN_SHORT", r, middle)), low)
 
@@ -178,8 +180,8 @@ def _half_pi(x: Value) -> tuple[float, float]:
 def _arc(top: Value, bottom: Value) -> tuple[Value, Value]:
     """The arc tangent of ``top / bottom`` in [0, 1] as a sum of two.
 
-    From a sixteenth of a turn on it is an eighth and ``atan((top - bottom) / (top + bottom))``: what those sums lose to
-    rounding, and the quotient, is put back.
+    From a sixteenth of a turn on it is an eighth plus ``atan((top - bottom) / (top + bottom))``. The rounding errors of
+    those sums and of the quotient are corrected.
     """
     far = top > bottom * 0.41421356
     difference, total = top - bottom, top + bottom
@@ -190,7 +192,7 @@ def _arc(top: Value, bottom: Value) -> tuple[Value, Value]:
     missed = fma(-z, b, a) + select(far, beside, like(top, 0.0))
     low = select(
         top > SMALLEST[top.type] * 2.0**54, missed * inverse, like(top, 0.0)
-    )  # less is lost to underflow itself
+    )  # smaller ones are lost to underflow anyway
     z2 = z * z
     tail = fma(z * z2, poly(z2, table("ATAN", z)), low)
     high, rest = (c / 2 for c in _half_pi(top))
@@ -201,14 +203,14 @@ def _arc(top: Value, bottom: Value) -> tuple[Value, Value]:
 
 
 def _less(constant: tuple[float, float], a: Value, low: Value) -> tuple[Value, Value]:
-    """A constant of two parts less ``a + low``, again as a sum of two."""
+    """A two-part constant minus ``a + low``, again as a sum of two."""
     difference, error = _fast_two_sum(like(a, constant[0]), -a)
     return difference, error + (constant[1] - low)
 
 
 def atan(x: Value) -> Value:
     """The arc tangent, within 1 ulp."""
-    a, one = at_most(abs(x), 2.0**100), like(x, 1.0)  # from there on it rounds to a quarter of a turn
+    a, one = at_most(abs(x), 2.0**100), like(x, 1.0)  # beyond it the result rounds to a quarter of a turn
     steep = a > 1.0
     angle, low = _arc(select(steep, one, a), select(steep, a, one))
     turned = _less(_half_pi(x), angle, low)
@@ -221,11 +223,11 @@ def atan2(y: Value, x: Value) -> Value:
     a, b = abs(y), abs(x)
     steep = a > b
     top, bottom = select(steep, b, a), select(steep, a, b)
-    # sums must not overflow, nor products of large numbers by the inverses of small ones; and inf / inf is a diagonal
+    # sums must not overflow, nor products of large numbers by the inverses of small ones; inf / inf is a diagonal
     extreme = {F32: 2.0**100, F64: 2.0**1000}[x.type]
     factor = select(bottom > extreme, like(x, 2.0**-4), select(bottom < 1 / extreme, like(x, 2.0**64), like(x, 1.0)))
     top, bottom = top * factor, bottom * factor
-    same = top == bottom  # 0 / 0 too, which is on the axis
+    same = top == bottom  # also 0 / 0, which is on the axis
     zero = (top == 0) | ((bottom == float("inf")) & ~same)
     angle, low = _arc(select(same, like(x, 1.0), top), select(same | zero, like(x, 1.0), bottom))
     angle, low = (select(zero, like(x, 0.0), v) for v in (angle, low))
@@ -241,7 +243,7 @@ def atan2(y: Value, x: Value) -> Value:
 def _arc_sine(a: Value, inner: Value) -> tuple[Value, Value, Value]:
     """``(big, root, t)`` with ``root + t`` the arc sine of ``inner``, or, where ``a`` is ``big``, of
     ``sqrt((1 - a) / 2)``."""
-    big = a > 0.55  # where what is doubled is under a half, so that its error counts once
+    big = a > 0.55  # then the doubled result is below a half, so its error counts once
     z = (1.0 - a) * 0.5
     square = select(big, z, a * a)
     root = select(big, sqrt(z), inner)
