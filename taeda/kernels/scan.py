@@ -1,8 +1,8 @@
 """Scans: running sums, products, extremes and log-sum-exps along a dimension, as row-wise kernels.
 
 Along a contiguous row, a vector is scanned in ``log2(lanes)`` steps of shift and combine, and the last lane is carried
-into the next vector. Across rows (column mode) it is one combine per element. float32 sums and products run in float64,
-so that the thousandth of them is as exact as the first.
+into the next vector. Across rows (column mode) it is one combine per element. float32 sums and products are computed in
+float64, so that the thousandth is as exact as the first.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .rows import Operand, Row, State, by_register
 from .rowwise import rowwise
 from .scalar import Complex
 
-SCANNED = 4  # vectors that are scanned side by side
+SCANNED = 4  # vectors that are scanned together
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What one scan is.
+    """The declaration of a scan.
 
     Attributes:
         enter: the state of one element, from it and its position (int64).
@@ -35,7 +35,7 @@ class Scan:
         leave: what is stored, from the state.
         working: the dtype to compute in, from the input's and the output's.
         indexed: whether positions are used.
-        cheap: whether to combine costs less than to wait for it.
+        cheap: whether a combine costs less than waiting for its result.
     """
 
     enter: Callable
@@ -52,7 +52,7 @@ def _sum_dtype(dtype: str, out: str) -> str:
 
 
 def _last_extreme(largest: bool) -> Scan:
-    """Value and position of the extreme so far: the latest of equals, and NaN once there was one."""
+    """Value and position of the extreme so far: the last among equal ones, and NaN once there was one."""
 
     def combine(f: Function, a: State, b: State) -> State:
         (x, i), (y, j) = a, b
@@ -115,16 +115,16 @@ def _unpack(state: State) -> list[Value]:
 
 
 def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backward: bool) -> None:
-    """One contiguous row: several vectors at a time, which are scanned each for itself before they are joined.
+    """One contiguous row: several vectors at a time, each scanned by itself before they are joined.
 
-    From one vector to the next goes a single combine, of the last lane of each in all lanes.
+    Only one combine goes from a vector to the next: of its last lane, broadcast to all lanes.
     """
     f, lanes, n = row.f, row.schedule.lanes, row.schedule.n0
     init = scan.init(working)
     none = _constants(f, init, lanes)
 
     def place(at: Value, count: Value | None) -> Value:
-        """Where the vector lies of which the scan makes its elements from ``at`` on."""
+        """The address of the vector that holds the scan's elements from ``at`` on."""
         if not backward:
             return at
         first = n - at - lanes
@@ -138,7 +138,7 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
         mask = None if count is None or lanes == 1 else f.first(count, lanes)
         value = row.load(x, place(at, count), lanes, count if lanes > 1 else None, mask)
         run = transposed(_unpack(scan.enter(value, f.splat(at, lanes) + f.iota(I64, lanes))))
-        if backward and mask is not None:  # what is no element comes first
+        if backward and mask is not None:  # lanes past the end come first
             (mask,) = transposed([mask])
             run = [f.select(mask, v, e) for v, e in zip(run, none, strict=True)]
         shift = 1
@@ -158,7 +158,7 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
             row.store(i, place(at, count), y, count if lanes > 1 else None, mask)
 
     def several(first: Value, carried: list[Value], vectors: int, whole: bool) -> list[Value]:
-        """Some vectors, after ``carried``, and what they carry on."""
+        """Some vectors, after ``carried``, and the next ``carried``."""
         places = [(at, None if whole else n - at) for at in (first + lanes * k for k in range(vectors))]
         runs = [alone(*at) for at in places]
         for at, run in zip(places, runs, strict=True):
@@ -182,7 +182,7 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
 
 @contextmanager
 def _from_the_end(row: Row) -> Iterator[None]:
-    """Column mode: rows run from their last element to the first."""
+    """Column mode: rows run from the last element to the first."""
     f, schedule = row.f, row.schedule
     bases, strides = row.bases, schedule.strides
     schedule.strides = [(f.i64(0) - s[0], *s[1:]) for s in strides]
@@ -193,8 +193,9 @@ def _from_the_end(row: Row) -> Iterator[None]:
 
 @kernel
 def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns: bool) -> None:
-    """One scan over rows, or from their ends. Operands: the outputs (value, then position where there is one), the
-    input."""
+    """One scan over rows, or backward from their ends. Operands: the outputs (value, then position if there is one),
+    the input.
+    """
     rule = SCANS[op]
     outs = list(range(len(dtypes) - 1))
     x = len(outs)

@@ -1,17 +1,17 @@
-"""Products of bfloat16 and 8-bit matrices by the instructions that multiply small groups of numbers at once.
+"""Products of bfloat16 and 8-bit matrices by instructions that multiply small groups of numbers at once.
 
-A *word* is 32 bits: two bfloat16 or four 8-bit integers that follow each other along k. Both operands are packed into
-blocks of 16 x 16 words, one after the other along k, zeros where there is nothing: of A with a row of C for each row of
-the block, of B with a row of the block for each word of k. That is what the tile registers of AMX load and, row by row,
-what the dot-product instructions of AVX-512 take, so one packing serves both *engines*:
+A *word* is 32 bits: two bfloat16 or four 8-bit integers that are consecutive along k. Both operands are packed into
+blocks of 16 x 16 words, one after the other along k, padded with zeros. A block of A has one row for each row of C; a
+block of B has one row for each word of k. The tile registers of AMX load such blocks, and the dot-product instructions
+of AVX-512 take them row by row, so one packing serves both *engines*:
 
 * ``amx``: 32 x 32 numbers of C in four tile registers; one instruction multiplies two blocks.
-* ``dot``: 8 x 32 numbers of C in vector registers, a word of A at a time, which may then lie in place as well. The
-  instruction for integers wants those of B unsigned: 128 is added to them where they are packed, and 128 times the sum
-  of a row of A taken off the result.
+* ``dot``: 8 x 32 numbers of C in vector registers, one word of A at a time, which may then be read in place. The
+  instruction for integers takes those of B unsigned: packing adds 128 to them, and 128 times the sum of a row of A is
+  subtracted from the result.
 
-bfloat16 is summed in float32, and denormal numbers are taken as zero, as these instructions do; integers are exact. The
-sum over k is never cut, so results depend on nothing but the operands.
+As in these instructions, bfloat16 is summed in float32 and denormal numbers count as zero. Integers are exact. The sum
+over k is never split between tasks, so results depend on the operands alone.
 """
 
 from __future__ import annotations
@@ -26,28 +26,27 @@ from .target import amx, host, vendor
 
 SIDE = 16  # of a block, in words
 BLOCK = SIDE * SIDE * 4  # bytes
-ROWS = 8  # of C that the engine ``dot`` does at a time
-TASK, ROWS_OF_TASK = 256 * 256, 256  # numbers and rows of C in a task, at most: its sums take 256 KiB of the stack
-#: Blocks along k that are multiplied at a time: those of B stay in the first-level cache while A passes, or nearly.
+ROWS = 8  # rows of C that the engine ``dot`` does at a time
+TASK, ROWS_OF_TASK = 256 * 256, 256  # most numbers and rows of C in a task: its sums take 256 KiB of the stack
+#: Blocks along k that are multiplied at a time: those of B nearly stay in the first-level cache while A passes.
 DEPTH = {"amx": 8, "dot": 16}
 SUMS = {"bfloat16": F32, "int8": I32}
-SIGN_BITS = 0x80808080  # adds 128 to, or takes it from, each number of a word
+SIGN_BITS = 0x80808080  # adds 128 to, or subtracts it from, each number of a word
 
-#: Arguments of ``pack``: the size along m or n, that along k, and the strides in bytes; two batch dimensions, of which
-#: ``n1`` is the inner one's size.
+#: Arguments of ``pack``: the size along m or n, the size along k, and the strides in bytes; two batch dimensions, the
+#: inner one of size ``n1``.
 PACK_ARGS = ("size", "k", "x_o", "x_k", "n1", "x_b0", "x_b1")
-#: Arguments of ``product``: ``steps`` is the number of blocks along k, ``words`` that of words of A, which may lie in
-#: place (for the engine ``dot``): ``a_m`` is the bytes from one row of words to the next, ``a_k`` and ``a_tile`` those
-#: between blocks along k and along m. ``init`` says whether D is added, ``d_n`` is 0 where a row of D is one number;
-#: ``down`` and ``across`` are the rows and columns of C in a task; ``b_step`` the bytes from one packed B of the batch
-#: to the next.
+#: Arguments of ``product``: ``steps`` blocks along k, and ``words`` words of A. A may be read in place (engine
+#: ``dot``): ``a_m`` is the bytes from one row of words to the next, ``a_k`` and ``a_tile`` those between blocks along k
+#: and along m. ``init``: whether D is added; ``d_n`` is 0 where a row of D is one number. ``down`` and ``across`` are
+#: the rows and columns of C in a task; ``b_step`` the bytes from one packed B of the batch to the next.
 PRODUCT_ARGS = tuple(
     "m n steps words a_m a_k a_tile c_m d_m d_n init down across n1 a_b0 a_b1 c_b0 c_b1 d_b0 d_b1 b_step".split()
 )
 
 
 def engine(dtype: str) -> str:
-    """What this machine multiplies ``dtype`` with: ``"amx"``, ``"dot"`` or, where it has neither, ``""``."""
+    """The engine for ``dtype`` on this machine: ``"amx"``, ``"dot"`` or, where it has neither, ``""``."""
     target = host()
     if dtype not in SUMS or target.vector_bytes < 64:
         return ""
@@ -55,12 +54,12 @@ def engine(dtype: str) -> str:
         return "amx"
     if dtype == "int8":
         return "dot" if "+avx512vnni" in target.features else ""
-    # Intel's processors take two cycles or more for what AMD's do in one: there float32 is as fast.
+    # Intel's processors take two cycles or more where AMD's take one: there float32 is as fast.
     return "dot" if "+avx512bf16" in target.features and vendor() == "AuthenticAMD" else ""
 
 
 def is_unsigned(dtype: str, kind: str) -> bool:
-    """Whether the engine ``kind`` wants 128 added to the numbers of B."""
+    """Whether the engine ``kind`` takes the numbers of B with 128 added."""
     return dtype == "int8" and kind == "dot"
 
 
@@ -82,7 +81,7 @@ def _words_along(f: Function, x: Value, t: Type, count: Value | None) -> Value:
 
 
 def _words_across(f: Function, x: Value, t: Type, step: Value, count: Value, mask: Value) -> Value:
-    """The words of 16 neighbours whose numbers are ``step`` apart; numbers from ``count`` on are 0."""
+    """The words of 16 neighbours whose numbers are ``step`` bytes apart; numbers from ``count`` on are 0."""
     carrier = U16 if t.bytes == 2 else U8
     word = f.const(U32, 0, SIDE)
     none = f.const(mask.type, 0, SIDE)
@@ -94,7 +93,7 @@ def _words_across(f: Function, x: Value, t: Type, step: Value, count: Value, mas
 
 
 def interleaved(rows: list[Value]) -> list[Value]:
-    """Rows of 32 columns as 32 words, in two vectors: a word takes its column's number of each row."""
+    """Rows of 32 columns as 32 words, in two vectors: the word of a column has its number of each row."""
     lanes = rows[0].lanes
     if len(rows) == 2:
         order = [i // 2 + lanes * (i % 2) for i in range(2 * lanes)]
@@ -109,8 +108,8 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
     """Blocks of A (``left``) or B: ``ptr = [blocks, x]``, see :data:`PACK_ARGS`; the range counts pairs of rows of
     blocks.
 
-    ``along``: x is contiguous along k, else along the other dimension, of which a pair of blocks takes a cache line.
-    ``kind``: the engine that takes the blocks, this machine's if it is not given.
+    ``along``: x is contiguous along k; else along the other dimension, where a pair of blocks takes a cache line.
+    ``kind``: the engine that takes the blocks; by default this machine's.
     """
     t = TYPES[dtype]
     g = {name: f.size(i) for i, name in enumerate(PACK_ARGS)}
@@ -148,7 +147,7 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
         return f.emit(f"bitcast {row.typed} to <{SIDE} x i32>", U32, SIDE)
 
     def whole_pair(target: Value, source: Value) -> None:
-        """Two blocks with nothing missing."""
+        """Two full blocks."""
         if along:
             for j in range(2):
                 start = f.offset(source, g["x_o"] * (j * SIDE))
@@ -180,7 +179,7 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
 
 
 def _tile(h: Function, text: str, *types: str) -> None:
-    """An AMX instruction that gives nothing back; ``text`` is its name and arguments."""
+    """An AMX instruction without a result; ``text`` is its name and arguments."""
     name = text.split("(")[0]
     h.declarations[name] = f"declare void @{name}({', '.join(types)})"
     h.lines.append(f"  call void @{text}")
@@ -189,8 +188,8 @@ def _tile(h: Function, text: str, *types: str) -> None:
 def _amx_block(f: Function, dtype: str, down: int, across: int) -> Helper:
     """``block(sums, a, b, row, depth, first)``: ``down x across`` blocks of C from rows of blocks of A and B.
 
-    ``row`` and ``depth`` are the bytes of a row of blocks and of the part of it that is multiplied, ``sums`` has 32 x
-    32 numbers, to which is added unless this is the ``first`` part.
+    ``row`` and ``depth`` are the bytes of a row of blocks and of the part of it that is multiplied. The product is
+    added to the 32 x 32 ``sums``; the ``first`` part overwrites them.
     """
     h = f.helper(f"block_{down}x{across}", PTR, PTR, PTR, I64, I64, I64)
     sums, a, b, row, depth, first = h.params
@@ -234,7 +233,7 @@ def dot(h: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
 def _dot_block(f: Function, dtype: str, across: int) -> Helper:
     """``block(sums, a, b, row, steps, words, first, a_m, a_k, m)``: as :func:`_amx_block` for up to ``ROWS`` rows of A.
 
-    Those past ``m`` are the last one again, and words past ``words`` are not read: A may lie in place.
+    Rows past ``m`` repeat the last one, and words past ``words`` are not read: A may be in place.
     """
     h = f.helper(f"block_{across}", PTR, PTR, PTR, *[I64] * 7)
     sums, a, b, row, steps, words, first, a_m, a_k, m = h.params
@@ -261,8 +260,9 @@ def _dot_block(f: Function, dtype: str, across: int) -> Helper:
 
 
 def _row_sums(f: Function) -> Helper:
-    """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, ``m`` of them
-    there."""
+    """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, of which ``m``
+    exist.
+    """
     h = f.helper("row_sums", PTR, PTR, *[I64] * 6)
     sums, a, steps, words, first, a_m, a_k, m = h.params
     signs, zero = h.const(U32, SIGN_BITS, SIDE), h.const(I32, 0, SIDE)
@@ -279,7 +279,8 @@ def _row_sums(f: Function) -> Helper:
 
 class _Part(NamedTuple):
     """A part of the sum over k: bytes of a row of blocks of B, its blocks and words, whether it is the first, A's
-    steps."""
+    steps.
+    """
 
     row: Value
     steps: Value
@@ -290,7 +291,7 @@ class _Part(NamedTuple):
 
 
 class _Blocks:
-    """What computes 32 columns of sums on one engine, ``down`` rows at a time."""
+    """Computes 32 columns of sums on one engine, ``down`` rows at a time."""
 
     def __init__(self, f: Function, dtype: str, kind: str):
         self.f, self.kind, self.down = f, kind, 2 * SIDE if kind == "amx" else ROWS
@@ -314,7 +315,7 @@ class _Blocks:
             _tile(f, f"llvm.x86.ldtilecfg({shape.typed})", "ptr")
 
     def end(self) -> None:
-        """Give the tile registers back, so that the system need not save them."""
+        """Release the tile registers, so that the system need not save them."""
         if self.kind == "amx":
             _tile(self.f, "llvm.x86.tilerelease()")
 
@@ -326,7 +327,7 @@ class _Blocks:
             self._columns(sums, a, b, part, m, 1)
 
     def sum_rows(self, sums: Value, a: Value, part: _Part, m: Value) -> None:
-        """What to take off the sums of each row, for the engine that wants the numbers of B unsigned."""
+        """The correction of each row's sums, for the engine that takes the numbers of B unsigned."""
         self.f.call(self.row_sums, sums, a, part.steps, part.words, part.first, part.a_m, part.a_k, m)
 
     def _columns(self, sums: Value, a: Value, b: Value, part: _Part, m: Value, across: int) -> None:
@@ -348,7 +349,7 @@ class _Blocks:
 def product(f: Function, dtype: str, out: str, kind: str) -> None:
     """``C = A @ B + D`` from packed operands: ``ptr = [C, A, B, D]``, see :data:`PRODUCT_ARGS`; the range counts tasks.
 
-    A task is up to ``TASK`` numbers of C. Its sums stay in the stack while parts of ``DEPTH`` blocks along k are added.
+    A task is up to ``TASK`` numbers of C. Its sums stay on the stack while parts of ``DEPTH`` blocks along k are added.
     """
     t, to_type, acc = TYPES[dtype], TYPES[out], SUMS[dtype]
     g = {name: f.size(i) for i, name in enumerate(PRODUCT_ARGS)}
@@ -390,7 +391,7 @@ def product(f: Function, dtype: str, out: str, kind: str) -> None:
     with f.loop(f.begin, f.end) as T:
         batch, inside = T.index / (mt * nt), T.index % (mt * nt)
         i, j = batch / g["n1"], batch % g["n1"]
-        # Down first: the columns of B of a task, the larger part, serve those that follow it.
+        # Down first: consecutive tasks share their columns of B, the larger part.
         top, left = inside % mt * g["down"], inside / mt * g["across"]
         m_end, n_end = smaller(f, g["m"], top + g["down"]), smaller(f, g["n"], left + g["across"])
         c = f.offset(f.data(0), i * g["c_b0"] + j * g["c_b1"])
@@ -404,7 +405,7 @@ def product(f: Function, dtype: str, out: str, kind: str) -> None:
             with f.loop(left, n_end, pair) as N, f.loop(top, m_end, blocks.down) as M:
                 m, n = _smaller(f, m_end - M.index, blocks.down), n_end - N.index
                 to = f.offset(c, M.index * g["c_m"] + N.index * to_type.bytes)
-                with f.when(last), f.loop(0, m) as R:  # the lines of C come while the sums are computed
+                with f.when(last), f.loop(0, m) as R:  # the lines of C arrive while the sums are computed
                     for at in range(0, pair * to_type.bytes, 64):
                         f.prefetch(f.offset(to, R.index * g["c_m"] + at))
                 place = (N.index - left) * (g["down"] * 4) + (M.index - top) * (pair * 4)

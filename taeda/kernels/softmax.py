@@ -1,8 +1,8 @@
 """Softmax, its logarithm and their gradients, as row-wise kernels.
 
-Each kernel is a table from ``(dtypes, columns)`` to an address: a dtype name per operand, outputs first, None for an
-operand that was left out. Where rows run along memory, long ones go by ``online.py``; where they do not, some registers
-of neighbouring rows go together, and what is read is kept in the cache in the order of its use.
+Each kernel is a table from ``(dtypes, columns)`` to an address: a dtype name per operand, outputs first, None for one
+that was left out. Long contiguous rows are processed by ``online.py``. In column mode a few vectors of neighbouring
+rows are processed together, and what is read is kept in the cache in the order of its use.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .reduce import add, compute
 from .rows import Operand, Row, State
 from .rowwise import Group, Schedule, rowwise
 
-#: Bytes up to which rows are taken one by one, or in groups.
+#: Rows of at most so many bytes are processed one by one, or in groups.
 SHORT = 512
-#: Registers of neighbouring rows that go together in column mode, and elements of rows up to which what is read is kept
-#: on the stack (twice, of gradients). Longer rows are read again, two registers at a time.
+#: Vectors of neighbouring rows that are processed together in column mode, and the longest rows whose elements are kept
+#: on the stack (twice, for gradients). Longer rows are read again, two vectors at a time.
 TILE, MOST = 4, 1024
 
 
@@ -43,7 +43,7 @@ def operands_of(
 
 
 def largest(row: Row, x: int, dtype: str, keep: Sequence[int] = ()) -> Value:
-    """The largest element of the row, which is copied to the operand ``keep``."""
+    """The largest element of the row; the row is copied to the operand ``keep``."""
 
     def step(acc: State, v: Value):
         after = (greater(acc[0], v),)
@@ -94,11 +94,11 @@ def by_columns(
 ) -> None:  # fmt: skip
     """Column mode with ``body(row, kept, copies)``.
 
-    ``kept`` are operands on the stack, as many as ``ins``; there are none for long rows. With ``copies`` they are to
-    hold what the first pass reads: elements of a row that are a multiple of 4 KiB apart share so few sets of the cache
-    that it does not hold them (softmax of 512 x 1024 over dimension 0 took twice as long without). Memory is asked for
-    in the pass that computes most: in the first pass it comes in bursts (softmax of 32 x 64 x 56 x 56 over dimension 1:
-    2.9 ms so, 1.8 in the second).
+    ``kept`` are operands on the stack, as many as ``ins``, or none for long rows. With ``copies`` the body copies what
+    the first pass reads to them: elements of a row that are a multiple of 4 KiB apart map to so few sets of the cache
+    that they are evicted (softmax of 512 x 1024 over dimension 0 took twice as long without). Prefetch in the pass that
+    computes most: in the first pass loads come in bursts (softmax of 32 x 64 x 56 x 56 over dimension 1: 2.9 ms, 1.8 in
+    the second pass).
     """
     t, n = part(dtype), len(ins)
     schedule = Schedule(f, operands, t, True, 1)
@@ -172,7 +172,7 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: boo
     operands = operands_of(dtypes, columns, "ff", working, stream)
 
     def together(group: Group) -> None:
-        """A logarithm per row would take longer than the rest: of 16384 x 64 935 us, for groups of rows 414."""
+        """A logarithm per row would take longer than the rest: 16384 x 64 takes 935 us, by groups of rows 414."""
         top = group_largest(group, 1, working)
         total = group.keep(s.log(group_sum_exp(group, 1, working, top, [1] if stream else [0, 1])))
 
@@ -212,7 +212,7 @@ def _gradient(
     init = [(working, 0.0)]
 
     def body(row: Row, kept: Sequence[int] = (), copies: bool = False) -> None:
-        if copies:  # both are read and kept, whatever the sum is of
+        if copies:  # both are read and kept, whatever is summed
 
             def both(acc: State, g: Value, y: Value):
                 return step(acc, *(g, y)[: len(ins)]), (g, y)

@@ -1,10 +1,9 @@
 """Sorting rows, the k largest or smallest of a row, the k-th, and what follows from sorted order.
 
-Everything works on unsigned *keys* that are ordered as the values are: the bits of an integer with its sign flipped,
-the bits of a float changed so that they count upwards; both zeros share a key and so do all NaN, the largest of all. A
-key of up to 32 bits travels in one word with the position it came from (``key << 32 | position``); a 64-bit key and
-its position travel in two arrays. All orders are stable: of equal items the earlier comes first, so results depend on
-nothing but the input.
+Everything works on unsigned *keys* in the order of the values: the bits of an integer with its sign flipped; the bits
+of a float changed so that they count upwards. Both zeros share a key, and so do all NaN, which are the largest. A key
+of up to 32 bits is in one word with its original position (``key << 32 | position``); a 64-bit key and its position are
+in two arrays. All orders are stable: of equal items the earlier comes first, so results depend on the input alone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .indexing import BLOCK
 from .ir import BOOL, F16, F32, I64, PTR, TYPES, U8, U64, Function, Helper, Type, Value
 
 RANK_LIMIT = 64  # rows up to this length are sorted by counting, for each item, the items before it
-KTH_LIMIT = 128  # and so long ones when one item of a rank is asked for
+KTH_LIMIT = 128  # the same, for rows of which the item of one rank is needed
 BINS = 256
 WORK = {8: TYPES["uint8"], 16: TYPES["uint16"], 32: TYPES["uint32"], 64: U64}
 
@@ -28,7 +27,7 @@ def key_bits(dtype: str) -> int:
 
 
 def words(dtype: str) -> int:
-    """Arrays of 8-byte words that a run of keys with positions takes: 1, or 2 for 64-bit keys."""
+    """Arrays of 8-byte words for a run of keys with positions: 1, or 2 for 64-bit keys."""
     return 2 if key_bits(dtype) == 64 else 1
 
 
@@ -60,7 +59,7 @@ class Run:
         self.f, self.bases = f, bases
 
     def store(self, i: Value, k: Value, position: Value, mask: Value | None = None) -> None:
-        """Put keys (any width) and their positions (int64) at ``i`` and after."""
+        """Store keys (any width) and their positions (int64) from ``i`` on."""
         for base, word in zip(self.bases, self.words(k, position), strict=True):
             self.f.store(self.f.offset(base, i * 8), word, mask)
 
@@ -75,12 +74,12 @@ class Run:
         return [self.f.load(self.f.offset(base, i * 8), U64) for base in self.bases]
 
     def keys(self, i: Value, lanes: int = 1, mask: Value | None = None) -> Value:
-        """The keys at ``i`` and after, as 64-bit words that compare as they do."""
+        """The keys from ``i`` on, as 64-bit words in the same order."""
         k = self.f.load(self.f.offset(self.bases[0], i * 8), U64, lanes, mask)
         return k if len(self.bases) == 2 else k >> 32
 
     def position(self, i: Value) -> Value:
-        """Where the item at ``i`` came from."""
+        """The original position of the item at ``i``."""
         p = self.f.load(self.f.offset(self.bases[-1], i * 8), U64)
         return (p if len(self.bases) == 2 else p & 0xFFFFFFFF).to(I64)
 
@@ -92,7 +91,7 @@ def _zero(f: Function, where: Value, nbytes: int) -> None:
 
 
 def count_digits(f: Function, counts: Value, word: Value, bits: int, shift: int) -> None:
-    """Count every 8-bit digit of a key in its own table."""
+    """Count every 8-bit digit of a key in a table of its own."""
     for d in range(bits // 8):
         digit = ((word >> (shift + 8 * d)) & (BINS - 1)).to(I64)
         slot = f.offset(counts, digit * 8 + d * BINS * 8)
@@ -100,7 +99,8 @@ def count_digits(f: Function, counts: Value, word: Value, bits: int, shift: int)
 
 
 def radix(f: Function, a: Run, b: Run, n: Value, bits: int, counts: Value) -> Run:
-    """Sort ``a`` by its keys, least significant digit first, with ``b`` as the other buffer; where the result is.
+    """Sort ``a`` by its keys, least significant digit first, with ``b`` as the other buffer; return the run that holds
+    the result.
 
     ``counts`` holds the tables that :func:`count_digits` filled. A digit that is the same everywhere is skipped.
     """
@@ -135,7 +135,7 @@ def radix(f: Function, a: Run, b: Run, n: Value, bits: int, counts: Value) -> Ru
 
 
 def _keys(f: Function, to: Value, x: Value, n: Value, t: Type, descending: bool) -> None:
-    """The keys of the ``n`` items at ``x``, side by side at ``to``, where there is room for whole registers."""
+    """The keys of the ``n`` items at ``x``, contiguous at ``to``, where there is room for whole vectors."""
     u = WORK[max(t.bits, 8)]
     lanes = f.lanes(u)
 
@@ -157,17 +157,16 @@ def _keys(f: Function, to: Value, x: Value, n: Value, t: Type, descending: bool)
 def _ranks(
     f: Function, keys: Value, u: Type, n: Value, take: Callable[[Value, Value, Value], None], distinct: bool = False
 ) -> None:
-    """Call ``take(first, ranks, count)`` for each register of a short run of keys of type ``u``.
+    """Call ``take(first, ranks, count)`` for each vector of a short run of keys of type ``u``.
 
-    An item's rank is the number of items before it: of the smaller ones, and of equal ones that come earlier. Without
-    these, where keys are ``distinct``, one comparison does. The register is read whole; ``count`` says how much of it
-    is of the run.
+    An item's rank is the number of items before it: of smaller ones, and of earlier equal ones. Where keys are
+    ``distinct`` one comparison is enough. The vector is read whole; ``count`` is how much of it belongs to the run.
     """
     lanes = f.lanes(u)
     unroll = 4
 
     def tally(lo: Value, hi: Value, before: Callable[[Value, Value], Value], total: Value) -> Value:
-        """``total`` with one more for each item of ``[lo, hi)`` that is ``before(item, its position)``."""
+        """``total`` plus one for each item of ``[lo, hi)`` that is ``before(item, its position)``."""
 
         def some(i: Value, count: int, total: Value) -> Value:
             for k in range(count):
@@ -220,8 +219,8 @@ def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
     contiguous.
 
     ``short`` is for n up to ``RANK_LIMIT``; it keeps the first ``k``. ``positions`` (int64) and, for 64-bit keys,
-    ``values`` serve as the first buffer; ``buffer`` is the other, ``words(dtype) * n`` words for each piece of
-    ``grain`` rows (not used by ``short``).
+    ``values`` are the first buffer; ``buffer`` is the other, ``words(dtype) * n`` words for each piece of ``grain``
+    rows (not used by ``short``).
     """
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     values, positions, source, spare = (f.data(i) for i in range(4))
@@ -260,18 +259,17 @@ def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
 
 # ---- selection ------------------------------------------------------------------------------------------------------
 def top_room(k: int) -> int:
-    """Items that the buffer of :func:`top_rows` holds for ``k``: it is sorted whenever it is full."""
+    """Items that the buffer of :func:`top_rows` holds for ``k``; a full buffer is sorted."""
     return max(2 * k, k + 256)
 
 
 @kernel
 def top_rows(f: Function, dtype: str, largest: bool) -> None:
-    """The first k of each row in sorted order: ``ptr = [values, positions, x, buffer]``, ``arg = [n, k, room,
-    grain]``.
+    """The first k of each row in sorted order: ``ptr = [values, positions, x, buffer]``, ``arg = [n, k, room, grain]``.
 
-    Items that beat the k-th best so far are put aside; once ``room`` of them (``top_room(k)``) have come together they
-    are sorted and cut to k. The buffer has ``2 * words(dtype) * (room + 64)`` words for each piece of
-    ``grain`` rows. ``[begin, end)`` are rows.
+    Items that beat the k-th best so far are collected. Once there are ``room`` of them (``top_room(k)``) they are
+    sorted and cut to k. The buffer has ``2 * words(dtype) * (room + 64)`` words for each piece of ``grain`` rows.
+    ``[begin, end)`` are rows.
     """
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     values, positions, source, buffer = (f.data(i) for i in range(4))
@@ -314,7 +312,7 @@ def top_rows(f: Function, dtype: str, largest: bool) -> None:
                 with f.when(J.carry[0] >= room):
                     f.call(order, *bases, J.carry[0])
                     f.store(count, k)
-                    # An item equal to the k-th comes too late for its place: the limit is one below it.
+                    # A later item that equals the k-th does not replace it: the limit is one below it.
                     last = run.keys(k - 1)
                     f.store(limit, (f.select(last == 0, f.const(U64, 1), last) - 1).to(u))
 
@@ -330,7 +328,7 @@ def top_rows(f: Function, dtype: str, largest: bool) -> None:
                 with f.when(place < k):
                     emit(place, at)
 
-            # with the position in it every word differs
+            # keys with positions are all distinct
             _rank_sort(f, run.bases[0], U64, total, emit_first, distinct=width == 1)
             few.otherwise()
             f.call(order, *bases, total)
@@ -346,7 +344,7 @@ def top_groups(f: Function, bits: int) -> int:
 def _guess_limit(
     f: Function, x: Value, n: Value, k: Value, limit: Value, t: Type, largest: bool, registers: int
 ) -> None:
-    """Lower ``limit`` to the k-th best of the bests of interleaved groups: at least k items are as good."""
+    """Lower ``limit`` to the k-th best of the best items of interleaved groups: at least k items are as good."""
     bits = max(t.bits, 8)
     u, lanes = WORK[bits], top_groups(f, bits) // 4
     groups = lanes * registers
@@ -358,7 +356,7 @@ def _guess_limit(
         L.carry = tuple(f.unary("umin", a, b) for a, b in zip(L.carry, items, strict=True))
     for i, best in enumerate(L.carry):
         f.store(f.offset(room, i * lanes * u.bytes), best)
-    # The k-th best is the best of those that have k at least as good, themselves included.
+    # The k-th best is the best of those with at least k items as good, themselves included.
     bound = worst
     for best in L.carry:
         with f.loop(0, groups, carry=[f.const(u, 0, lanes)]) as J:
@@ -410,9 +408,10 @@ def _kth_of_few(f: Function, value: Value, position: Value, source: Value, kth: 
 
 @kernel
 def median_places(f: Function, dtype: str, skip_nan: bool) -> None:
-    """Where the median of each row is in ascending order: ``ptr = [k, x]``, ``arg = [n]``, ``[begin, end)`` are rows.
+    """The place of the median of each row in ascending order: ``ptr = [k, x]``, ``arg = [n]``, ``[begin, end)`` are
+    rows.
 
-    Where there is a NaN it is the median, the first of them; with ``skip_nan`` it counts for nothing.
+    If there is a NaN, the first one is the median; with ``skip_nan``, NaN are not counted.
     """
     t = TYPES[dtype]
     n = f.size(0)
@@ -444,9 +443,9 @@ def median_places(f: Function, dtype: str, skip_nan: bool) -> None:
 def kth_rows(f: Function, dtype: str, short: bool) -> None:
     """The item of each row that has ``k[row]`` items before it in ascending order, and its position.
 
-    ``ptr = [value, position, x, k, buffer]``, ``arg = [n]``; the buffer has ``words(dtype) * n`` words per row.
-    Digits are settled from the top: those that share the k-th item's digit go on to the next turn. ``[begin, end)``
-    are rows.
+    ``ptr = [value, position, x, k, buffer]``, ``arg = [n]``; the buffer has ``words(dtype) * n`` words per row. Digits
+    are decided from the top: only items that share the k-th item's digit go to the next round. ``[begin, end)`` are
+    rows.
     """
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     value, position, source, kth, buffer = (f.data(i) for i in range(5))
@@ -459,7 +458,7 @@ def kth_rows(f: Function, dtype: str, short: bool) -> None:
     counts = f.scratch(bins * 8)
 
     def find(k: Value) -> tuple[Value, Value]:
-        """The bin of item ``k`` and how many items the bins before hold."""
+        """The bin of item ``k``, and the number of items in the bins before it."""
         with f.while_([f.i64(0), f.i64(0)]) as W:
             i, before = W.carry
             count = f.load(f.offset(counts, i * 8), I64)
@@ -563,7 +562,8 @@ def run_starts(f: Function, dtype: str) -> None:
 
 @kernel
 def run_numbers(f: Function, ordered: bool) -> None:
-    """Number the runs: ``dst[position[i]]`` (``dst[i]`` if ``ordered``) = runs that began up to ``i``, less one.
+    """Number the runs: ``dst[position[i]]`` (``dst[i]`` if ``ordered``) is the number of runs that began up to ``i``,
+    minus one.
 
     ``ptr = [dst, flags, starts, positions]``, ``arg = [n]``; ``starts`` counts the flags before each block of
     ``BLOCK``. ``[begin, end)`` are blocks.
@@ -581,12 +581,13 @@ def run_numbers(f: Function, ordered: bool) -> None:
 
 @kernel
 def run_lengths(f: Function) -> None:
-    """Lengths of runs from where they start: ``ptr = [dst, starts]``, ``arg = [runs, n]``; over runs, of which there
-    are some."""
+    """Lengths of runs from their starts: ``ptr = [dst, starts]``, ``arg = [runs, n]``; the range counts runs, at
+    least one.
+    """
     runs, n = f.size(0), f.size(1)
     dst, starts = f.data(0), f.data(1)
     wide = f.lanes(I64)
-    whole = f.select(f.end == runs, runs - 1, f.end)  # all but the last have one behind them
+    whole = f.select(f.end == runs, runs - 1, f.end)  # all but the last are followed by a start
     with f.loop(f.begin, whole, wide) as L:
         mask = f.first(whole - L.index, wide)
         here, following = (f.load(f.offset(starts, L.index * 8 + k), I64, wide, mask) for k in (0, 8))

@@ -1,4 +1,4 @@
-"""What machine the kernels are compiled for: triple, CPU, features and the width of a vector register."""
+"""The machine that kernels are compiled for: triple, CPU, features and the width of a vector register."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PTX = Target("nvptx64-nvidia-cuda", "sm_90", "+ptx80", 4)
 
 
 def _cpu_line(name: str) -> list[str]:
-    """The words of a line of /proc/cpuinfo where there is one, else nothing."""
+    """The words of a line of /proc/cpuinfo, if there is one; else nothing."""
     try:
         with open("/proc/cpuinfo") as file:
             for line in file:
@@ -47,13 +47,13 @@ def _cpu_flags() -> frozenset[str]:
 
 
 def vendor() -> str:
-    """Who made the processor, as x86 says it, where that is known."""
+    """The maker of the processor, by its x86 name, where that is known."""
     return " ".join(_cpu_line("vendor_id"))
 
 
 @functools.cache
 def processor() -> str:
-    """The processor as its maker calls it, where that is known."""
+    """The maker's name of the processor, where that is known."""
     return " ".join(_cpu_line("model name")) or platform.processor()
 
 
@@ -61,8 +61,8 @@ def processor() -> str:
 def host() -> Target:
     """The machine that this process runs on, at a published level (x86-64-v2, v3, v4) so that caches can be shared.
 
-    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides what was detected, for tests. With ``arm64`` kernels are what
-    they are there, with vectors of 16 bytes, though they run here: so libraries for arm64 are planned.
+    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides the detected level, for tests. With ``arm64`` kernels are those
+    of arm64, with 16-byte vectors, though they run here: libraries for arm64 are planned in this way.
     """
     system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}
     tail = system.get(platform.system(), "unknown-linux-gnu")
@@ -94,7 +94,7 @@ _EXTENSIONS = (("avx512bf16", "avx512_bf16"), ("avx512vnni", "avx512_vnni"), ("a
 
 @functools.cache
 def amx() -> frozenset[str]:
-    """The AMX extensions (LLVM's names) that this process may use: Linux gives the tile registers to those who ask."""
+    """The AMX extensions (LLVM's names) that this process may use: Linux grants the tile registers on request."""
     level = os.environ.get("TAEDA_TARGET", "")
     found = {ours for ours, theirs in (("amx-bf16", "amx_bf16"), ("amx-int8", "amx_int8")) if theirs in _cpu_flags()}
     if not found or level or platform.system() != "Linux" or platform.machine() != "x86_64":

@@ -127,8 +127,8 @@ def _comparison(op: str) -> Callable[[Any, Any], Value]:
 class Value:
     """One SSA value: ``lanes`` copies of a scalar ``type``. Operators append instructions to the function ``fn``.
 
-    A Python number on either side becomes a constant of the other's type; a scalar with a vector is splatted. Types are
-    otherwise never converted silently: use :meth:`to`.
+    A Python number on either side becomes a constant of the other's type; a scalar with a vector is broadcast. Types
+    are otherwise never converted implicitly: use :meth:`to`.
     """
 
     __slots__ = ("fn", "lanes", "text", "type")
@@ -233,7 +233,7 @@ class Value:
     def _rounded_to_half(self) -> Value:
         """Words whose upper halves are this float32 as bfloat16."""
         bits, f = self.bits(U32), self.fn
-        if f.vector_bytes >= 64:  # a mask and its choice are quicker than a shift and a sum: 0.5 to 1.4 cycles of 18
+        if f.vector_bytes >= 64:  # a mask and a select are faster than a shift and a sum: 0.5 to 1.4 cycles of 18
             up = f.select((bits & 0x10000) != 0, f.const(U32, 0x8000, self.lanes), 0x7FFF)
         else:
             up = ((bits >> 16) & 1) + 0x7FFF

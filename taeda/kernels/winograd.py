@@ -1,15 +1,15 @@
-"""Winograd's convolution for 3x3 kernels without stride, F(2x2, 3x3): 16 multiplications where there were 36.
+"""Winograd's convolution for 3x3 kernels with stride 1, F(2x2, 3x3): 16 multiplications, not 36.
 
-Four outputs, a *tile* of 2x2, come from a 4x4 window of the input: both the window and the 3x3 weights are transformed
+Four outputs, a *tile* of 2x2, come from a 4x4 window of the input. Both the window and the 3x3 weights are transformed
 to 16 *positions* (``B' d B`` and ``G g G'`` of Lavin & Gray 2016), multiplied position by position, summed over
-channels and transformed back (``A' m A``). The sums over channels are 16 products of matrices on the tiles of
+channels and transformed back (``A' m A``). The sums over channels are 16 matrix products on the tiles of
 :mod:`taeda.kernels.gemm`: tiles by input channels times input channels by output channels.
 
-Channels lie along the registers. An image is transposed to ``[pixel, channel]`` in squares as in any other product, so
-that its width does not matter, the transforms are additions of whole registers, and the result is transposed back. What
-a task works on is laid out in a *slot*, memory that the launcher lends to a thread for the time of a call.
+Channels are along the vectors. An image is transposed to ``[pixel, channel]`` in squares, as in the other products, so
+its width does not matter and the transforms are additions of whole vectors; the result is transposed back. A task works
+in a *slot*, memory that the launcher lends to a thread for one call.
 
-The weights of a 3x3 kernel take only halves and sums, so that the result is about as exact as the plain sum's.
+The weights of a 3x3 kernel take only halves and sums, so the result is about as exact as a plain sum.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ TAPS = 9
 
 #: ``m`` output channels from ``c``; sizes of input and output images, padding, tiles down and across an image. ``rows``
 #: is the rows of tiles of all images, ``block`` those of a task. Strides of images and channels in bytes; rows of
-#: pixels are contiguous. Weights ``w``: strides of ``m`` and ``c``; ``flip`` turns the kernel round. V holds the
+#: pixels are contiguous. Weights ``w``: strides of ``m`` and ``c``; ``flip`` reverses the kernel. V holds the
 #: transformed input, ``v_b, v_x, v_t`` bytes from block to block, position to position, tile to tile.
 SHAPE = tuple("m c ih iw oh ow ph pw th tw rows block x_n x_c y_n y_c w_m w_c flip v_b v_x v_t".split())
 
 #: The arguments of ``winograd`` after :data:`SHAPE`: a task does ``panels`` panels of channels; ``cc`` input channels
-#: are summed at a time; ``bias`` and ``ready`` (:data:`INPUT`, :data:`WEIGHTS`) tell what is given; places in the slot.
+#: are summed at a time; ``bias``: whether there is one; ``ready``: what is transformed already (:data:`INPUT`,
+#: :data:`WEIGHTS`); offsets in the slot.
 WINOGRAD_ARGS = SHAPE + tuple("panels cc bias ready at_m at_u at_pixels at_out".split())
-#: What has been transformed before.
+#: Flags of what is transformed already.
 INPUT, WEIGHTS = 1, 2
 
 #: The arguments of ``winograd_weight`` after :data:`SHAPE`: the blocks are summed in parts of ``run``; a task does
-#: ``mc`` output channels by a panel of input channels; places in the slot, which V begins.
+#: ``mc`` output channels by a panel of input channels; offsets in the slot, which begins with V.
 WEIGHT_ARGS = SHAPE + tuple("run mc g_x g_t at_g at_sum at_pixels".split())
 
 
@@ -75,8 +76,8 @@ def _twice(fn: Callable, square: Sequence[Sequence[Value]]) -> list[list[Value]]
 def _windows(f: Function, t: Type, transposing: Helper, name: str, window: int, fn: Callable) -> Helper:
     """Transform the windows of some rows of tiles of one image, for one panel of channels.
 
-    ``to`` is where the first tile's first position goes. ``window`` is 4 for inputs, whose windows overlap, and 2 for
-    gradients; pixels outside of the image are 0. ``pixels`` takes the transposed rows.
+    ``to`` is the place of the first tile's first position. ``window`` is 4 for inputs, whose windows overlap, and 2 for
+    gradients; pixels outside of the image are 0. ``pixels`` is memory for the transposed rows.
     """
     h = f.helper(name, PTR, I64, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, PTR, PTR)
     to, v_x, v_t, x, x_c, channels, first, rows, height, width, ph, pw, across, pixels, zeros = h.params
@@ -119,13 +120,13 @@ def _windows(f: Function, t: Type, transposing: Helper, name: str, window: int, 
 
 
 def _weights(f: Function, t: Type) -> Helper:
-    """``weights(to, u_x, w, w_m, w_c, m, c, flip)``: U, at most a panel of ``m`` channels along the registers."""
+    """``weights(to, u_x, w, w_m, w_c, m, c, flip)``: U, for at most a panel of ``m`` channels along the vectors."""
     h = f.helper("weights", PTR, I64, PTR, I64, I64, I64, I64, I64)
     to, u_x, w, w_m, w_c, m, c, flip = h.params
     lanes, pitch = h.lanes(t), row_bytes(h)
-    # A kernel reversed has the outer ones of its four positions exchanged.
+    # Reversing a kernel exchanges the outer two of its four positions.
     order = [h.select(flip != 0, h.i64(3 - i if i % 3 == 0 else i), h.i64(i)) for i in range(4)]
-    # Along what is nearer in memory first: channels apart are pages apart.
+    # The dimension with the smaller stride goes first: channels at a large stride are pages apart.
     near = w_m < w_c
     inner = h.select(near, (m + (lanes - 1)) / lanes, c)
     with h.loop(0, (m + (lanes - 1)) / lanes * c) as L:
@@ -152,8 +153,8 @@ def _weights(f: Function, t: Type) -> Helper:
 
 
 def _outputs(f: Function, t: Type) -> Helper:
-    """``outputs(to, sums, m_x, channels, bias, rows, left, width, across, spare)``: rows of tiles as
-    ``[pixel, channel]``.
+    """``outputs(to, sums, m_x, channels, bias, rows, left, width, across, spare)``: rows of tiles as ``[pixel,
+    channel]``.
 
     ``left`` is the rows of pixels from the first on; what is outside of the image goes to ``spare``.
     """
@@ -201,7 +202,9 @@ def _gradients(f: Function, t: Type) -> Helper:
 
 
 class _Transform:
-    """Windows of images to positions within a kernel: of the input, or of the output's gradient (``gradient``)."""
+    """Transforms windows of images to positions within a kernel: of the input, or of the output's gradient
+    (``gradient``).
+    """
 
     def __init__(self, f: Function, t: Type, g: dict[str, Value], transposing: Helper, gradient: bool):
         self.f, self.t, self.g = f, t, g
@@ -216,8 +219,9 @@ class _Transform:
             self.n, self.c, self.sizes = g["x_n"], g["x_c"], (g["ih"], g["iw"], g["ph"], g["pw"])
 
     def block(self, to, v_x, v_t, source, channels, first, rows, pixels) -> None:
-        """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` takes a transposed
-        image."""
+        """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` is memory for a
+        transposed image.
+        """
         f, g, width = self.f, self.g, row_bytes(self.f) // self.t.bytes
         with f.loop(0, channels, width) as C:
             some = smaller(f, channels - C.index, width)
@@ -247,7 +251,7 @@ def winograd_weights(f: Function, dtype: str) -> None:
 
 @kernel
 def winograd_input(f: Function, dtype: str) -> None:
-    """V from the input, for blocks of which each is used by several tasks.
+    """V from the input, for blocks that several tasks use.
 
     Pointers: V, input, slot. The range counts blocks by panels of channels.
     """
