@@ -1,6 +1,6 @@
-"""Scaled dot-product attention: whether its kernels cover a call, and what its dropout draws.
+"""Scaled dot-product attention: whether the kernels cover a call, and the random states of dropout.
 
-Tensors are ``[batch, heads, positions, numbers]`` with any strides. ``ops/_attention.py`` has the launches.
+Tensors are ``[batch, heads, positions, head dimension]`` with any strides. ``ops/_attention.py`` has the launches.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -23,7 +23,7 @@ cdef uint64_t CHECKPOINTS = new_owner("random.checkpoints")
 
 
 def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
-    """Whether the kernels cover a call on plain tensors of four dimensions; then its arguments are right, too."""
+    """Whether the kernels cover a call on plain tensors of four dimensions; then its arguments are also valid."""
     cdef Tensor q, k, v, m
     cdef int d
     cdef int64_t n
@@ -46,7 +46,7 @@ def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
         m = <Tensor>mask
         if m.nd > 4 or (m.code != BOOL and m.code != q.code):
             return False
-        for d in range(m.nd):  # from the last
+        for d in range(m.nd):  # last dimension first
             n = k.sizes[2] if d == 0 else q.sizes[3 - d]
             if m.sizes[m.nd - 1 - d] != n and m.sizes[m.nd - 1 - d] != 1:
                 return False
@@ -54,11 +54,11 @@ def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
 
 
 def draw(Tensor q, Tensor k):
-    """Take what dropout needs for every weight from the default generator: its states at each block of queries of each
-    head.
+    """Take dropout's random numbers for all weights from the default generator: its states at each block of queries of
+    each head.
 
-    Two words a weight, as ``bernoulli_`` takes them, of which only the state is made here. The last number is where in
-    the first state the first word is.
+    As in ``bernoulli_``, a weight takes two words; only the states are made here. The last number is the position of
+    the first word in the first state.
     """
     cdef Generator g = which(None)
     cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2]
@@ -98,7 +98,7 @@ cdef int take_states(char* to, const int64_t* given) except -1:
 
 
 def kept(Tensor states, Tensor query, Tensor key, double dropout):
-    """What dropout multiplied the weights by, from what :func:`draw` kept."""
+    """The factors by which dropout multiplied the weights, from the states of :func:`draw`."""
     cdef Generator g = Generator()
     cdef int64_t* sizes = [query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]]
     cdef int code = F64 if query.code == F64 else F32
@@ -110,7 +110,7 @@ def kept(Tensor states, Tensor query, Tensor key, double dropout):
     return out if code == query.code else out.to(query.dtype)
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
     "zero_lines": <size_t><void*>zero_lines,
     "in_slot": <size_t><void*>in_slot,

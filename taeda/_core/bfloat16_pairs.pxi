@@ -11,13 +11,13 @@ cdef bint has_pairs(int code):
 
 
 cdef bint fills_pairs(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m):
-    """Whether windows of pairs serve ``m`` outputs from ``c`` channels: for few of them too, the others being casts."""
+    """Whether windows of pairs pay for ``m`` outputs from ``c`` channels: also for few, as the alternatives cast."""
     return has_pairs(code) and not is_depthwise(c, m) and m >= LEAST_OUTPUTS and by_windows(
         g, images, groups, c, max(m, <int64_t>8))
 
 
 cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
-    """Whether this is a 1x1 convolution, of some stride, that a product of bfloat16 does best."""
+    """Whether this is a 1x1 convolution, of any stride, for which a product of bfloat16 is fastest."""
     if g.taps != 1 or g.p[0] or g.p[1] or g.p[2] or (g.o[2] == 1 and g.pixels > 1):
         return False
     return (code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16
@@ -25,7 +25,7 @@ cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
 
 
 cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channels, int64_t m) except *:
-    """Whether 16-bit images go to the depthwise kernels as they are, with one channel per group or small groups."""
+    """Whether the depthwise kernels read 16-bit images in place: one channel per group, or small groups."""
     if ITEMSIZE[code] != 2 or compute_code(code) != F32 or groups * channels < 16:
         return False
     return (channels == 1 and m == 1 or spreads_groups(g, code, channels, m)) and (
@@ -33,13 +33,13 @@ cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channel
 
 
 cdef bint dense_last(Tensor x) noexcept:
-    """Whether images have channels last, and nothing lies between pixels or images."""
+    """Whether images have channels last, and pixels and images are contiguous."""
     return channels_last(x) and x.strides[4] == x.sizes[1] and (
         x.sizes[0] == 1 or x.strides[0] == x.sizes[1] * x.sizes[2] * x.sizes[3] * x.sizes[4])
 
 
 cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) except -1:
-    """Rows of ``size`` items in memory, two and two of the ``rows`` of each group as pairs."""
+    """Rows of ``size`` contiguous items; each two of the ``rows`` of a group are joined as pairs."""
     cdef int64_t arg[5]
     cdef char* ptr[2]
     ptr[0], ptr[1] = to, address_of(x)
@@ -50,8 +50,7 @@ cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) ex
 
 
 cdef Tensor channel_pairs(Tensor x, int64_t groups):
-    """Pairs of channels of each group side by side, as float32 ``[n, groups * pairs, ...]``: where they lie so, a
-    view."""
+    """Pairs of neighbouring channels of each group, as float32 ``[n, groups * pairs, ...]``; a view if possible."""
     cdef int64_t c = x.sizes[1] // groups, n
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
@@ -72,7 +71,7 @@ cdef Tensor channel_pairs(Tensor x, int64_t groups):
 
 
 cdef Tensor image_pairs(Tensor x):
-    """Pairs of images as one, ``[pairs, channels, ...]``, in the format of ``x``."""
+    """Images joined in pairs, ``[pairs, channels, ...]``, in the format of ``x``."""
     cdef int64_t sizes[5]
     if not dense_last(x):
         x = contiguous_tensor(x)

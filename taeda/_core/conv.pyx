@@ -1,10 +1,11 @@
 """Launcher of convolutions: sizes, blocks and tasks. Three spatial dimensions cover one and two as well.
 
 ``forward``, ``input_gradient`` and ``weight_gradient`` take tensors of any strides. The gradient of the input with a
-stride above one is done phase by phase: the input positions that meet the same taps form a convolution of stride one.
+stride above one is computed phase by phase: the input positions that meet the same taps form a convolution of stride
+one.
 
-What is chosen from sizes, strides and dtypes is a ``Plan``, what is cast to what, and an ``Algorithm`` of each
-convolution that is then done; ``convolve`` does that, forward and for the phases of a gradient.
+Sizes, strides and dtypes decide a ``Plan`` (the casts) and an ``Algorithm`` for each convolution. ``convolve`` runs it,
+in the forward pass and for each phase of a gradient.
 """
 
 from cpython.long cimport PyLong_CheckExact
@@ -33,28 +34,28 @@ from .winograd cimport convolve_winograd, is_winograd, winograd_gradient
 from .tensor import DTYPE_NAMES
 
 cdef enum:
-    PHASES = 64               # of a stride, at most, whose weights are packed together
+    PHASES = 64               # most phases whose weights are packed together
 
 cdef tuple NAMES = DTYPE_NAMES
 
 cdef struct Packed:      # weights as panels, of one convolution or of each phase of a gradient
-    int64_t begin[PHASES]  # byte where a phase's panels begin
+    int64_t begin[PHASES]  # byte offset of a phase's panels
     int64_t group          # bytes of a group
 
 cdef struct Phase:       # of a gradient with a stride: input positions at, at + stride, ... meet the same taps
-    Geometry g           # the convolution of stride one that they are
+    Geometry g           # their convolution, of stride one
     int64_t at[3]
     int64_t first[3]     # of the taps, -1 if none
     int64_t every[3]
 
-cdef enum Algorithm:           # how a convolution, or a phase of its input's gradient, is done
+cdef enum Algorithm:           # of a convolution, or of a phase of its input's gradient
     NOTHING              # no output
-    NO_TAPS              # sums of nothing
+    NO_TAPS              # empty sums
     WHOLE                # a kernel as large as the image: images by weights
-    POINTS               # of single pixels: weights by pixels
+    POINTS               # 1x1: weights by pixels
     WINDOWS
     LAST_CHANNELS        # depthwise or of small groups, with channels last
-    LAST_OF_EITHER = LAST_CHANNELS   # those that follow have kernels for channels first alone
+    LAST_OF_EITHER = LAST_CHANNELS   # the following ones have kernels for channels first only
     FIRST_CHANNELS       # depthwise, or of few outputs
     WINOGRAD
     SIDE_BY_SIDE
@@ -62,13 +63,13 @@ cdef enum Algorithm:           # how a convolution, or a phase of its input's gr
 
 cdef enum Role:
     FORWARD
-    INPUT                # its gradient
+    INPUT                # the input's gradient
     WEIGHTS
 
-cdef struct Plan:        # dtypes: of images and weights, which differ where kernels widen the images, and of the result
+cdef struct Plan:        # dtypes: of images and weights (different where kernels widen the images) and of the result
     int images, weights, result, bias
-    int back             # of what is given back
-    bint pairs           # pairs of 16-bit floats are multiplied: channels, or images for the weights' gradient
+    int back             # of the returned tensor
+    bint pairs           # pairs of 16-bit floats are multiplied: of channels, or of images for the weights' gradient
 
 
 include "conv_weights.pxi"
@@ -78,13 +79,13 @@ include "bfloat16_pairs.pxi"
 include "conv_products.pxi"
 
 
-# ---- what is done how ------------------------------------------------------------------------------------------------
+# ---- choice of the algorithm -----------------------------------------------------------------------------------------
 
 
 cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, int64_t groups, int64_t c, int64_t m):
-    """What to cast; ``w_code`` is the dtype of the weights or, for their gradient, of the outputs' gradient.
+    """The casts; ``w_code`` is the dtype of the weights or, for their gradient, of the outputs' gradient.
 
-    ``c`` inputs and ``m`` outputs of a group are those of what is done: for the input's gradient they are exchanged.
+    ``c`` inputs and ``m`` outputs per group are those of the convolution that runs: exchanged for the input's gradient.
     """
     cdef Plan p
     p.images = p.weights = p.result = p.bias = compute_code(code)
@@ -97,7 +98,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
         p.images = p.result = code
     elif short_engine(code) != "" and (whole_kernel(g, c, m) or role != WEIGHTS and short_points(g, code, c, m)):
         p.images = p.weights = p.result = p.bias = code
-    # For the weights an image without another would be multiplied by zeros.
+    # For the weights' gradient, an image without a partner would be multiplied by zeros.
     elif fills_pairs(g, code, images, groups, c, m) and (images > 1 or role != WEIGHTS) and (
             role != INPUT or g.s[0] * g.s[1] * g.s[2] <= PHASES):
         p.pairs = True
@@ -106,20 +107,21 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
 
 
 cdef bint transposes_groups(Plan* p, int64_t c, int64_t m) noexcept:
-    """Whether 16-bit images with channels first are transposed for the kernels of small groups, which know the other
-    format."""
+    """Whether 16-bit images with channels first are transposed for the kernels of small groups, which take channels
+    last.
+    """
     return p.images != p.weights and c == m > 1
 
 
-cdef Tensor brought(Tensor t, Plan* p, int64_t groups):
-    """Images as the plan's kernels take them, with three spatial dimensions."""
+cdef Tensor in_plan_format(Tensor t, Plan* p, int64_t groups):
+    """Images in the format of the plan's kernels, with three spatial dimensions."""
     if p.pairs:
         return channel_pairs(spatial(t, 2), groups)
     return spatial(cast_image(t, p.images), 2)
 
 
 cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alone) except *:
-    """How to do a convolution of ``x`` into ``out``, which is of a phase unless ``alone``."""
+    """The algorithm for a convolution of ``x`` into ``out``: a phase, unless ``alone``."""
     cdef int64_t images = x.sizes[0], groups = w.groups, c = w.inputs, m = w.outputs
     cdef bint fits, product = p.images == p.weights
     if out.count == 0:
@@ -133,7 +135,7 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
     if whole_kernel(g, c, m):
         return WHOLE
     fits = by_windows(g, images, groups, c, m, alone)
-    # Weights of one tap of many would have to be moved together.
+    # Weights of one of many taps would have to be gathered.
     if pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
         return POINTS
     if is_last_depthwise(g, x, out, c, m):
@@ -149,8 +151,9 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
 
 cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
                   int number) except -1:
-    """``out[n, g * m + i, pixel]`` from ``x`` and ``w``, and ``bias[g * m]``; ``phase`` of that ``number`` for a
-    gradient."""
+    """``out[n, g * m + i, pixel]`` from ``x``, ``w`` and ``bias[g * m]``; for a gradient, ``phase`` has that
+    ``number``.
+    """
     cdef Tensor to = out
     if algorithm > LAST_OF_EITHER:
         if channels_last(x):
@@ -176,7 +179,7 @@ cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor 
 
 
 cdef int convolve_in_order(Algorithm algorithm, Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """The algorithms whose kernels take weights ``[g, m, channels, taps]`` as they lie."""
+    """The algorithms whose kernels take weights ``[g, m, channels, taps]`` in place."""
     if algorithm == POINTS:
         return points_product(g, x, w, bias, out, w.sizes[0], False)
     if algorithm == LAST_CHANNELS:
@@ -189,7 +192,7 @@ cdef int convolve_in_order(Algorithm algorithm, Geometry* g, Tensor x, Tensor w,
 
 
 cdef int fill(Tensor out, Tensor bias) except -1:
-    """A sum over nothing: zero, or the bias."""
+    """The result of an empty sum: zero, or the bias."""
     cdef int64_t strides[5]
     cdef int n
     if bias is None:
@@ -202,7 +205,7 @@ cdef int fill(Tensor out, Tensor bias) except -1:
 
 
 cdef void zero(Tensor t) except *:
-    """Zeros in all of a contiguous tensor."""
+    """Clear a contiguous tensor."""
     cdef char* to = address_of(t)
     launch_kernel(zero_lines, &to, 1, NULL, 0, t.count * ITEMSIZE[t.code], 1 << 18, False)
 
@@ -215,7 +218,7 @@ cdef Tensor zeros(int code):
 
 
 cdef Tensor back(Tensor out, int code, int nd):
-    """The result with its own number of dimensions and dtype."""
+    """The result with the caller's number of dimensions and dtype."""
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
     cdef int n, missing = 3 - nd
@@ -231,8 +234,8 @@ cdef Tensor back(Tensor out, int code, int nd):
 # ---- the functions ---------------------------------------------------------------------------------------------------
 
 
-cdef int take(object values, int64_t* to, int nd, int64_t missing) except -1:
-    """A tuple of ``nd`` numbers as three."""
+cdef int read_tuple(object values, int64_t* to, int nd, int64_t missing) except -1:
+    """A tuple of ``nd`` numbers as three numbers."""
     cdef int n
     for n in range(3 - nd):
         to[n] = missing
@@ -241,8 +244,8 @@ cdef int take(object values, int64_t* to, int nd, int64_t missing) except -1:
     return 0
 
 
-cdef bint read(object value, int64_t* to, int nd, int64_t missing) except -1:
-    """An int or a tuple of ``nd`` as three numbers; whether it was one of these."""
+cdef bint read_ints(object value, int64_t* to, int nd, int64_t missing) except -1:
+    """An int or a tuple of ``nd`` ints as three numbers; False for anything else."""
     cdef int64_t x
     cdef int n
     if PyLong_CheckExact(value):
@@ -255,13 +258,13 @@ cdef bint read(object value, int64_t* to, int nd, int64_t missing) except -1:
     for n in range(nd):
         if not PyLong_CheckExact((<tuple>value)[n]):
             return False
-    take(value, to, nd, missing)
+    read_tuple(value, to, nd, missing)
     return True
 
 
 def convolution(int nd, Tensor input, Tensor weight, object bias, object stride, object padding, object dilation,
                 object groups):
-    """The common case of a convolution: a batch, one real dtype, numbers that fit. None where anything is otherwise."""
+    """The common case of a convolution: a batch, one real dtype, numbers that fit. Else None."""
     cdef Geometry g
     cdef int n
     cdef int64_t parts
@@ -273,7 +276,7 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
     parts = groups
     if parts < 1 or input.sizes[1] != weight.sizes[1] * parts or weight.sizes[0] % parts:
         return None
-    if not (read(stride, g.s, nd, 1) and read(padding, g.p, nd, 0) and read(dilation, g.d, nd, 1)):
+    if not (read_ints(stride, g.s, nd, 1) and read_ints(padding, g.p, nd, 0) and read_ints(dilation, g.d, nd, 1)):
         return None
     for n in range(3):
         g.i[n] = g.k[n] = g.o[n] = 1
@@ -301,7 +304,7 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
     p = plan_of(FORWARD, g, input.code, weight.code, input.sizes[0], groups, c, m)
-    x = brought(input, &p, groups)
+    x = in_plan_format(input, &p, groups)
     if not p.pairs and x.count and strided_points(g, c, m):
         x = every_pixel(g, x)
     w = weights_of(grouped(cast_image(weight, p.weights), groups), g, False)
@@ -322,10 +325,10 @@ def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple 
     """Convolution of ``input [n, c, ...]`` with ``weight [m, c / groups, ...]`` to ``[n, m, *size]``."""
     cdef int nd = input.nd - 2, n
     cdef Geometry g
-    take(size, g.o, nd, 1)
-    take(stride, g.s, nd, 1)
-    take(padding, g.p, nd, 0)
-    take(dilation, g.d, nd, 1)
+    read_tuple(size, g.o, nd, 1)
+    read_tuple(stride, g.s, nd, 1)
+    read_tuple(padding, g.p, nd, 0)
+    read_tuple(dilation, g.d, nd, 1)
     for n in range(3):
         g.i[n] = g.k[n] = 1
         if n >= 3 - nd:
@@ -334,7 +337,7 @@ def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple 
 
 
 cdef void phase_of(Phase* to, Geometry* whole, Tensor x, int64_t index) noexcept:
-    """The phase of that number of the gradient of the input of ``whole`` from ``x``."""
+    """Fill in phase ``index`` of the gradient of the input of ``whole`` from ``x``."""
     cdef Geometry* g = &to.g
     cdef int64_t n, k
     to.at[0] = index // (whole.s[1] * whole.s[2])
@@ -358,7 +361,7 @@ cdef void phase_of(Phase* to, Geometry* whole, Tensor x, int64_t index) noexcept
 
 
 cdef Tensor positions(Tensor out, Geometry* whole, Phase* phase, int64_t columns):
-    """The positions of a phase in ``out``, a view; with all ``columns`` from the one before it on, if not 0."""
+    """The positions of a phase in ``out``, a view; if ``columns`` is not 0, all columns from the phase before on."""
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
     cdef int64_t n, offset = 0
@@ -386,10 +389,10 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Weights w
     cdef Tensor x = spatial(grad, 2), w5 = spatial(weight, 2), out, part, columns = None
     cdef bint paired, direct, last = is_last(grad) or is_last(weight), transposed
-    take(size, whole.i, nd, 1)
-    take(stride, whole.s, nd, 1)
-    take(padding, whole.p, nd, 0)
-    take(dilation, whole.d, nd, 1)
+    read_tuple(size, whole.i, nd, 1)
+    read_tuple(stride, whole.s, nd, 1)
+    read_tuple(padding, whole.p, nd, 0)
+    read_tuple(dilation, whole.d, nd, 1)
     sizes[0], sizes[1] = grad.sizes[0], groups * c
     whole.taps = whole.pixels = 1
     for n in range(3):
@@ -398,7 +401,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         whole.pixels *= whole.o[n]
         phases *= whole.s[n]
     p = plan_of(INPUT, &whole, grad.code, weight.code, grad.sizes[0], groups, m, c)
-    x = brought(grad, &p, groups)
+    x = in_plan_format(grad, &p, groups)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
     transposed = not last and transposes_groups(&p, c, m)
@@ -431,13 +434,13 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             &whole, x, groups, m, c):
         convolve_phases(&whole, x, w, bias, out)
         return back(out, p.back, nd)
-    # Even and odd columns of the result are put there together: alone they would be written one by one.
+    # Even and odd columns of the result are interleaved in one pass: one at a time they would be written item by item.
     paired = whole.s[2] == 2 and whole.i[2] > 1 and not last
     for index in range(phases):
         phase_of(&phase, &whole, x, index)
         if phase.g.pixels == 0:
             continue
-        # Channels last: also into every other pixel.
+        # Channels last: also into every second pixel.
         direct = phases == 1 or phase.g.taps > 0 and last and not p.pairs and is_last_depthwise(&phase.g, x, out, m, c)
         if direct:
             part = out if phases == 1 else positions(out, &whole, &phase, 0)
@@ -461,18 +464,19 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
                     int64_t groups):
-    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of that many elements
-    each."""
+    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of as many elements
+    each.
+    """
     cdef Geometry g
     cdef int64_t sizes[4]
     cdef int64_t images = input.sizes[0], c = input.sizes[1] // groups, m = grad.sizes[1] // groups, nd = input.nd - 2
     cdef int64_t n
     cdef Plan p
     cdef Tensor x = spatial(input, 2), y = spatial(grad, 2), out
-    take(kernel, g.k, nd, 1)
-    take(stride, g.s, nd, 1)
-    take(padding, g.p, nd, 0)
-    take(dilation, g.d, nd, 1)
+    read_tuple(kernel, g.k, nd, 1)
+    read_tuple(stride, g.s, nd, 1)
+    read_tuple(padding, g.p, nd, 0)
+    read_tuple(dilation, g.d, nd, 1)
     g.taps = g.pixels = 1
     for n in range(3):
         g.i[n], g.o[n] = x.sizes[2 + n], y.sizes[2 + n]
@@ -491,7 +495,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         x = every_pixel(&g, x)
     if p.pairs:
         return windows_gradient(&g, image_pairs(x), image_pairs(y), groups, True)
-    # Of groups that fill a register windows share more.
+    # Windows share more loads in groups that fill a vector.
     if 1 < c < last_lanes(compute_code(x.code)) and is_last_depthwise(&g, x, y, c, m):
         return depthwise_last_gradient(&g, x, y, c)
     if is_depthwise(c, m):
@@ -500,14 +504,14 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         return narrow_gradient(&g, x, y)
     if is_winograd(&g, x.code, images, groups, c, m):
         return winograd_gradient(&g, x, y)
-    # Here what is laid out serves few outputs as well.
+    # Here a laid-out volume pays for few outputs as well.
     if by_windows(&g, images, groups, c, max(m, <int64_t>5) if m >= 3 or reads_points(&g) else m):
         return windows_gradient(&g, x, y, groups)
     return unfolded_gradient(&g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups)
 
 
 cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
-    """The weights' gradient with one input channel per group, in whichever format x and y are."""
+    """The weights' gradient with one input channel per group, in the memory format of x and y."""
     cdef bint last = m == 1 and (is_last(x) or is_last(y))
     if last:
         x, y = x if x.strides[1] == 1 else to_last(x), y if y.strides[1] == 1 else to_last(y)
@@ -516,7 +520,7 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
     return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
     "transpose_groups": <size_t><void*>transpose_groups,
     "zero_lines": <size_t><void*>zero_lines,

@@ -1,22 +1,21 @@
-# Convolutions that are products of matrices as they lie in memory: of single pixels, and of kernels as large as the
-# image.
+# Convolutions that are matrix products of operands in place: 1x1 kernels, and kernels as large as the image.
 
 cdef enum:
     FEW_PIXELS = 256
-    # Transposing images takes time by c + m, and saves by c * m, for gradients twice as much.
+    # Transposing images costs time by c + m and saves time by c * m, twice as much for gradients.
     TRANSPOSE_FORWARD = 200
     TRANSPOSE_BACK = 100
     SPREAD_ITEMS = 1 << 19
 
 
 cdef bint even_pixels(Tensor x) noexcept:
-    """Whether the pixels of an image are all as far from each other."""
+    """Whether the pixels of an image are evenly spaced."""
     return (x.sizes[3] == 1 or x.strides[3] == x.sizes[4] * x.strides[4]) and (
         x.sizes[2] == 1 or x.strides[2] == x.sizes[3] * x.sizes[4] * x.strides[4])
 
 
 cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcept:
-    """Whether the convolution is a product of matrices as they lie in memory: 1x1, without stride or padding."""
+    """Whether the convolution is a matrix product of operands in place: 1x1, stride 1, no padding."""
     cdef int n
     for n in range(3):
         if g.k[n] != 1 or g.s[n] != 1 or g.p[n] != 0 or g.o[n] != g.i[n]:
@@ -27,8 +26,7 @@ cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcep
 
 
 cdef bint wastes_lanes(Geometry* g, Tensor x, Tensor out, int64_t m, int64_t c) except -1:
-    """Whether the pixels of one image leave registers empty that those of all images would fill, and copies are
-    repaid."""
+    """Whether the pixels of one image leave vectors empty that those of all images would fill, and copying pays."""
     if x.sizes[0] == 1 or x.code == BF16 or channels_last(x) or channels_last(out) or m * c < 128 * (m + c):
         return False
     cdef int64_t lanes = last_lanes(x.code)
@@ -36,7 +34,7 @@ cdef bint wastes_lanes(Geometry* g, Tensor x, Tensor out, int64_t m, int64_t c) 
 
 
 cdef Tensor image_rows(Tensor x, int64_t images):
-    """A view ``[c, n, pixels]`` of images whose pixels follow one another, also where they are in one row."""
+    """A view ``[c, n, pixels]`` of images with contiguous pixels, also if they are in one row."""
     cdef int64_t sizes[3]
     cdef int64_t strides[3]
     cdef int64_t pixels = x.sizes[0] * x.sizes[2] * x.sizes[3] * x.sizes[4] // images
@@ -47,7 +45,7 @@ cdef Tensor image_rows(Tensor x, int64_t images):
 
 cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
                          bint transposed) except -1:
-    """:func:`as_product` with the pixels of all images in one row, as if there was one."""
+    """:func:`as_product` with the pixels of all images in one row, as if there were one image."""
     cdef Geometry row = g[0]
     cdef int64_t sizes[5]
     cdef int64_t images = x.sizes[0]
@@ -67,7 +65,7 @@ cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor ou
 
 cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
                     bint transposed=False) except -1:
-    """Weights by pixels, or pixels by weights where the result has channels last; ``transposed``: the weights are."""
+    """Weights by pixels, or pixels by weights if the result has channels last; ``transposed``: the weights are."""
     cdef Product p
     cdef Matrix pixels, weights
     cdef int64_t item = ITEMSIZE[x.code], images = x.sizes[0], pixel
@@ -106,7 +104,8 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
 cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
                         bint transposed) except -1:
     """:func:`as_product`; bfloat16 images of few pixels are transposed to channels last, where all of them are one
-    product."""
+    product.
+    """
     cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
     cdef Tensor whole
     if x.code != BF16 or g.pixels == 1 or g.pixels > FEW_PIXELS or channels_last(out) or c * m < (
@@ -121,7 +120,7 @@ cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
 # ---- kernels as large as the image -----------------------------------------------------------------------------------
 
 cdef bint whole_kernel(Geometry* g, int64_t channels, int64_t m) noexcept:
-    """Whether there is one output position, and its window is the whole image: a linear layer of it."""
+    """Whether there is one output position whose window is the whole image: a linear layer."""
     cdef int n
     if is_depthwise(channels, m):
         return False
@@ -132,7 +131,7 @@ cdef bint whole_kernel(Geometry* g, int64_t channels, int64_t m) noexcept:
 
 
 cdef Matrix as_rows(Tensor x, int64_t groups) except *:
-    """A contiguous tensor ``[n, groups * ...]`` as a matrix for each group, with a row for each of ``n``."""
+    """A contiguous tensor ``[n, groups * ...]`` as one matrix per group, with ``n`` rows."""
     cdef Matrix rows
     cdef int64_t item = ITEMSIZE[x.code]
     rows.ptr, rows.outer, rows.columns = address_of(x), 0, item
@@ -155,7 +154,7 @@ cdef Product no_product(int code, int64_t groups) noexcept:
 
 
 cdef int whole_product(Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
-    """:func:`convolve` of a :func:`whole_kernel`: images by weights. ``out`` has one pixel."""
+    """:func:`convolve` if :func:`whole_kernel`: images by weights. ``out`` has one pixel."""
     x = contiguous_tensor(x)
     cdef Product p = no_product(x.code, groups)
     cdef int64_t item = ITEMSIZE[x.code], k = w.sizes[2] * w.sizes[3]
@@ -170,7 +169,7 @@ cdef int whole_product(Tensor x, Tensor w, Tensor bias, Tensor out, int64_t grou
 
 
 cdef int whole_gradient(Tensor grad, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
-    """The input's gradient of a :func:`whole_kernel`, of one pixel: into ``out``, which is contiguous."""
+    """The input's gradient if :func:`whole_kernel`, from one pixel, into the contiguous ``out``."""
     grad = contiguous_tensor(grad)
     cdef Product p = no_product(grad.code, groups)
     cdef int64_t item = ITEMSIZE[grad.code], m = w.sizes[1], k = w.sizes[2] * w.sizes[3]
@@ -186,7 +185,7 @@ cdef int whole_gradient(Tensor grad, Tensor w, Tensor bias, Tensor out, int64_t 
 
 
 cdef Tensor whole_weights(Tensor x, Tensor y, int64_t groups):
-    """The weights' gradient of a :func:`whole_kernel`: ``[1, group * m, c * taps]``."""
+    """The weights' gradient if :func:`whole_kernel`: ``[1, group * m, c * taps]``."""
     x, y = contiguous_tensor(x), contiguous_tensor(y)
     cdef Product p = no_product(x.code, groups)
     cdef int64_t sizes[3]
@@ -205,12 +204,12 @@ cdef Tensor whole_weights(Tensor x, Tensor y, int64_t groups):
 # ---- 1x1 with a stride -----------------------------------------------------------------------------------------------
 
 cdef bint strided_points(Geometry* g, int64_t channels, int64_t m) noexcept:
-    """Whether this is a 1x1 convolution of every so many pixels, of more than one channel."""
+    """Whether this is a 1x1 convolution with a stride, of more than one channel."""
     return g.taps == 1 and g.s[0] * g.s[1] * g.s[2] > 1 and g.p[0] == g.p[1] == g.p[2] == 0 and channels > 1 and m > 1
 
 
 cdef Tensor every_pixel(Geometry* g, Tensor x):
-    """A copy of the pixels that :func:`strided_points` reads, in the format of ``x``; ``g`` is then without stride."""
+    """A copy of the pixels that :func:`strided_points` reads, in the format of ``x``; ``g`` then has stride 1."""
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
     cdef int n
@@ -237,7 +236,7 @@ cdef bint meets_once(Geometry* g) noexcept:
 
 
 cdef Tensor every_tap(Tensor bias, int64_t taps):
-    """``bias`` with each number so many times."""
+    """``bias`` with each number repeated ``taps`` times."""
     cdef int64_t sizes[2]
     cdef int64_t strides[2]
     sizes[0], sizes[1], strides[0], strides[1] = bias.sizes[0], taps, bias.strides[0], 0
@@ -249,9 +248,10 @@ cdef Tensor every_tap(Tensor bias, int64_t taps):
 
 
 cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
-    """The input's gradient where a window :func:`meets_once`: all taps of all channels by pixels, then put in place.
+    """The input's gradient if :func:`meets_once`: all taps of all channels by pixels, then moved to their places.
 
-    ``w`` is ``[g, m, c, taps]``, and ``out`` contiguous. A part of the pixels at a time, whose products stay near.
+    ``w`` is ``[g, m, c, taps]``, and ``out`` contiguous. A part of the pixels at a time, whose products stay in the
+    cache.
     """
     cdef Geometry g
     cdef int64_t groups = w.sizes[0], channels = out.sizes[1], n, d, most, at, start
@@ -270,7 +270,7 @@ cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Ten
     if bias is not None:
         bias = every_tap(bias, whole.taps)
     memcpy(count, grad.sizes, 5 * 8)
-    # Whole images, or else parts of the first of their dimensions that can be cut.
+    # Whole images, else parts of the first of their dimensions that can be cut.
     d, most = 0, max(SPREAD_ITEMS // (channels * whole.taps * whole.pixels), <int64_t>1)
     if channels * whole.taps * whole.pixels > SPREAD_ITEMS:
         d = 2 if grad.sizes[2] > 1 else 3 if grad.sizes[3] > 1 else 4
@@ -299,8 +299,9 @@ cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Ten
 
 cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int64_t image, int64_t d,
                      int64_t start) except -1:
-    """``taps [n, (c, taps), pixels]`` of the pixels of ``g`` to where they belong in ``out``, from ``start`` of
-    dimension ``d`` on."""
+    """Move ``taps [n, (c, taps), pixels]`` of the pixels of ``g`` to their places in ``out``, from ``start`` of
+    dimension ``d`` on.
+    """
     cdef int64_t sizes[8]
     cdef int64_t to[8]
     cdef int64_t source[8]
@@ -308,7 +309,7 @@ cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int6
     sizes[0], sizes[1] = taps.sizes[0], out.sizes[1]
     to[0], to[1] = out.strides[0], out.strides[1]
     source[0], source[1] = taps.strides[0], whole.taps * g.pixels
-    for n in range(2, -1, -1):  # a position is one of the output's, then a tap
+    for n in range(2, -1, -1):  # a position is the output's position, then the tap
         sizes[2 + 2 * n], sizes[3 + 2 * n] = g.o[n], whole.k[n]
         to[2 + 2 * n], to[3 + 2 * n] = out.strides[2 + n] * whole.s[n], out.strides[2 + n]
         source[2 + 2 * n], source[3 + 2 * n] = pixel, tap

@@ -1,4 +1,4 @@
-# Weights of a convolution, as its kernels want them.
+# Weights of a convolution in the formats of its kernels.
 
 
 cdef Tensor grouped(Tensor w, int64_t groups):
@@ -29,8 +29,9 @@ ctypedef fused word:
 
 cdef void transpose_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first,
                             int64_t* every, int64_t* count) noexcept nogil:
-    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: every so many taps from the first on. By blocks, for the
-    cache."""
+    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: taps ``first``, ``first + every`` and so on. By blocks, for
+    the cache.
+    """
     cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
     cdef const word* row
     cdef word* target
@@ -41,7 +42,7 @@ cdef void transpose_weights(word* to, const word* w, int64_t m, int64_t c, int64
                     row = w + (j * c + i) * taps
                     target = to + (i * m + j) * kept
                     if kept == taps:
-                        if taps == 9:  # a size that the compiler knows needs no call
+                        if taps == 9:  # a size known to the compiler needs no call
                             memcpy(target, row, 9 * sizeof(word))
                         else:
                             memcpy(target, row, taps * sizeof(word))
@@ -59,15 +60,15 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
                            Geometry* g, bint transposed, bint planar, Packed* to):
     """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
 
-    ``transposed`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of
-    bfloat16 two of the ``c`` channels are a word.
+    ``transposed`` reverses the order of the taps, for a gradient. In a ``planar`` volume channels come before taps. For
+    bfloat16, ``c`` counts numbers and two channels are a pair.
     """
     cdef Blocks b = blocks(F32 if code == BF16 else code)
     cdef int64_t from_item = ITEMSIZE[code], half = w_c * from_item, odd = c % 2
     if code == BF16:
         c, w_c = ceil_div(c, 2), 2 * w_c
     cdef int64_t item = max(from_item, <int64_t>4), round_to = channel_unit(b.panel, c)
-    # A panel of input channels has room for as many as there are.
+    # A panel of input channels has room for at most ``c`` channels.
     cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
     cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
     cdef int64_t arg[11]
@@ -117,13 +118,13 @@ cdef void transpose_groups(char** ptr, const int64_t* arg, int64_t begin, int64_
 
 
 cdef class Weights:
-    """Weights ``[g, m, c, taps]`` of a convolution as its kernels, or those of its input's gradient, want them."""
+    """Weights ``[g, m, c, taps]`` of a convolution, in the formats of its kernels and those of its input's gradient."""
 
     cdef Tensor given        # contiguous
     cdef Geometry whole      # of the convolution
-    cdef bint transposed           # for the gradient: from m outputs to c inputs, the last tap first
+    cdef bint transposed           # for the gradient: from m outputs to c inputs, taps in reverse order
     cdef int64_t groups, inputs, outputs
-    cdef Tensor packed       # as panels, once they have been asked for
+    cdef Tensor packed       # as panels, once they are needed
     cdef Packed places
 
     cdef int64_t to_output(self):
@@ -134,7 +135,7 @@ cdef class Weights:
         return self.given.sizes[2] * self.given.sizes[3] if self.transposed else self.given.sizes[3]
 
     cdef char* panels(self, int phase, bint planar) except NULL:
-        """What :func:`convolve_windows` takes, of all phases at once; see ``places.group``."""
+        """The weights for :func:`convolve_windows`, of all phases at once; see ``places.group``."""
         if self.packed is None:
             self.packed = packed_weights(
                 self.given.code, address_of(self.given), self.to_output(), self.to_input(),
@@ -144,7 +145,7 @@ cdef class Weights:
         return address_of(self.packed) + self.places.begin[phase]
 
     cdef Weights in_order(self, Phase* phase):
-        """Those of a phase as the weights of a convolution: ``[g, outputs, inputs, its taps]``."""
+        """The weights of a phase as those of a convolution: ``[g, outputs, inputs, its taps]``."""
         if not self.transposed:
             return self
         cdef Tensor w = self.given, transposed
@@ -164,7 +165,7 @@ cdef class Weights:
 
 
 cdef Weights weights_of(Tensor w, Geometry* g, bint transposed):
-    """``w`` as :func:`grouped` gives it; ``g`` is the convolution that it belongs to, or whose gradient is wanted."""
+    """``w`` in the format of :func:`grouped`; ``g`` is its convolution, or the one whose gradient is computed."""
     cdef Weights self = Weights.__new__(Weights)
     self.given, self.groups, self.transposed, self.whole = w, w.sizes[0], transposed, g[0]
     self.outputs, self.inputs = w.sizes[2 if transposed else 1], w.sizes[1 if transposed else 2]

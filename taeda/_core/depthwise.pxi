@@ -3,15 +3,15 @@
 cdef enum:
     DEPTHWISE_ARGS = 45
     DEPTHWISE_WEIGHT_ARGS = 52
-    DEPTHWISE_MOST = 4     # output channels per group from which the product of matrices is as fast
-    DEPTHWISE_TASKS = 16   # at least, where there are so many blocks
+    DEPTHWISE_MOST = 4     # output channels per group from which the matrix product is as fast
+    DEPTHWISE_TASKS = 16   # at least, if there are so many blocks
     MOST_LINES = 7
     VARIANTS = 8 * 3 * 32
     LONG_SUM = 512         # numbers in one lane of a sum
     PIECES = 32            # at most, each with a buffer of its own
 
     LAST_ARGS = 24
-    MOST_GROUP = 16        # channels of a group that lie side by side in a register
+    MOST_GROUP = 16        # most channels of a group that share a vector
     LAST_ROWS = 1 << 15    # outputs of a task
 
 cdef uint64_t DEPTHWISE = new_owner("depthwise.depthwise"), DEPTHWISE_WEIGHT = new_owner("depthwise.depthwise_weight")
@@ -19,12 +19,12 @@ cdef uint64_t LAST = new_owner("depthwise_last.depthwise_last")
 cdef uint64_t LAST_WEIGHT = new_owner("depthwise_last.depthwise_last_weight")
 cdef int64_t _register_bytes = 0, _depthwise_height = 0
 
-# of a dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next
+# One dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next.
 cdef struct Taps:
     int64_t o, i, k, s, d, at
     int64_t begin, step
 
-cdef struct Variant:       # which kernel, and how it takes rows; see ARGS there
+cdef struct Variant:       # the kernel and its treatment of rows; see ARGS there
     int64_t lines, step, phases, lanes
     bint flat, half, single, spaced
     int64_t reach, apart, chunks, chunk, blocks
@@ -33,7 +33,7 @@ cdef struct Variant:       # which kernel, and how it takes rows; see ARGS there
 # ---- channels first: sizes -------------------------------------------------------------------------------------------
 
 cdef Taps taps_of(Geometry* g, int n, int64_t step) noexcept:
-    """Dimension ``n`` of a convolution; ``step`` is how many items apart its taps are. Dilation turns out positive."""
+    """Dimension ``n`` of a convolution; its taps are ``step`` items apart. Dilation becomes positive."""
     cdef Taps t
     t.o, t.i, t.k, t.s, t.d = g.o[n], g.i[n], g.k[n], g.s[n], abs(g.d[n])
     t.at = -before_first(g, n)
@@ -43,7 +43,7 @@ cdef Taps taps_of(Geometry* g, int n, int64_t step) noexcept:
 
 
 cdef Taps phase_taps(Geometry* g, int n, int64_t phase, int64_t step) noexcept:
-    """Dimension ``n`` of the gradient of a convolution's input: positions ``phase`` and every ``g.s`` further."""
+    """Dimension ``n`` of the gradient of a convolution's input: positions ``phase``, ``phase + g.s`` and so on."""
     cdef Taps t
     cdef int64_t every = g.s[n] // gcd(g.s[n], g.d[n]), first = 0
     while first < min(every, g.k[n]) and (phase + g.p[n] - first * g.d[n]) % g.s[n]:
@@ -51,7 +51,7 @@ cdef Taps phase_taps(Geometry* g, int n, int64_t phase, int64_t step) noexcept:
     t.o = max(ceil_div(g.i[n] - phase, g.s[n]), <int64_t>0) if g.i[n] > phase else 0
     t.i, t.s, t.d = g.o[n], 1, g.d[n] * every // g.s[n]
     t.k = ceil_div(g.k[n] - first, every) if first < min(every, g.k[n]) else 0
-    # Tap first + j * every meets o + (phase + p - first * d) / s - j * d; they are taken from the last to the first.
+    # Tap first + j * every meets o + (phase + p - first * d) / s - j * d; taps are in reverse order.
     t.at = (phase + g.p[n] - first * g.d[n]) // g.s[n] - (t.k - 1) * t.d if t.k else 0
     t.begin, t.step = (first + (t.k - 1) * every) * step if t.k else 0, -every * step
     return t
@@ -67,8 +67,9 @@ cdef int know_registers() except -1:
 
 
 cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t phases, bint spaced) except *:
-    """For dimensions ``t``, ``q`` channels summed, and ``phases`` of columns; ``spaced`` if results are every so many
-    columns."""
+    """The variant for dimensions ``t``, ``q`` summed channels and ``phases`` of columns; ``spaced`` if results are
+    at a stride.
+    """
     cdef Variant v
     cdef Taps* rows = t + 1
     cdef Taps* columns = t + 2
@@ -108,7 +109,7 @@ cdef kernel_t find_depthwise(int code, Variant* v, bint weight) except NULL:
 
 
 cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, int64_t* arg) noexcept:
-    """What the kernels know of dimensions ``t``; ``odd`` is the last of the second phase."""
+    """The kernels' arguments for dimensions ``t``; ``odd`` is the last dimension of the second phase."""
     cdef int64_t item = ITEMSIZE[compute_code(x.code)], n
     for n in range(3):
         arg[3 + n], arg[6 + n] = t[n].o, t[n].i
@@ -123,7 +124,7 @@ cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, int64_t* arg) 
 
 
 cdef Tensor in_lines(Tensor x):
-    """``x``, copied unless the pixels of a row follow one another."""
+    """``x``, copied unless the pixels of a row are contiguous."""
     return x if x.strides[4] == 1 or x.sizes[4] == 1 else contiguous_tensor(x)
 
 
@@ -132,8 +133,9 @@ cdef Tensor in_lines(Tensor x):
 cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int64_t w_c, int64_t w_q, int64_t m,
                         int64_t q,
                         Tensor bias, char* out, int64_t* strides, int64_t images, int64_t channels) except -1:
-    """``channels`` outputs, ``m`` of a group with ``q`` inputs; strides of the weights by group, output and input in
-    items."""
+    """``channels`` outputs, ``m`` per group with ``q`` inputs; strides of the weights by group, output and input in
+    items.
+    """
     cdef Variant v = variant_of(x.code, t, q, 1 if odd == NULL else 2, strides[4] != 1)
     cdef int64_t arg[DEPTHWISE_ARGS]
     cdef int64_t item = ITEMSIZE[compute_code(x.code)], planes = images * channels, n, tasks
@@ -159,15 +161,16 @@ cdef inline bint is_depthwise(int64_t channels, int64_t m) noexcept:
 
 
 cdef bint few_outputs(Geometry* g, int64_t m) noexcept:
-    """Whether a group has so few outputs that the tile of products would be empty, of windows that meet many of
-    them."""
+    """Whether a group has so few outputs, whose windows meet many of them, that the tile of products would be nearly
+    empty.
+    """
     return m <= DEPTHWISE_MOST and g.taps > 1 and g.s[0] <= 2 and g.s[1] <= 2 and g.s[2] <= 2 and g.o[2] > 1
 
 
 cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """:func:`convolve` with channels first, for few channels of a group; ``out`` may have any strides.
+    """:func:`convolve` with channels first, for few channels per group; ``out`` may have any strides.
 
-    Of 16-bit floats weights and bias are float32.
+    For 16-bit floats, weights and bias are float32.
     """
     cdef Taps t[3]
     cdef int64_t groups = w.sizes[0], m = w.sizes[1], q = w.sizes[2]
@@ -179,8 +182,9 @@ cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exc
 
 
 cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
-    """Into ``out`` the gradient of the input of a convolution with few channels of a group, from its weights ``[g, m,
-    c, taps]``."""
+    """The gradient of the input of a convolution with few channels per group into ``out``, from its weights ``[g, m,
+    c, taps]``.
+    """
     cdef Taps t[3]
     cdef Taps odd
     cdef int64_t strides[5]
@@ -208,7 +212,7 @@ cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor 
 
 
 cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
-    """``[1, group * m, 1, tap]``; of 16-bit floats in float32."""
+    """``[1, group * m, 1, tap]``; for 16-bit floats in float32."""
     cdef Taps t[3]
     cdef int64_t arg[DEPTHWISE_WEIGHT_ARGS]
     cdef int64_t sizes[4]
@@ -218,7 +222,7 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     x, y = in_lines(x), in_lines(y)
     t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
     cdef Variant v = variant_of(x.code, t, 1, 1, False)
-    memset(arg, 0, sizeof(arg))  # not all are meant for this kernel
+    memset(arg, 0, sizeof(arg))  # this kernel does not use all of them
     sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups * m, 1, g.taps
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes), memory
     describe_rows(t, &t[2], &v, x, arg)
@@ -250,8 +254,7 @@ cdef kernel_t find_last(uint64_t family, int code, int64_t channels) except NULL
 
 
 cdef bint spreads_groups(Geometry* g, int code, int64_t channels, int64_t m) except *:
-    """Whether groups have as many outputs as inputs, a few that divide a register, and a kernel that is known for
-    them."""
+    """Whether groups have as many outputs as inputs, few enough to divide a vector, and a kernel that supports them."""
     if channels != m or channels & (channels - 1) or not 1 < channels <= min(MOST_GROUP,
                                                                              last_lanes(compute_code(code))):
         return False
@@ -259,7 +262,7 @@ cdef bint spreads_groups(Geometry* g, int code, int64_t channels, int64_t m) exc
 
 
 cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t m) except *:
-    """Whether both lie with channels last, in an image, with one output per channel or small groups."""
+    """Whether both are images with channels last, with one output per channel or small groups."""
     return x.strides[1] == 1 and y.strides[1] == 1 and x.sizes[1] >= 8 and (
         g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0) and (
         channels == 1 and m == 1 or spreads_groups(g, x.code, channels, m))
@@ -302,7 +305,7 @@ cdef Tensor taps_first(Geometry* g, Tensor w):
 
 
 cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """:func:`depthwise` of images with channels last; of 16-bit floats, weights and bias are float32."""
+    """:func:`depthwise` of images with channels last; for 16-bit floats, weights and bias are float32."""
     cdef int64_t arg[LAST_ARGS]
     cdef int64_t images = x.sizes[0], channels = x.sizes[1], c = w.sizes[2], tasks
     cdef double work = <double>out.count * g.taps * c
@@ -319,7 +322,7 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
 
 
 cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
-    """``[part, channel, c, tap]``, a view; of 16-bit floats in float32."""
+    """``[part, channel, c, tap]``, a view; for 16-bit floats in float32."""
     cdef int64_t arg[LAST_ARGS]
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
@@ -327,7 +330,7 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
     cdef double work = <double>y.count * g.taps * c
     cdef char* ptr[3]
     last_shape(g, x, y, c, arg)
-    arg[20], arg[21] = even(images, 4), 0  # few numbers in one sum round better, and threads have something to do
+    arg[20], arg[21] = even(images, 4), 0  # few numbers in one sum round better and give the threads work
     parts = ceil_div(images, arg[20])
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, c, channels
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
@@ -340,6 +343,6 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
 
 
 cdef int64_t last_lanes(int code) except -1:
-    """Channels in a register."""
+    """Channels in a vector."""
     from ..kernels import target
     return max(<int64_t>(target.host().vector_bytes) // ITEMSIZE[code], <int64_t>1)

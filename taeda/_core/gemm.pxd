@@ -11,7 +11,7 @@ cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides 
 cdef struct Product:     # c = a @ b + d, by [m, k] and [k, n]
     int code             # dtype; one that has kernels of its own (see `compute_code` and `is_short`)
     int out              # dtype of c, where `code` is one of short_gemm.pyx
-    int init             # d: 0 none, 1 given, with columns that are contiguous or all the same
+    int init             # d: 0 none, 1 given, with columns that are contiguous or all equal
     int64_t m, n, k
     int64_t n0, n1       # batch
     Matrix a, b, c, d
@@ -24,7 +24,7 @@ cdef struct Blocks:
     int64_t panel, rows, pitch, depth
 
 cdef Blocks blocks(int code) except *
-# The address of the kernel that others call for a panel.
+# The address of the kernel that the others call for a panel.
 cdef char* tiles(int code) except NULL
 # Bytes of A [m, k] packed, and packing it.
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1

@@ -1,8 +1,8 @@
-"""Launcher of matrix products: what decides, from sizes and strides, which kernel runs over which blocks.
+"""Launcher of matrix products: chooses, from sizes and strides, a kernel and the blocks that it runs over.
 
-How many blocks of C there are may depend on whether there is one thread; how k is cut, and so every sum, does not.
+The number of blocks of C may depend on whether there is one thread. The blocks of k, and so every sum, do not.
 
-The Python-visible functions take tensors of any strides and give new ones; they know nothing of gradients.
+The Python-visible functions take tensors of any strides and return new ones; they know nothing of gradients.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -31,34 +31,34 @@ cdef enum:
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     FAR = 1 << 16         # bytes from row to row
-    LARGE = 1 << 19       # bytes of a matrix that does not stay in the nearer caches
+    LARGE = 1 << 19       # bytes of a matrix that does not fit the nearer caches
     ROWS = 6              # of a register tile
-    FEW_ROWS = 12         # as many are done along memory, without packing B
-    LONG = 128            # numbers of a row over which the folding of its sums to one number each is well spread
-    FEW_SHORT_ROWS = 4    # the same of bfloat16, where dot products make up for the packing sooner
-    FEW_COLUMNS = 1024    # most columns of a task that reads a matrix by rows
-    READ = 8              # multiplications in the time in which an item comes from memory
+    FEW_ROWS = 12         # at most so many are multiplied along k, without packing B
+    LONG = 128            # length of rows from which reducing each sum to one number hardly matters
+    FEW_SHORT_ROWS = 4    # the same for bfloat16, where dot products repay the packing sooner
+    FEW_COLUMNS = 1024    # most columns of a task that reads a row-major matrix
+    READ = 8              # multiplications in the time of loading an item from memory
     SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
-    MORE_ROWS = 480       # the same of panels a line wide, where packing them is little work and A lies by rows
-    IN_PLACE = 16         # rows that do not make up for packing B, however far apart its rows are
-    NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
-    NEAR_BYTES = 1 << 20  # of B that is used in place by more rows than those
-    AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied, at most
-    WIDENED = 1 << 13     # complex numbers that are worth a piece of their own to widen
-    AHEAD_PANELS = 8      # panels for which a task should pack its rows of A, at least
-    MANY_COLUMNS = 384    # columns for which it should pack them by rows, with panels a line wide
+    MORE_ROWS = 480       # the same for panels of one cache line, where packing is little work and A is row-major
+    IN_PLACE = 16         # rows that do not repay packing B, whatever its row stride
+    NEAR = 3328           # row stride in bytes up to which caches hold blocks in place
+    NEAR_BYTES = 1 << 20  # of B, up to which more rows than that use it in place
+    AHEAD = 1 << 23       # most bytes of B that are packed before they are multiplied
+    WIDENED = 1 << 13     # complex numbers that are worth a task of their own to widen
+    AHEAD_PANELS = 8      # panels from which a task should pack its rows of A
+    MANY_COLUMNS = 384    # columns from which it should pack row-major ones, with panels of one cache line
 
 cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("gemm.pack_a")
 cdef uint64_t PACK_RIGHT = new_owner("gemm.pack_b"), WIDEN = new_owner("gemm.widen")
-cdef uint64_t TILES = new_owner("gemm.panel_product")  # what the other kernels call for a panel
+cdef uint64_t TILES = new_owner("gemm.panel_product")  # the other kernels call it for a panel
 cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
 cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_complex")
 cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
-cdef int64_t _group              # tiles that pack_a does at a time
+cdef int64_t _group              # tiles that pack_a packs at a time
 cdef int64_t _a_tiles[NDTYPES]   # most tiles of A that a task packs: in half of the second-level cache
 cdef int64_t _ahead              # bytes of B that are packed first: in half of the last cache
-cdef int64_t _near               # bytes of packed B that need not be asked for: half of the second-level cache
+cdef int64_t _near               # bytes of packed B that are not prefetched: half of the second-level cache
 cdef int64_t _transposed_items  # most items of C that a task transposes
 cdef int64_t _k_block
 cdef int64_t _few_long           # FEW_ROWS for rows of LONG numbers and more
@@ -68,12 +68,12 @@ cdef tuple NAMES = DTYPE_NAMES
 
 
 cdef inline int need_blocks(int code) except -1:
-    """The block sizes for a dtype are known from here on."""
+    """Make sure that the block sizes for a dtype are known."""
     return load(code) if _panel[code] == 0 else 0
 
 
 cdef int load(int code) except -1:
-    """Learn the block sizes for a dtype."""
+    """Load the block sizes for a dtype."""
     global _pitch, _group, _ahead, _near, _transposed_items, _k_block, _chunk, _few_long, _masks
     from ..kernels import dot, gemm, target
     from . import machine
@@ -83,7 +83,8 @@ cdef int load(int code) except -1:
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
     _group, _transposed_items, _k_block = gemm.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
-    # A neighbour on the same core, or on others, has the other half. How rows and columns are cut changes no sum.
+    # Half of the cache is left to a neighbour on the same core or on others. How rows and columns are cut changes no
+    # sum.
     sizes = machine.caches()
     _near = half = sizes.get(2, sizes[max(sizes)]) // 2
     _a_tiles[code] = max(4, min(gemm.A_TILES, half // (_k_block * _pitch * ITEMSIZE[code])))
@@ -122,7 +123,7 @@ cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_
 
 
 cdef int multiply(Product* p) except -1:
-    """Choose between sums along memory and the blocked product, of A by B or of B by A."""
+    """Choose between sums along k and the blocked product, and between A by B and its transpose."""
     cdef int64_t item = ITEMSIZE[p.code]
     cdef bint along_a = p.a.columns == item or p.k == 1
     cdef bint along_b = p.b.rows == item or p.k == 1
@@ -148,13 +149,13 @@ cdef int multiply(Product* p) except -1:
 
 
 cdef bint fills_panel(int code, int64_t rows) noexcept:
-    """Whether so many rows of A, taken for columns, nearly fill a panel or half of one."""
+    """Whether ``rows`` rows of A, taken as columns, nearly fill a panel or half of one."""
     cdef int64_t width = _panel[code] // 2 if 2 * rows <= _panel[code] else _panel[code]
     return rows <= width and 8 * rows >= 7 * width and 2 * width >= _panel[code]
 
 
 cdef void swap(Product* p) noexcept:
-    """The transposed product, which is the same one where C is a vector."""
+    """Transpose the product; where C is a vector it stays the same."""
     cdef Matrix a = p.a
     p.a.ptr, p.a.rows, p.a.columns, p.a.outer, p.a.inner = p.b.ptr, p.b.columns, p.b.rows, p.b.outer, p.b.inner
     p.b.ptr, p.b.rows, p.b.columns, p.b.outer, p.b.inner = a.ptr, a.columns, a.rows, a.outer, a.inner
@@ -180,7 +181,7 @@ cdef void sum_nothing(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 
 cdef int empty_product(Product* p) except -1:
-    """A sum over nothing: zero, or D."""
+    """A sum over an empty dimension: zero, or D."""
     cdef char** ptr = [p.c.ptr, p.c.ptr]
     cdef int64_t* arg = [p.m, p.n1, p.n, ITEMSIZE[p.code], p.init != 0, p.c.outer, p.c.inner, p.c.rows, p.d.outer,
                          p.d.inner, p.d.rows, p.d.columns]
@@ -191,7 +192,7 @@ cdef int empty_product(Product* p) except -1:
 
 
 cdef int along_memory(Product* p, bint transposed) except -1:
-    """Few rows of A, or few columns of B (``transposed``), against all of the other."""
+    """Few rows of A, or few columns of B (``transposed``), times all of the other operand."""
     cdef int64_t arg[DOT_ARGS]
     cdef char* ptr[4]
     cdef int64_t tasks, few, many, block
@@ -199,8 +200,7 @@ cdef int along_memory(Product* p, bint transposed) except -1:
     if transposed:
         swap(p)
     few, many = p.m, p.n
-    # The rows of a task: as many as make the work of one. Fetching an item of them takes as long as READ
-    # multiplications.
+    # Rows of a task: enough for the work of one task. Loading an item takes as long as READ multiplications.
     block = TASK // (max(few, <int64_t>READ) * p.k) // 8 * 8
     block = many if block >= many else (8 if block < 8 else block)
     tasks = ceil_div(many, block)
@@ -214,24 +214,24 @@ cdef int along_memory(Product* p, bint transposed) except -1:
 
 
 cdef bint reads_rows(Product* p) noexcept:
-    """Whether few rows multiply so large a matrix by rows that reading it is what takes the time."""
+    """Whether few rows multiply a row-major matrix so large that reading it dominates."""
     cdef int64_t item = ITEMSIZE[p.code]
     if p.b.columns != item or p.n < 64 or p.k < 32 or p.k * p.n * item < LARGE:
         return False
     if p.code == BF16:
         return p.m <= FEW_SHORT_ROWS
-    # Rows that are far apart, as channels of images are, are read better as streams than by tiles, a line here and
-    # there.
+    # Rows at a large stride, such as channels of images, are read better as streams than by tiles, one cache line at a
+    # time.
     return (p.code == F32 or p.code == F64) and (p.m <= 1 or p.m <= FEW_SHORT_ROWS and p.b.rows >= FAR)
 
 
 cdef int few_rows(Product* p) except -1:
-    """Few rows of A against all of B, which is read once, a strip of columns after the other."""
+    """Few rows of A times all of B, which is read once, one strip of columns after the other."""
     cdef int64_t arg[DOT_ARGS]
     cdef char* ptr[4]
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
     cdef int64_t columns, tasks
-    # Rows of a strip should be long, and strips enough for the threads.
+    # The rows of a strip should be long, and there should be enough strips for the threads.
     columns = ceil_div(p.n, max(p.n * p.k * READ // (4 * TASK), <int64_t>1))
     columns = min(max(ceil_div(columns, 256), <int64_t>1) * 256, <int64_t>FEW_COLUMNS)
     tasks = ceil_div(p.n, columns) * p.n0 * p.n1
@@ -244,15 +244,15 @@ cdef int few_rows(Product* p) except -1:
 
 
 cdef int blocked(Product* p) except -1:
-    """The blocked product: either operand in place or packed, by the task that uses it or, B only, before."""
+    """The blocked product: each operand is used in place or packed by its task; B may also be packed beforehand."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], i, j, flags = 0
     cdef bint b_by_rows = p.b.columns == item or p.n == 1
-    cdef bint narrow = panel * item == 64  # one line of each row of B: caches hold panels in place badly
+    cdef bint narrow = panel * item == 64  # one cache line of each row of B: caches hold such panels badly in place
     cdef Product q
-    # Vectors that lie across two lines take two loads each. (From SOME_ROWS on the way decides how k is cut, and no
-    # sum may depend on an address.)
+    # Unaligned vectors take two loads each. (Above SOME_ROWS the algorithm decides how k is cut, and no sum may depend
+    # on an address.)
     cdef bint whole_lines = (p.b.rows | (<int64_t>p.b.ptr if p.m <= SOME_ROWS else 0)) % 64 == 0
-    # B in place where its rows are near each other and few tiles read it, or very few.
+    # Use B in place where its row stride is small and few tiles read it, or very few rows do.
     if b_by_rows and (_masks or p.n % panel == 0) and (p.m <= IN_PLACE or p.b.rows <= NEAR and (
             p.m <= 96 or not narrow and whole_lines and (
                 p.m <= SOME_ROWS or p.a.columns == item and p.k * p.b.rows <= NEAR_BYTES))):
@@ -277,7 +277,7 @@ cdef int blocked(Product* p) except -1:
 
 
 cdef int packed_first(Product* p, int64_t flags) except -1:
-    """Pack a part of B, multiply by it, and so on (one product)."""
+    """Pack a part of B, multiply by it, and so on (for one product)."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
     cdef int64_t depth = p.k if p.n <= panel else even_blocks(p.k, 8 * _k_block)
     cdef int64_t width = min(max(_ahead // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
@@ -295,7 +295,7 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
                 q.b.ptr += start * p.b.rows + at * p.b.columns
                 q.c.ptr += at * p.c.columns
                 q.d.ptr += at * p.d.columns
-                if start:  # what the parts of k before have given is added to
+                if start:  # the parts of k before are added to
                     q.init, q.d = 1, q.c
                 pack_right(&q, packed)
                 in_blocks(&q, flags | PACKED)
@@ -305,7 +305,7 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
 
 
 cdef int pack_right(Product* p, char* to) except -1:
-    """Pack B, and let it be what was packed."""
+    """Pack B and replace it by the packed one."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], panels = ceil_div(p.n, panel)
     cdef int64_t kc = even_blocks(p.k, _k_block)
     cdef int64_t arg[5]
@@ -338,7 +338,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
         down = max(ceil_div(strips, _transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
     elif flags & PACKED:
         down = ceil_div(strips, _a_tiles[p.code])
-        # A task packs its rows of A again for each of its runs of panels.
+        # A task packs its rows of A again for each of its groups of panels.
         wanted = 16 if not narrow or not flags & PACK_A else 1 if alone else min(16, 4 * thread_count())
         across = max(min(ceil_div(wanted, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
         if down * across < 8 and not alone:
@@ -346,13 +346,13 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
         if narrow and p.k * panels * panel * item <= _near:
             flags |= NEARBY
     elif wanted > 1 and not flags and p.m >= 8 * 192:
-        # Many rows: a task does all columns, so that A comes from memory once.
+        # Many rows: a task does all columns, so that A is loaded from memory once.
         down = min(wanted, p.m // 192)
         across = min(panels, ceil_div(wanted, down))
     elif wanted > 1:
         across = min(panels, wanted)
-        # Every task packs its panels of B again, which costs as much as a dozen rows or two.
-        # In place a few rows are worth it where there is little else to share.
+        # Every task packs its panels of B again, which costs as much as a dozen rows or two. In place, a few rows are
+        # worth a task if there is little else to share.
         if not flags or p.m > MORE_ROWS or not alone:
             down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 24 if across < 4 else 64)))
         if p.n > p.m:  # the larger operand is read once
@@ -372,7 +372,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
 # ---- tensors ---------------------------------------------------------------------------------------------------------
 
 cdef int compute_code(int code) noexcept:
-    """The dtype in which products are computed: integers wrap all the same, shorter floats are summed in float32."""
+    """The dtype in which products are computed: integers keep theirs and wrap, shorter floats are summed in float32."""
     if WORK[code] == F32:
         return F32
     if code == I8 or code == U8 or code == I16 or code == U16 or code == U32:
@@ -393,7 +393,7 @@ cdef struct Dim:         # a batch dimension; strides in bytes
 
 
 cdef int64_t step(Tensor t, int back, int64_t size) noexcept:
-    """The byte stride of the dimension ``back`` from the end where it is broadcast to ``size``."""
+    """The byte stride of the dimension ``back`` from the end, as broadcast to ``size``."""
     cdef int d = t.nd - back
     if d < 0 or (t.sizes[d] == 1 and size != 1):
         return 0
@@ -401,7 +401,7 @@ cdef int64_t step(Tensor t, int back, int64_t size) noexcept:
 
 
 cdef Tensor matrix_strides(Tensor t):
-    """``t``, copied where neither of its last two dimensions is contiguous."""
+    """``t``, or a copy if neither of its last two dimensions is contiguous."""
     cdef int n = t.nd
     if n == 0 or t.strides[n - 1] == 1 or t.sizes[n - 1] == 1:
         return t
@@ -411,10 +411,10 @@ cdef Tensor matrix_strides(Tensor t):
 
 
 cdef int plan(Product* p, Dim* dims, int n) except -1:
-    """Join batch dimensions, fold them into m where B has none, and multiply once or in a loop over the outermost."""
+    """Merge batch dimensions, fold them into m where B has none, and multiply once or in a loop over the outermost."""
     cdef int i, kept = 0
     cdef Dim* last
-    # [..., m, k] @ [k, n] is one product of more rows wherever the rows run on.
+    # [..., m, k] @ [k, n] is one product of more rows where the rows are evenly spaced.
     while n and dims[n - 1].b == 0 and (p.m == 1 or dims[n - 1].a == p.m * p.a.rows) and (
             p.m == 1 or dims[n - 1].c == p.m * p.c.rows) and (
             not p.init or p.m == 1 or dims[n - 1].d == p.m * p.d.rows):
@@ -460,9 +460,9 @@ cdef int loop(Product* p, Dim* dims, int n) except -1:
 
 
 cdef Tensor product(Tensor a, Tensor b, Tensor d, bint transposed, int out=-1):
-    """``a @ b + d`` by PyTorch's rules of rank; ``transposed``: ``b`` is. Shapes have been checked.
+    """``a @ b + d`` by PyTorch's rules of rank; ``transposed``: ``b`` is. Shapes are already checked.
 
-    ``d`` must be None where the product is complex. ``out`` is the result's dtype where it is not the operands'.
+    ``d`` must be None if the product is complex. ``out`` is the result's dtype if it is not that of the operands.
     """
     cdef int code = a.code if out < 0 else out, inner = compute_code(a.code), kept, i, nd, nb, na = a.nd, nbd = b.nd
     cdef Product p
@@ -504,7 +504,7 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint transposed, int out=-1):
         nd += 1
     cdef Tensor c = empty_tensor(kept, nd, sizes)
     if c.count == 0:
-        return c if kept == code else empty_tensor(code, nd, sizes)  # cast() takes integers of one width for the same
+        return c if kept == code else empty_tensor(code, nd, sizes)  # cast() treats integers of one width as the same
     p.c.rows, p.c.columns = p.n * size, size
     p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = address_to_read(a), address_to_read(b), address_of(c), address_of(c), 0
     p.d.rows = p.d.columns = 0
@@ -522,7 +522,7 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint transposed, int out=-1):
         dims[i].d = step(d, nb - i + 2, sizes[i]) if d is not None else 0
         dims[i].c = batch_stride
         batch_stride *= sizes[i]
-    # A dimension of one element has no stride of its own: give it the one that suits.
+    # A dimension of one element has an arbitrary stride: give it a suitable one.
     if p.n == 1 and p.b.rows != item:
         p.b.columns = item
     if p.k == 1 and p.b.columns != item:
@@ -542,7 +542,7 @@ ctypedef fused real:
 
 
 cdef Tensor real_view(Tensor t):
-    """A contiguous complex tensor as a real one with twice the columns."""
+    """A contiguous complex tensor as a real one with twice as many columns."""
     cdef Tensor r = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
     cdef int64_t size = 1
     cdef int i
@@ -556,7 +556,7 @@ cdef Tensor real_view(Tensor t):
 
 
 cdef Tensor few_complex_rows(Tensor a, Tensor b):
-    """A complex product of few rows: their real and imaginary parts by B as it lies in memory, which is not copied."""
+    """A complex product of few rows: their real and imaginary parts times B in place, without a copy of it."""
     cdef int64_t k = b.sizes[0], n = b.sizes[1], m = a.count // k
     cdef int64_t* sizes = [2 * m, k]
     cdef Tensor parts = empty_tensor(REAL_OF[a.code], 2, sizes), both
@@ -572,7 +572,7 @@ cdef Tensor few_complex_rows(Tensor a, Tensor b):
 
 
 cdef Tensor complex_product(Tensor a, Tensor b, bint transposed):
-    """A complex product as a real one: rows of A as they lie in memory, against (br, bi) over (-bi, br)."""
+    """A complex product as a real one: rows of A in place times (br, bi) over (-bi, br)."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int64_t i, j, r, batch = 1, k, n, item = ITEMSIZE[a.code] // 2
@@ -590,7 +590,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint transposed):
     if a.code == C32:
         return cast(complex_product(cast(a, C64), cast(b, C64), False), C32)
     if b.nd == 1 and a.nd == 2 and a.strides[0] == 1 and a.strides[1] == a.sizes[0] and a.sizes[0] > 1:
-        # A vector from the other side, by the matrix as it lies in memory.
+        # A vector from the other side, times the matrix in place.
         sizes[0], sizes[1], strides[0], strides[1] = a.sizes[1], a.sizes[0], a.sizes[0], 1
         return complex_product(b, alias_tensor(a, 2, sizes, strides, 0), False)
     a, b = contiguous_tensor(a), contiguous_tensor(b)
@@ -609,7 +609,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint transposed):
     launch_work(of_dtype(WIDEN, wide.code), ptr, 2, arg, 1, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)),
                 <double>batch * k * n)
     out = product(real_view(a), wide, None, False)
-    # Back to complex: half as many columns; the one column of a vector goes.
+    # Back to complex: half as many columns; for a vector the one column is dropped.
     nd = out.nd
     memcpy(sizes, out.sizes, nd * 8)
     sizes[nd - 1] //= 2
@@ -626,7 +626,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint transposed):
 
 
 cdef void take_apart(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Complex numbers as so many real parts, then so many imaginary ones."""
+    """Split complex numbers: so many real parts, then as many imaginary ones."""
     cdef int64_t i, count = arg[0]
     for i in range(count):
         if arg[1] == 8:
@@ -643,7 +643,7 @@ cdef inline void join(real* out, real* x, int64_t count) noexcept nogil:
 
 
 cdef void join_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """``x + i y`` of complex ``x`` and ``y``, numbers of one, then of the other."""
+    """``x + i y`` of complex ``x`` and ``y``: numbers of the one, then of the other."""
     if arg[1] == 8:
         join(<float*>ptr[0], <float*>ptr[1], arg[0])
     else:
@@ -651,7 +651,7 @@ cdef void join_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 
 cdef void move_parts(kernel_t fn, char* to, char* source, int64_t count, int code) noexcept:
-    """Run one of the two on ``count`` complex numbers."""
+    """Run one of these two on ``count`` complex numbers."""
     cdef char** ptr = [to, source]
     cdef int64_t* arg = [count, ITEMSIZE[code]]
     launch(fn, ptr, 2, arg, 2, 1, 1, True)
@@ -686,7 +686,7 @@ cdef int no_match(str name, Tensor a, Tensor b, int64_t got, int64_t want) excep
 
 
 cdef int check_product(str name, Tensor a, Tensor b) except -1:
-    """dtype, inner sizes and batch sizes of ``a @ b``."""
+    """Check dtype, inner sizes and batch sizes of ``a @ b``."""
     cdef int64_t k, x, y
     cdef int i
     same_dtype(name, a, b)
@@ -707,13 +707,13 @@ cdef int check_product(str name, Tensor a, Tensor b) except -1:
 
 
 def matmul(Tensor a, Tensor b):
-    """``a @ b`` for any ranks from 1 up."""
+    """``a @ b`` for any ranks of at least 1."""
     check_product("matmul", a, b)
     return product(a, b, None, False)
 
 
 cpdef int need_rank(str op, str name, object x, int rank) except -1:
-    """Raise where argument ``name`` is no tensor of so many dimensions."""
+    """Raise unless argument ``name`` is a tensor of ``rank`` dimensions."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
     if (<Tensor>x).nd != rank:
@@ -783,8 +783,7 @@ def linear(Tensor input, Tensor weight, Tensor bias=None):
 
 
 def dot(Tensor a, Tensor b, bint conjugated=False):
-    """The sums of chunks of the inner product of two vectors of one dtype and length; ``conjugated``: of complex
-    ``a``."""
+    """Sums of chunks of the inner product of two vectors of one dtype and length; ``conjugated``: of complex ``a``."""
     cdef bint parts = KIND[a.code] == 3
     cdef int inner = compute_code(a.code)
     cdef int64_t n = a.count, chunks
@@ -812,7 +811,7 @@ cdef kernel_t inner_kernel(int code, bint conjugated) except NULL:
     return fn if fn != NULL else build(INNER_COMPLEX, key, (NAMES[REAL_OF[code]], bool(conjugated)))
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
     "sum_nothing": <size_t><void*>sum_nothing,
     "take_apart": <size_t><void*>take_apart,

@@ -1,4 +1,4 @@
-"""The geometry of a convolution, and images as its launchers take them."""
+"""The geometry of a convolution, and images in the form that its launchers take."""
 
 from libc.stdint cimport int64_t
 
@@ -23,9 +23,9 @@ cdef inline int64_t even(int64_t size, int64_t most) noexcept nogil:
     """The size of equal parts of ``size`` that are at most ``most``."""
     return size if size <= most else ceil_div(size, ceil_div(size, most))
 
-# `t` with `lead` leading dimensions and its spatial ones made three.
+# `t` with `lead` leading dimensions and exactly three spatial ones.
 cdef Tensor spatial(Tensor t, int lead)
-# `x`, copied unless the rows of its images follow one another.
+# `x`, copied unless the rows of its images are contiguous.
 cdef Tensor whole_planes(Tensor x)
 # A tensor of another dtype in the same memory format.
 cdef Tensor cast_image(Tensor t, int code)

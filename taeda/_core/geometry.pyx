@@ -1,4 +1,4 @@
-"""Images as the launchers of convolutions take them: three spatial dimensions, of the dtype that is computed in."""
+"""Images in the form that the launchers of convolutions take: three spatial dimensions, in the working dtype."""
 
 from libc.stdint cimport int64_t
 
@@ -8,7 +8,7 @@ from .tensor cimport Tensor, alias_tensor, contiguous_tensor
 
 
 cdef Tensor spatial(Tensor t, int lead):
-    """``t`` with ``lead`` leading dimensions and its spatial ones made three."""
+    """``t`` with ``lead`` leading dimensions and exactly three spatial ones."""
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
     cdef int n, missing = 3 - (t.nd - lead)
@@ -24,7 +24,7 @@ cdef Tensor spatial(Tensor t, int lead):
 
 
 cdef Tensor whole_planes(Tensor x):
-    """``x``, copied unless the rows of its images follow one another."""
+    """``x``, copied unless the rows of its images are contiguous."""
     if (x.strides[4] == 1 or x.sizes[4] == 1) and (x.strides[3] == x.sizes[4] or x.sizes[3] == 1):
         return x
     return contiguous_tensor(x)

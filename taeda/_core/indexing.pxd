@@ -1,4 +1,4 @@
-"""Reads and writes by index: what other modules of the core may use."""
+"""Reads and writes by index, for other modules of the core."""
 
 from libc.stdint cimport int64_t
 

@@ -1,7 +1,7 @@
 """Launchers of reads and writes by index: rows, elements along a dimension, masks.
 
-An index out of range raises before anything is written. What the indices mean (slices, masks, broadcasting) is settled
-in :mod:`taeda.ops.indexing`; here an indexed tensor has its indexed dimensions next to each other.
+An index out of range raises before anything is written. :mod:`taeda.ops.indexing` interprets indices (slices, masks,
+broadcasting); here the indexed dimensions of a tensor are adjacent.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -22,10 +22,10 @@ from .tensor import DTYPE_NAMES
 cdef enum:
     ONE = 0, RUN, STRIDED, FILL, EACH    # what a row is: see kernels/indexing.py
     OFFSET = 0, PLAIN, WRAP              # what an index holds
-    SMALL_BYTES = 1 << 17                # of work: below, one thread does it all
-    PART_BYTES = 1 << 16                 # of the indexed side that are moved to or from before the next ones
+    SMALL_BYTES = 1 << 17                # of work: below it one thread does all
+    PART_BYTES = 1 << 16                 # of the indexed side that are moved before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
-    ROW_ARGS = 17                        # numbers of the kernels that move rows
+    ROW_ARGS = 17                        # arguments of the kernels that move rows
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
@@ -41,7 +41,7 @@ cdef uint64_t SELECT = new_owner("indexing.mask_select"), SCATTER = new_owner("i
 
 cdef int launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
                 int64_t unit_bytes) except -1:
-    """Run a kernel whose units are so many bytes of work each."""
+    """Run a kernel; each unit is ``unit_bytes`` bytes of work."""
     launch_units(fn, ptr, nptr, arg, narg, total, max(unit_bytes, <int64_t>16), SMALL_BYTES)
     return 0
 
@@ -57,7 +57,7 @@ cdef Tensor as_index(Tensor t):
 
 
 def int64_index(Tensor t):
-    """``t`` as contiguous int64; ``t`` itself where it is that already."""
+    """``t`` as contiguous int64; ``t`` itself if it is that already."""
     return as_index(t)
 
 
@@ -73,12 +73,12 @@ cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
 
 
 def check_index(Tensor index, int64_t size, bint wrap=False):
-    """Whether every element of an int64 index lies within a dimension of that size."""
+    """Whether every element of an int64 index is within a dimension of that size."""
     return in_range(as_index(index), size, wrap)
 
 
 cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
-    """Say which index is out of range; called once one of them is known to be."""
+    """Raise an error that names the index out of range, once one is known to be."""
     cdef int k
     cdef int64_t i, n
     cdef Tensor t
@@ -94,13 +94,13 @@ cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
 
 cdef struct Dims:
     int n
-    int64_t size[MAXDIM + 1]      # the parts of complex numbers are a dimension more
+    int64_t size[MAXDIM + 1]      # the parts of complex numbers are one more dimension
     int64_t far[MAXDIM + 1]
     int64_t near[MAXDIM + 1]
 
 
 cdef void add_dim(Dims* d, int64_t size, int64_t far, int64_t near) noexcept:
-    """Append an inner dimension, merged with the last one where both sides allow."""
+    """Append an inner dimension, merged with the last one where both sides allow it."""
     if size == 1:
         return
     d.size[d.n], d.far[d.n], d.near[d.n] = size, far, near
@@ -110,7 +110,7 @@ cdef void add_dim(Dims* d, int64_t size, int64_t far, int64_t near) noexcept:
 
 
 cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
-    """Byte offsets of several indices together."""
+    """Byte offsets of several combined indices."""
     cdef int k, n = len(indices)
     cdef Tensor t = <Tensor>indices[0]
     cdef Tensor out = empty_tensor(I64, 1, &t.count)
@@ -131,7 +131,8 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
 
 
 cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action, bint wrap) except -1:
-    """``far[..., index, ...]`` to or from ``near``, whose dimensions are those of far before, of the index, and after.
+    """``far[..., index, ...]`` to or from ``near``, which has the dimensions of far before the index, of the index, and
+    of far after it.
 
     ``indices`` are contiguous int64 tensors of one shape, one per indexed dimension.
     """
@@ -238,9 +239,9 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
 
 
 cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The rows of the indexed side that lie in ranges [begin, end), by all of the index.
+    """The rows of the indexed side that are in ranges [begin, end), by the whole index.
 
-    After the kernel's own numbers come the kernel, its units, the first byte and the bytes of a range.
+    The kernel's own arguments are followed by the kernel, its units, the first byte and the bytes of a range.
     """
     cdef int64_t own[ROW_ARGS]
     memcpy(own, arg, sizeof(own))
@@ -250,12 +251,12 @@ cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t units, int64_t work, int64_t low,
                         int64_t extent) except -1:
-    """Writes to one place happen in the order of the index: a thread takes all of it, for the outer positions or for
+    """Keep writes to one place in the order of the index: a thread does the whole index, for its outer positions or for
     the rows of the indexed side that it owns.
 
     There are ``p`` outer positions, ``units`` of the kernel for each, ``work`` bytes of each row, and byte offsets of
     rows within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the
-    processor asks ahead for lines of the other's part.
+    processor prefetches lines of the other thread's part.
     """
     cdef int64_t total = arg[0] * work, parts = 8 if work >= 1024 else 4
     cdef int64_t more[ROW_ARGS + 4]
@@ -273,7 +274,7 @@ cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_
 
 cdef int move_rows_slowly(Tensor far, Tensor near, list indices, int first, int action, bint wrap,
                           bint far_too) except -1:
-    """Layouts that the kernel has no arguments for: through contiguous copies."""
+    """Layouts that the kernel's arguments do not cover, through contiguous copies."""
     cdef Tensor f = contiguous_tensor(far) if far_too else far
     cdef Tensor n
     if action == GET:
@@ -312,13 +313,12 @@ cdef Tensor take_rows(Tensor source, list indices, int first, bint wrap):
 
 
 def index_get(Tensor source, list indices, int first, bint wrap=True):
-    """``source[:, ..., index 0, index 1, ..., :]``: the indices, of one shape, are for dimensions ``first`` and
-    after."""
+    """``source[:, ..., index 0, index 1, ..., :]``: indices of one shape, for the dimensions from ``first`` on."""
     return take_rows(source, [as_index(<Tensor>t) for t in indices], first, wrap)
 
 
 def index_set(Tensor target, list indices, int first, Tensor values, int action=PUT, bint wrap=True):
-    """Write ``values``, of the shape that :func:`index_get` gives, or accumulate them (``action``).
+    """Write ``values``, of the shape of :func:`index_get`'s result, or accumulate them (``action``).
 
     ``action`` is 1 to write, then 2 add, 3 multiply, 4 minimum, 5 maximum. Of several writes to one place the last
     counts.
@@ -332,14 +332,14 @@ def index_set(Tensor target, list indices, int first, Tensor values, int action=
 def along(Tensor far, Tensor near, Tensor index, int dim, int action):
     """Gather from (``action`` 0) or scatter to ``far`` along ``dim``, at all positions of ``index``.
 
-    ``near`` has at least the sizes of ``index``, in other dimensions than ``dim`` so has ``far``. False where an index
+    ``near`` has at least the sizes of ``index``, and so has ``far`` in dimensions other than ``dim``. False if an index
     is out of range: then nothing was written.
     """
     return move_along(far, near, index, dim, action)
 
 
 cdef Tensor first_sizes(Tensor t, Tensor like, int dim):
-    """The part of ``t`` at the positions of ``like``; all of it along ``dim``."""
+    """The part of ``t`` at the positions of ``like``; along ``dim``, all of it."""
     cdef int64_t sizes[MAXDIM]
     cdef int d
     for d in range(t.nd):
@@ -348,7 +348,7 @@ cdef Tensor first_sizes(Tensor t, Tensor like, int dim):
 
 
 cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action) except -1:
-    """:func:`along`. An index that was expanded behind ``dim`` (a row number for all of a row) is not written out."""
+    """:func:`along`. An index that is expanded after ``dim`` (one row number for a whole row) is not materialized."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int d, nd = index.nd
@@ -383,7 +383,8 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
 
 cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
     """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range
-    (``trusted``)."""
+    (``trusted``).
+    """
     cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind, key
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
@@ -408,7 +409,7 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         arg[4], arg[6], arg[8] = far.strides[dim] * item, near.strides[dim] * item, at.strides[dim] * 8
     if not last:
         arg[5], arg[7], arg[9] = far.strides[inner] * item, near.strides[inner] * item, at.strides[inner] * 8
-        for d in range(nd - 2, dim, -1):  # dimensions that lie one after the other in all three
+        for d in range(nd - 2, dim, -1):  # merge dimensions that are adjacent in all three
             if far.strides[d] * item != arg[5] * arg[1] or near.strides[d] * item != arg[7] * arg[1] \
                     or at.strides[d] * 8 != arg[9] * arg[1]:
                 break
@@ -424,8 +425,8 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         outer += 1
     if outer > 1:
         outer = merge_dims(arg + 10, arg + 11, outer, 3, 1, 4)
-    # Units: outer positions, times parts of the inner dimension: of so much that the indexed side of a part stays near,
-    # and of at least 256 items (of 64, 1024 x 1024 float32 took 5.8 ms, so 3.1).
+    # Units: outer positions times parts of the inner dimension. The indexed side of a part should stay in the cache,
+    # and a part has at least 256 items (with 64, 1024 x 1024 float32 took 5.8 ms, with 256 3.1).
     arg[2] = arg[1]
     if not last and at.count >= 16384:
         size_bytes = size * item
@@ -489,7 +490,7 @@ cdef Tensor expanded(Tensor t):
 # ---- masks -----------------------------------------------------------------------------------------------------------
 
 cdef Tensor count_true(Tensor mask):
-    """How many are true before each block of a contiguous mask, and in all (the last element)."""
+    """The number of true elements before each block of a contiguous mask, and of all (the last element)."""
     cdef int64_t blocks = (mask.count + BLOCK - 1) // BLOCK, n = mask.count, m = blocks + 1
     cdef Tensor counts = empty_tensor(I64, 1, &blocks)
     cdef Tensor starts = empty_tensor(I64, 1, &m)
@@ -506,15 +507,15 @@ cdef inline int64_t last_of(Tensor starts) except -1:
 
 
 def mask_starts(Tensor mask):
-    """``(starts, total)`` of a contiguous mask of bytes, for kernels that go by blocks."""
+    """``(starts, total)`` of a contiguous mask of bytes, for kernels that work by blocks."""
     cdef Tensor starts = count_true(mask)
     return starts, last_of(starts)
 
 
 def true_positions(Tensor mask, Tensor starts=None):
-    """Coordinates of the true elements in row-major order: the rows of an int64 matrix that lies in memory by columns.
+    """Coordinates of the true elements in row-major order: the rows of a column-major int64 matrix.
 
-    ``starts`` is what :func:`mask_starts` gave, where that is known.
+    ``starts`` is the result of :func:`mask_starts`, if it is known.
     """
     return positions_of(mask, starts)
 
@@ -565,7 +566,7 @@ cdef Tensor select_where(Tensor source, Tensor mask, Tensor starts=None):
 
 
 def mask_set(Tensor target, Tensor mask, Tensor source):
-    """Write the elements of ``source``, in order, where ``mask`` is true; False where there are too few of them."""
+    """Write the elements of ``source``, in order, where ``mask`` is true; False if there are too few of them."""
     cdef Tensor m = contiguous_tensor(mask)
     cdef Tensor s = contiguous_tensor(source)
     cdef Tensor t = contiguous_tensor(target)
@@ -580,5 +581,5 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
     return True
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
 HOSTED = {"write_range": <size_t><void*>write_range}

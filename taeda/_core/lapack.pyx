@@ -1,10 +1,10 @@
-"""Calls of a LAPACK routine for every matrix of a batch, with the lock released; and factorisations of small matrices.
+"""Calls of a LAPACK routine for every matrix of a batch, with the lock released; and factorizations of small matrices.
 
-LAPACK takes every argument by address, so one caller serves all routines: it is given an address and a step in bytes
-per argument. The library is found by ``ops/linalg/lapack.py``; this module knows no routine.
+LAPACK takes every argument by address, so one caller serves all routines: it gets an address and a step in bytes per
+argument. ``ops/linalg/lapack.py`` finds the library; this module knows no routine.
 
-For matrices up to ``SMALL`` rows the library's own preparations cost more than the arithmetic, so that LU, QR, Cholesky
-and the substitutions are also written here, on rows.
+For matrices of up to ``SMALL`` rows the library's overhead exceeds the arithmetic. So LU, QR, Cholesky and the
+substitutions are also written here, for row-major matrices.
 """
 
 cimport cython
@@ -21,7 +21,7 @@ from .tensor cimport (
 )
 
 cdef enum:
-    MAXIMUM = 26  # arguments, with the lengths that Fortran passes behind them for its character arguments
+    MAXIMUM = 26  # arguments, including the lengths that Fortran appends for its character arguments
 
 ctypedef void (*routine_t)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
                            void*,
@@ -34,7 +34,7 @@ cdef int _threads = 0
 
 
 def use_thread_setter(size_t address):
-    """The library's function that sets how many threads it uses; it is called when taeda's own number has changed."""
+    """Set the library's function for its number of threads; it is called when taeda's own number has changed."""
     global _set_threads
     _set_threads = <set_threads_t>address
 
@@ -55,9 +55,9 @@ def call(size_t routine, int64_t count, *arguments):
         routine: address of a Fortran routine.
         count: how many times to call it.
         arguments: an int (a Fortran integer), a one-letter str, None (a null address), or a Tensor of which each call
-            gets the next ``numel / count`` elements; ``(tensor,)`` gives all calls the whole of it. Tensors are read
-            and written as they lie in memory. ``...`` stands for two arguments, a work space and its size: the routine
-            is asked first how much it wants, in elements of the first Tensor's dtype.
+        gets the next ``numel / count`` elements; ``(tensor,)`` gives all of it to every call. Tensors are read and
+        written in place. ``...`` stands for two arguments, a work space and its size: the routine is first asked for
+        the size, in elements of the first Tensor's dtype.
     """
     cdef int n = 0, i, work = -1, code = -1
     cdef int64_t k, wanted
@@ -71,7 +71,7 @@ def call(size_t routine, int64_t count, *arguments):
     cdef size_t one = 1
     if len(arguments) + 5 > MAXIMUM:
         raise ValueError(f"lapack: at most {MAXIMUM - 5} arguments, got {len(arguments)}")
-    # behind the arguments: lengths of strings. A callee that expects fewer does not look at them.
+    # after the arguments: lengths of strings. A callee that expects fewer ignores them.
     for i in range(MAXIMUM):
         at[i] = <char*>one
         step[i] = 0
@@ -155,7 +155,7 @@ cdef Tensor empty_by_columns(int code, int nd, const int64_t* sizes):
 
 
 def empty_columns(shape, dtype kind):
-    """Uninitialised matrices by columns."""
+    """Uninitialized column-major matrices."""
     cdef int64_t sizes[MAXDIM]
     cdef int i, nd = len(shape)
     for i in range(nd):
@@ -164,7 +164,7 @@ def empty_columns(shape, dtype kind):
 
 
 def columns(Tensor x, batch=None):
-    """A copy of matrices by columns, broadcast to ``batch``."""
+    """A column-major copy of matrices, broadcast to ``batch``."""
     cdef int64_t sizes[MAXDIM]
     cdef int i, nd = x.nd
     if batch is None:
@@ -182,7 +182,7 @@ def columns(Tensor x, batch=None):
 
 
 def any_nonzero(Tensor info):
-    """Whether an int32 tensor as this module's callers make it (dense) has an element other than 0."""
+    """Whether a dense int32 tensor, as the callers make it, has an element other than 0."""
     cdef int64_t i
     for i in range(info.count):
         if (<int32_t*>address_of(info))[i]:
@@ -205,7 +205,7 @@ ctypedef fused scalar:
 
 
 cdef inline double size_of(scalar x) noexcept nogil:
-    """What LAPACK compares pivots by."""
+    """The magnitude by which LAPACK compares pivots."""
     if scalar is float or scalar is double:
         return x if x >= 0 else -x
     else:
@@ -231,7 +231,7 @@ cdef void exchange(scalar* a, scalar* b, int64_t n) noexcept nogil:
 
 
 cdef int32_t factor_lu(scalar* a, int64_t m, int64_t n, int32_t* pivots) noexcept nogil:
-    """LU with row exchanges of the rows ``a``, right-looking; gives which pivot is zero first, counted from 1, or 0."""
+    """LU with row exchanges of the rows ``a``, right-looking; return the first zero pivot, counted from 1, or 0."""
     cdef int64_t k, i, j, p
     cdef int32_t info = 0
     cdef double best, size
@@ -322,8 +322,9 @@ cdef void substitute_triangle(scalar* a, scalar* x, int64_t n, int64_t width, bi
 
 
 cdef int32_t factor_cholesky(scalar* a, int64_t n) noexcept nogil:
-    """The lower factor in place of the lower triangle of the rows ``a``, zeros above; the first minor that is not
-    positive."""
+    """The lower factor in place of the lower triangle of the rows ``a``, zeros above; return the first minor that is
+    not positive.
+    """
     cdef int64_t i, j, k
     cdef double d
     cdef scalar x
@@ -359,7 +360,7 @@ cdef inline double squared(scalar x) noexcept nogil:
 
 
 cdef double length_of(scalar* x, int64_t step, int64_t n) noexcept nogil:
-    """The 2-norm of ``n`` numbers; where squares leave the range of doubles, of what is divided by the largest."""
+    """The 2-norm of ``n`` numbers; where squares leave the range of doubles, they are first divided by the largest."""
     cdef int64_t i
     cdef double total = 0, largest = 0
     for i in range(n):
@@ -404,8 +405,7 @@ cdef void reflect(scalar* v, int64_t step, scalar tau, scalar* rows, int64_t wid
 
 
 cdef void factor_qr(scalar* a, int64_t m, int64_t n, scalar* tau, scalar* w) noexcept nogil:
-    """``R`` on and above the diagonal of the rows ``a``, below it the reflectors, with the signs that LAPACK gives
-    them."""
+    """``R`` on and above the diagonal of the rows ``a``, below it the reflectors, with LAPACK's signs."""
     cdef int64_t j
     cdef int64_t i
     cdef double whole, beta
@@ -435,7 +435,7 @@ cdef void factor_qr(scalar* a, int64_t m, int64_t n, scalar* tau, scalar* w) noe
 
 cdef void run_qr(scalar* x, scalar* q, scalar* r, int64_t count, int64_t m, int64_t n, int64_t width, int64_t height,
                  scalar* room) noexcept nogil:
-    """``width`` columns of Q and ``height`` rows of R of each matrix; ``room`` is for one, and for two rows."""
+    """``width`` columns of Q and ``height`` rows of R of each matrix; ``room`` is for one matrix and two rows."""
     cdef int64_t b, i, j, k = min(m, n)
     cdef scalar* tau = room + m * n
     cdef scalar* w = tau + LIMIT
@@ -506,7 +506,7 @@ cdef void run_cholesky(scalar* a, int64_t count, int64_t n, int32_t* info) noexc
         info[b] = factor_cholesky(a + b * n * n, n)
 
 
-cdef Tensor fresh(Tensor x):
+cdef Tensor contiguous_copy(Tensor x):
     """A contiguous copy."""
     cdef Tensor made = empty_tensor(x.code, x.nd, x.sizes)
     if not made.count:
@@ -521,14 +521,14 @@ cdef Tensor fresh(Tensor x):
 
 
 def small_lu(Tensor x):
-    """Packed LU of small matrices by rows, pivots and error codes."""
+    """Packed LU of small row-major matrices, pivots and error codes."""
     cdef int nd = x.nd, i
     cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1
     cdef int64_t sizes[MAXDIM]
     for i in range(nd - 2):
         sizes[i] = x.sizes[i]
         count *= sizes[i]
-    cdef Tensor LU = fresh(x)
+    cdef Tensor LU = contiguous_copy(x)
     cdef Tensor info = empty_tensor(I32, nd - 2, sizes)
     sizes[nd - 2] = min(m, n)
     cdef Tensor pivots = empty_tensor(I32, nd - 1, sizes)
@@ -549,9 +549,9 @@ def small_lu(Tensor x):
 
 
 def small_substitution(Tensor LU, Tensor pivots, Tensor B, int form):
-    """``X`` of the shape of ``B`` for factors by rows; one matrix serves all of ``B``, or each has its own."""
+    """``X`` of the shape of ``B`` for row-major factors; one matrix serves all of ``B``, or each has its own."""
     cdef int64_t n = LU.sizes[LU.nd - 1], width = B.sizes[B.nd - 1]
-    cdef Tensor X = fresh(B)
+    cdef Tensor X = contiguous_copy(B)
     cdef int64_t count = X.count // (n * width) if n * width else 0
     cdef int64_t a_step = n * n if LU.count > n * n else 0, p_step = n if a_step else 0
     cdef int32_t* p = <int32_t*>address_of(pivots)
@@ -578,7 +578,7 @@ def small_substitution(Tensor LU, Tensor pivots, Tensor B, int form):
 def small_triangle(Tensor A, Tensor B, bint upper, bint unit):
     """``X`` of the shape of ``B`` for contiguous triangles ``A``; one serves all of ``B``, or each has its own."""
     cdef int64_t n = A.sizes[A.nd - 1], width = B.sizes[B.nd - 1]
-    cdef Tensor X = fresh(B)
+    cdef Tensor X = contiguous_copy(B)
     cdef int64_t count = X.count // (n * width) if n * width else 0, a_step = n * n if A.count > n * n else 0
     if only_plans(b"LAPACK is called"):
         count = 0
@@ -598,12 +598,12 @@ def small_triangle(Tensor A, Tensor B, bint upper, bint unit):
 
 
 def small_cholesky(Tensor x):
-    """The lower factors of small matrices by rows, of which the lower triangle is read, and error codes."""
+    """The lower factors of small row-major matrices, from their lower triangles, and error codes."""
     cdef int nd = x.nd, i
     cdef int64_t n = x.sizes[nd - 1], count = 1
     for i in range(nd - 2):
         count *= x.sizes[i]
-    cdef Tensor L = fresh(x)
+    cdef Tensor L = contiguous_copy(x)
     cdef Tensor info = empty_tensor(I32, nd - 2, x.sizes)
     cdef int32_t* codes = <int32_t*>address_of(info)
     if only_plans(b"LAPACK is called"):
@@ -621,7 +621,7 @@ def small_cholesky(Tensor x):
 
 
 def small_qr(Tensor x, bint complete, bint wanted):
-    """``Q`` (None unless ``wanted``) and ``R`` of small matrices, of all rows if ``complete``."""
+    """``Q`` (None unless ``wanted``) and ``R`` of small matrices, with all rows if ``complete``."""
     cdef int nd = x.nd, i
     cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1, width
     cdef int64_t sizes[MAXDIM]
@@ -660,8 +660,7 @@ def small_qr(Tensor x, bint complete, bint wanted):
 
 
 def determinant(Tensor LU, Tensor pivots):
-    """The product of the diagonal, with the sign of the row exchanges; matrices that lie one after the other, either
-    way."""
+    """The product of the diagonal, with the sign of the row exchanges; consecutive matrices, row- or column-major."""
     cdef int64_t n = LU.sizes[LU.nd - 1], count = 1
     cdef int i
     for i in range(LU.nd - 2):

@@ -1,6 +1,6 @@
-"""The launch of an optimiser's update over many parameters, checked and run again at every step without leaving C.
+"""The launch of an optimizer's update over many parameters, checked and run again at every step without leaving C.
 
-See ``taeda/kernels/optim.py`` for the kernel and its tables, ``taeda/optim/_elementwise.py`` for what uses it.
+See ``taeda/kernels/optim.py`` for the kernel and its tables, ``taeda/optim/_elementwise.py`` for the callers.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
@@ -18,14 +18,14 @@ from .recorder cimport Recorder, is_observing, note_call, note_table, resume, su
 from .tensor cimport F32, F64, ITEMSIZE, KIND, NOTHING, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
 
 cdef enum:
-    SUM, ROOT, LARGEST   # what a norm is of the numbers of its chunks: their sum, the root of that, the largest
+    SUM, ROOT, LARGEST   # how a norm combines the numbers of its chunks: their sum, the root of it, the largest
     MAXCOUNTERS = 8
     MAXSCALARS = 16
     SERIAL = 32768  # elements below which one thread is faster than two
 
 
 cdef inline bint same_layout(Tensor a, Tensor b) noexcept:
-    """Whether elements of equal index lie at equal distances from the first."""
+    """Whether elements of equal index have the same offset."""
     cdef int i
     if a.nd != b.nd or memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) != 0:
         return False
@@ -43,8 +43,8 @@ cdef class Plan:
     Args:
         kernel: address of the kernel.
         params: the parameters, contiguous or at least dense.
-        states: per parameter, its state tensors, laid out as the parameter.
-        names: the names of those in the optimiser's state.
+        states: per parameter, its state tensors, with the layout of the parameter.
+        names: their names in the optimizer's state.
         counters: the names of the one-element state tensors that the rule's scalars depend on.
         nscalars: number of the rule's scalars.
         chunk: elements of one chunk.
@@ -52,7 +52,7 @@ cdef class Plan:
 
     cdef list params, states
     cdef list held               # gradients that were copied for the launch
-    cdef list counted            # for each parameter its counters, as `has_state` met them
+    cdef list counted            # for each parameter its counters, as `has_state` found them
     cdef tuple names, counters
     cdef int64_t* table
     cdef int64_t* chunks
@@ -100,7 +100,7 @@ cdef class Plan:
         free(self.chunks)
 
     cdef inline bint takes(self, Tensor t):
-        """Whether ``t`` is on the device of the plan, in memory as it is shown."""
+        """Whether ``t`` is on the device of the plan and its memory holds its values."""
         return t.device_type != 0 if self.on_meta else t.holds == VALUES
 
     cdef inline int64_t elements(self, Tensor p):
@@ -110,7 +110,7 @@ cdef class Plan:
         """Look up this step's gradients and check that nothing has changed since the plan was made.
 
         Returns:
-            False if the plan does not fit any more; nothing has been changed then.
+            False if the plan does not fit any more; then nothing has been changed.
         """
         cdef bint planned = swap_planning(self.on_meta or is_planning())
         try:
@@ -179,12 +179,12 @@ cdef class Plan:
     def run(self, optimizer, group):
         """Update everything; ``optimizer._scalars(group, counters)`` gives the new counters and the rule's scalars.
 
-        Call it only after :meth:`ready` said yes.
+        Call it only after :meth:`ready` returned True.
         """
         cdef Recorder* recorder
         if is_observing():
             note_call(Update(self, optimizer, group))
-            recorder = suspend()   # a replay counts anew
+            recorder = suspend()   # a replay counts again
             try:
                 self.count(optimizer, group, self.table)
             finally:
@@ -231,10 +231,10 @@ cdef class Plan:
         return 0
 
     def once(self, list grads, list scalars):
-        """Update everything, with these gradients and for each parameter these scalars; no counters.
+        """Update everything with these gradients and, for each parameter, these scalars; no counters.
 
         Returns:
-            False if a tensor is not laid out as its parameter, or has another dtype; nothing has been changed then.
+            False if a tensor has another layout or dtype than its parameter; then nothing has been changed.
         """
         cdef Py_ssize_t i, j
         cdef Tensor p, g, s
@@ -263,7 +263,7 @@ cdef class Plan:
         return True
 
     cdef int update(self, bint runs) except -1:
-        """Launch the kernel, if it ``runs``, on the filled table, and count what it writes to."""
+        """Launch the kernel, if it ``runs``, on the filled table, and mark what it writes to as changed."""
         cdef Py_ssize_t i, j
         cdef char** pointers = [<char*>self.table, <char*>self.chunks]
         if runs:
@@ -277,7 +277,7 @@ cdef class Plan:
 
 
 cdef class Update:
-    """The part of an optimiser's step that no launch does: to count it, and to compute the numbers of its launch."""
+    """The part of an optimizer's step outside of launches: count it, and compute the arguments of its launch."""
 
     cdef readonly Plan plan
     cdef readonly object optimizer, group
@@ -291,7 +291,7 @@ cdef class Update:
         return isinstance(other, Update) and self.plan is (<Update>other).plan and self.group is (<Update>other).group
 
     def fits(self):
-        """Whether the optimiser would do this step by the same launch."""
+        """Whether the optimizer would run this step by the same launch."""
         cdef Py_ssize_t i
         optimizer = self.optimizer
         for p in self.idle:
@@ -310,7 +310,7 @@ cdef class Update:
         return True
 
     def replay(self, size_t table):
-        """Count the step; its scalars go into the rows at that address."""
+        """Count the step; its scalars go to the rows at that address."""
         self.plan.count(self.optimizer, self.group, <int64_t*>table)
 
 
@@ -339,7 +339,7 @@ def drop_grads(list params):
 
 
 cdef class _Chunks:
-    """Addresses and chunks of many tensors, for kernels that go over all of them once."""
+    """Addresses and chunks of many tensors, for kernels that visit all of them once."""
 
     cdef int64_t* addresses
     cdef int64_t* chunks
@@ -414,7 +414,7 @@ def alike(list tensors):
 
 
 cdef void join_norms(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The norm of all from that of each chunk, added in order, so that threads do not matter."""
+    """The norm of all from that of each chunk, added in order, so that the number of threads does not matter."""
     cdef const double* partial = <const double*>ptr[1]
     cdef double total = 0
     cdef int64_t i
@@ -429,8 +429,9 @@ cdef void join_norms(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 
 def norm(size_t kernel, list tensors, int64_t chunk, str order):
-    """The norm of order "1", "2" or "inf" of all tensors, of which ``kernel`` finds the part of a chunk: a float64
-    tensor without dimensions."""
+    """The norm of order "1", "2" or "inf" of all tensors, a 0-dimensional float64 tensor; ``kernel`` computes that
+    of a chunk.
+    """
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor made = empty_tensor(F64, 0, NULL)
     cdef char* pointers[2]
@@ -446,8 +447,9 @@ cdef void give_number(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 
 def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
-    """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by what has its
-    place in ``others``."""
+    """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by its
+    counterpart in ``others``.
+    """
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor t
     cdef double value = 0

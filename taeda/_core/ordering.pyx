@@ -1,5 +1,6 @@
-"""Bodies of the ops that sort, select by rank and search: they bring the dimension to the end and run a kernel on
-rows."""
+"""Bodies of the ops that sort, select by rank and search: they move the dimension to the end and run a kernel on
+rows.
+"""
 
 from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t, uint64_t
@@ -15,7 +16,7 @@ from .tensor cimport (
 from .tensor import DTYPE_NAMES
 
 cdef enum:
-    WORK = 1 << 14       # items of a row that are worth a piece of their own
+    WORK = 1 << 14       # items of a row that are worth a task of their own
     RANK_LIMIT = 64      # as in kernels/sort.py
     KTH_LIMIT = 128
 
@@ -26,7 +27,7 @@ cdef uint64_t SEARCH = new_owner("indexing.search_sorted")
 
 
 cdef kernel_t with_flag(uint64_t family, int code, bint flag) except NULL:
-    """The kernel of a family that has two for each dtype."""
+    """A kernel of a family that has two for each dtype."""
     cdef kernel_t fn = known(family, code << 1 | flag)
     return fn if fn != NULL else build(family, code << 1 | flag, (NAMES[code], bool(flag)))
 
@@ -42,7 +43,7 @@ cdef int64_t extent(Tensor t, int at) noexcept:
 
 
 cdef Tensor swapped(Tensor t, int at):
-    """A view with dimension ``at`` and the last one exchanged."""
+    """A view with dimension ``at`` and the last one swapped."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int d, last = t.nd - 1
@@ -59,12 +60,12 @@ cdef Tensor as_rows(Tensor t, int at):
 
 
 cdef Tensor from_rows(Tensor rows, int at):
-    """Undo :func:`as_rows` on a result that has the dimension too."""
+    """Undo :func:`as_rows` on a result that still has the dimension."""
     return rows if rows.nd == 0 or at == rows.nd - 1 else contiguous_tensor(swapped(rows, at))
 
 
 cdef Tensor like_rows(Tensor rows, int code, int64_t n):
-    """An uninitialised tensor with ``n`` items per row."""
+    """An uninitialized tensor with ``n`` items per row."""
     cdef int64_t sizes[MAXDIM]
     cdef int d
     for d in range(rows.nd):
@@ -75,7 +76,7 @@ cdef Tensor like_rows(Tensor rows, int code, int64_t n):
 
 
 cdef Tensor reduced(Tensor t, int at, bint keepdim):
-    """A result of one item per row as the caller wants it."""
+    """A result of one item per row in the caller's shape."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int d, n = 0
@@ -90,7 +91,7 @@ cdef Tensor reduced(Tensor t, int at, bint keepdim):
 
 
 cdef Tensor spare_words(int64_t count, int64_t grain, int64_t words):
-    """Memory of so many words for each piece of ``grain`` rows."""
+    """Memory of ``words`` words for each piece of ``grain`` rows."""
     cdef int64_t n = (count + grain - 1) // grain * words
     return empty_tensor(I64, 1, &n)
 
@@ -100,7 +101,7 @@ cdef inline int words_of(int code) noexcept:
 
 
 cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint descending, int64_t k) except -1:
-    """Sort contiguous rows of ``n``; of short ones the first ``k`` are kept."""
+    """Sort contiguous rows of ``n`` items; of short ones only the first ``k`` are kept."""
     cdef char* ptr[4]
     cdef int64_t arg[3]
     cdef int64_t grain = units_in(WORK, n)
@@ -163,7 +164,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     if m < 0 or m > n:
         raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape "
                            f"{list(input.shape)})")
-    if input.nd == 0:  # a scalar has no dimension to take none of: its top is itself
+    if input.nd == 0:  # a scalar has no dimension to select from: its top is itself
         m = 1
     rows = as_rows(input, at)
     values, indices = like_rows(rows, rows.code, m), like_rows(rows, I64, m)
@@ -185,7 +186,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
 # ---- one of each row -------------------------------------------------------------------------------------------------
 
 cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, int how):
-    """The item of rank ``k`` of each row (``how`` 0), the median (1) or the median of what is not NaN (2)."""
+    """The item of rank ``k`` of each row (``how`` 0), the median (1) or the median without NaN (2)."""
     cdef int at = wrap_dim(dim, input.nd, name)
     cdef int64_t n = extent(input, at), grain = units_in(WORK, n), count, i
     cdef int64_t arg[2]
@@ -230,7 +231,7 @@ def median(Tensor input, dim, keepdim=False):
 
 
 def nanmedian(Tensor input, dim, keepdim=False):
-    """The body of the median along a dimension, NaN left out."""
+    """The body of the median along a dimension, without NaN."""
     return pick(input, "nanmedian", dim, keepdim, 0, 2)
 
 
@@ -278,7 +279,7 @@ def mode(Tensor input, dim=-1, keepdim=False):
 # ---- search ----------------------------------------------------------------------------------------------------------
 
 cdef Tensor converted(Tensor t, int code):
-    """Contiguous, of that dtype."""
+    """Contiguous, of dtype ``code``."""
     cdef Tensor made
     if t.code == code:
         return contiguous_tensor(t)

@@ -8,7 +8,7 @@ from .tensor cimport MOST_FUSED, NDTYPES, Tensor, dtype
 
 cdef enum:
     MAXSTATES = 4
-    PIECE = 65536         # elements worth a piece of their own on the thread pool
+    PIECE = 65536         # elements worth a task of their own on the thread pool
 
 cdef struct Group:        # neighbouring dimensions that act as one
     int64_t size
@@ -53,9 +53,9 @@ cdef class Reducer:
 
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept
-# Launch over `a * b` rows of `count` elements; with `fully`, pieces of column mode hold all `b` if they can.
-cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
-             int64_t count, bint columns, bint fully) noexcept
-# Kernels of one number: the first divided by the second.
+# Launch over `a * b` rows of `count` elements; with `fully`, pieces of column mode have all `b` if possible.
+cdef void launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
+                      int64_t count, bint columns, bint fully) noexcept
+# Kernels on one number: the first divided by the second.
 cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil

@@ -1,7 +1,7 @@
 """Launcher of reductions over any dimensions.
 
-What is here runs once per call and decides, from sizes and strides alone, how a reduction is laid out: which kernel,
-how rows and columns map to memory, and where a long reduction is cut into chunks.
+This code runs once per call. From sizes and strides alone it decides the layout of a reduction: the kernel, the mapping
+of rows and columns to memory, and the chunks of a long reduction.
 """
 
 from .tensor import DTYPE_NAMES, HELPERS
@@ -23,7 +23,7 @@ from .tensor cimport (
 
 cdef enum:
     ROW_CHUNK = 65536     # elements of a row reduction between two merges
-    ACROSS = 512          # the same where a row has several runs, which are read as they lie in memory
+    ACROSS = 512          # the same for a row of several runs, which are read in place
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
     COLUMN_LEAST = 64
@@ -55,7 +55,9 @@ cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
 
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept:
-    """Join dimensions where ``x`` and all leaves run on; ``steps`` are those of the leaves. More than 2 are 3."""
+    """Merge dimensions where ``x`` and all leaves allow it; ``steps`` are the leaves' strides. A count above 2 is
+    returned as 3.
+    """
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[1 + MOST_FUSED][MAXDIM]
     cdef int i, k
@@ -72,7 +74,7 @@ cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Gr
 
 
 cdef void sort_dims(Tensor x, int* dims, int n, bint positive) noexcept:
-    """Outermost in memory first, stably. With ``positive``, only if no stride is 0 or negative."""
+    """Sort by strides, outermost first, stably. With ``positive``, only if no stride is 0 or negative."""
     cdef int i, j, d
     if positive:
         for i in range(n):
@@ -120,7 +122,7 @@ cdef class Reducer:
         return self.reduce(x, dim, keepdim, dtype, p, q)
 
     def run(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
-        """The same as a call; a method is cheaper to reach, and can be the body of an op."""
+        """The same as a call; a method is faster to reach, and can be the body of an op."""
         return self.reduce(x, dim, keepdim, dtype, p, q)
 
     def moments(self, x, dim, double correction, bint keepdim):
@@ -186,7 +188,9 @@ cdef class Reducer:
 
     cdef Tensor arrange(self, Tensor x, object dim, uint64_t mask, bint keepdim, Layout* layout, int64_t* shape,
                         int64_t* strides, int* nd, bint* permuted):
-        """Sort the dimensions into rows and columns; gives the tensor to read, a copy where the layout is too wild."""
+        """Sort the dimensions into rows and columns; return the tensor to read, a copy if the layout is too
+        irregular.
+        """
         cdef int kept[MAXDIM]
         cdef int reduced[MAXDIM]
         cdef Group outer[MAXDIM]
@@ -238,7 +242,7 @@ cdef class Reducer:
         return x
 
     cdef bint output_order(self, Tensor x, uint64_t mask, bint keepdim, int* kept, int nk, int64_t* strides):
-        """Output strides in the order of ``kept``; whether that is not the plain order."""
+        """Output strides in the order of ``kept``; whether that differs from the default order."""
         cdef int i, k = 0
         cdef int64_t step
         cdef int64_t found[MAXDIM]
@@ -261,7 +265,7 @@ cdef class Reducer:
         return True
 
     cdef int raise_empty(self, Tensor x, object dim) except -1:
-        """A reduction of nothing that has no identity."""
+        """Raise for an empty reduction without an identity."""
         if dim is None or isinstance(dim, (tuple, list)) and not dim:
             raise (IndexError if self.op in ("argmax", "argmin") else RuntimeError)(
                 f"{self.name}(): expected a tensor with elements, got shape {tuple(x.shape)}: {self.name} of nothing "
@@ -319,7 +323,7 @@ cdef class Reducer:
     # ---- launching ---------------------------------------------------------------------------------------------------
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
                              int variant) except NULL:
-        """The kernel that computes what it reduces."""
+        """The kernel with a prologue that computes its input."""
         cdef object full = (self.op, first.code, variant, key, (<char*>prologue.letters)[:prologue.nleaves])
         cdef kernel_t fn = known_key(full)
         if fn == NULL:
@@ -331,7 +335,7 @@ cdef class Reducer:
         return fn
 
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept:
-        """How rows lie where leaves are read; whether what is added up, and in which order, stays that of ``l``."""
+        """Set the leaves' strides of rows; whether the sums and their order stay those of ``l``."""
         cdef int kept[MAXDIM]
         cdef int reduced[MAXDIM]
         cdef Group outer[2]
@@ -411,14 +415,14 @@ cdef class Reducer:
         args[n], args[n + 1], args[n + 2] = 0, 0, count
         args[n + 3], args[n + 4] = params[0], params[1]
         memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
-        go(kernel, pointers, outs + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers, l.a, l.b, count, l.columns,
-           l.a >= 16)
+        launch_rows(kernel, pointers, outs + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers, l.a, l.b, count,
+                    l.columns, l.a >= 16)
         return 0
 
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
                            int64_t limit, object key, Prologue* prologue, char* read) except -1:
         """One state per chunk and row, then the merge."""
-        cdef bint across = l.n1 > 1          # chunks of the outer loop of the row, not of the inner
+        cdef bint across = l.n1 > 1          # chunks of the row's outer loop, not of the inner one
         cdef int64_t length = l.n1 if across else l.n0
         cdef int64_t per = ACROSS // l.n0 if across else limit
         cdef int64_t count = l.n0 * l.n1, m = l.a * l.b
@@ -474,8 +478,8 @@ cdef class Reducer:
                 args[n], args[n + 1], args[n + 2] = whole * step if rest else 0, step, count
                 args[n + 3], args[n + 4] = params[0], params[1]
                 memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
-                go(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
-                   1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
+                launch_rows(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
+                            1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
         pointers[0] = address_of(first)
         if second is not None:
@@ -494,7 +498,7 @@ cdef inline int out_strides(int64_t* args, int n, int64_t a, int64_t b) noexcept
 
 
 cdef Tensor strided(int code, int nd, int64_t* shape, int64_t* strides):
-    """An uninitialised dense tensor with these strides."""
+    """An uninitialized dense tensor with these strides."""
     cdef Tensor base = empty_tensor(code, nd, shape)
     return alias_tensor(base, nd, shape, strides, 0)
 
@@ -512,7 +516,7 @@ cdef Tensor copy_rows(Tensor x, int* kept, int nk, int* reduced, int nr):
 
 
 cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item, bint ordered) noexcept:
-    """Rows from at most two kept and two reduced groups, vectors along whichever is contiguous."""
+    """Rows from at most two kept and two reduced groups; vectors run along the contiguous one."""
     cdef int first = nr - 1   # the group that is the inner loop of the row
     l.n0, l.s0 = 1, item
     l.b, l.sb = 1, 0
@@ -536,10 +540,11 @@ cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item,
         l.columns = nk and l.b >= 16 and l.n0 <= 32
 
 
-cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
-             int64_t count, bint columns, bint fully) noexcept:
-    """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode hold all ``b`` if they
-    can."""
+cdef void launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
+                      int64_t count, bint columns, bint fully) noexcept:
+    """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode have all ``b`` if
+    possible.
+    """
     cdef int64_t units, total, grain, work = a * b * count
     if columns:
         units = (b + kernel.lanes - 1) // kernel.lanes
@@ -547,7 +552,7 @@ cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int n
         grain = 1 + PIECE // (count * kernel.lanes + 1)
         if fully:
             grain = WIDEST if units > WIDEST else (grain + units - 1) // units * units
-        elif grain < 64 and total > grain:  # room for wide tiles
+        elif grain < 64 and total > grain:  # enough for wide tiles
             grain = 64 if units >= 128 else 16 if units >= 16 else grain
     else:
         total = a * b
@@ -563,7 +568,7 @@ cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t e
     (<double*>ptr[0])[0] /= (<double*>ptr[1])[0]
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
+#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
     "divide_float": <size_t><void*>divide_float,
     "divide_double": <size_t><void*>divide_double,

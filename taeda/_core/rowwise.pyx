@@ -1,4 +1,4 @@
-"""Launchers of kernels over rows that keep the shape (softmax, norms), and of losses over classes."""
+"""Launchers of row-wise kernels that keep the shape (softmax, norms), and of losses over classes."""
 
 from .machine import stream_bytes
 from .tensor import DTYPE_NAMES, HELPERS
@@ -12,7 +12,7 @@ from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_flag
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end
-from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, go
+from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, launch_rows
 from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, put_off_rows, tell_prologue
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
@@ -23,7 +23,7 @@ cdef enum:
     MAXROWWISE = 10
     STREAM_BIT = 62           # of a row-wise kernel's key
     STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
-    ANYWHERE = 4096           # bytes of rows from which they may begin anywhere
+    ANYWHERE = 4096           # bytes of rows from which they may have any alignment
 
 cdef tuple NAMES = DTYPE_NAMES
 cdef int64_t STREAM_BYTES = stream_bytes()
@@ -36,21 +36,22 @@ cdef class Rowwise(RowOp):
     Args:
         name: of the op, for messages.
         kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes,
-            columns)`` gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was
-            left out.
+        columns)`` gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was left
+        out.
         outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row,
-            ``R`` the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input,
-            ``a`` what it is computed in, ``s`` what its sum is (int64 for integers), ``i`` int64.
-        ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: it is
-            where the kernel reports a class that is out of range.
+        ``R`` the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input,
+        ``a`` its working dtype, ``s`` the dtype of its sum (int64 for integers), ``i`` int64.
+        ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: there
+        the kernel reports a class that is out of range.
         floating: whether integers are refused.
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
         real: whether complex numbers are refused.
         stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long
-            rows may begin anywhere.
-        computes: whether an input that was put off is computed where it is read, and the op is put off itself: what
-            goes on with its result does so where that is stored. All operands have the shape of the input.
+        rows may have any alignment.
+        computes: whether the op takes part in fusion: a deferred input is computed where it is read, and the op itself
+        is deferred, so that pointwise ops on its result run where that is stored. All operands have the shape of the
+        input.
     """
 
     cdef readonly str kernel
@@ -78,7 +79,7 @@ cdef class Rowwise(RowOp):
         return fn if fn != NULL else build(self.owner, key, self.arguments(key, columns))
 
     cdef tuple arguments(self, uint64_t key, bint columns):
-        """What the function that makes the kernel is given."""
+        """The arguments of the function that makes the kernel."""
         cdef int i, code
         names = []
         for i in range(self.nouts + self.nins):
@@ -144,9 +145,9 @@ cdef class Rowwise(RowOp):
         raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
 
     cdef object run(self, Tensor x, int first, int last, tuple more, dtype out, double p, double q):
-        """Rows made of dimensions ``[first, last)`` of ``x``; gives the output or a tuple of them.
+        """Rows made of dimensions ``[first, last)`` of ``x``; return the output or a tuple of them.
 
-        ``more`` are the other inputs (None where one is left out); ``out`` is the dtype of outputs that are as the
+        ``more`` are the other inputs (None for one that is left out); ``out`` is the dtype of outputs that are as the
         input.
         """
         cdef Tensor source
@@ -250,7 +251,7 @@ cdef class Rowwise(RowOp):
         return tuple(alive[: self.nouts])
 
     cdef Tensor put_off(self, Tensor x, tuple more, int first, double p, double q):
-        """The result, not computed; None where it had better be at once."""
+        """The result, deferred; None if it should be computed at once."""
         cdef Tensor other = None
         if more:
             if not isinstance(more[0], Tensor) or (<Tensor>more[0]).count != x.count:
@@ -259,7 +260,7 @@ cdef class Rowwise(RowOp):
         return put_off_rows(self, x, other, first, p, q)
 
     cdef bint run_late(self, Tensor x, uint64_t key, char** pointers, int first, double p, double q) except -1:
-        """Compute the elements of ``x``, which were put off, where they are read; False where that cannot be."""
+        """Compute the elements of a deferred ``x`` where they are read; False if that is not possible."""
         cdef Prologue prologue
         cdef Rows rows
         cdef int i
@@ -358,7 +359,7 @@ cdef class Rowwise(RowOp):
                 pointers[count + leaves.nleaves + i] = memory_of(e, i + (not e.writes_own))
             if not e.writes_own:
                 pointers[0] = memory_of(e, 0)
-        for i in range(count + extra):  # all have the form of `x`
+        for i in range(count + extra):  # all have the shape of `x`
             k = 3 + 4 * (i if i < count else i + leaves.nleaves)
             args[k], args[k + 1], args[k + 3] = item, 0, n * item
             args[k + 2] = args[2] * n * item
@@ -378,8 +379,8 @@ cdef class Rowwise(RowOp):
                 if <size_t>pointers[count + leaves.nleaves + i] % 64:
                     key &= ~(<uint64_t>1 << STREAM_BIT)
         kernel.fn = self.find_with(before, p, after, e, key)
-        go(kernel, pointers, count + leaves.nleaves + extra, args, k, a // args[2], args[2], share(key, a, n, False),
-           False, False)
+        launch_rows(kernel, pointers, count + leaves.nleaves + extra, args, k, a // args[2], args[2],
+                    share(key, a, n, False), False, False)
         return True
 
     cdef kernel_t find_with(self, object before, Prologue* p, object after, Epilogue* e, uint64_t key) except NULL:
@@ -394,8 +395,7 @@ cdef class Rowwise(RowOp):
         return fn
 
     cdef bint streams(self, Tensor x, int code, const char* out, int64_t n, bint columns) noexcept:
-        """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of
-        it."""
+        """Whether inputs and output exceed the cache, and ``n`` elements of the output are whole cache lines."""
         cdef int i
         cdef int64_t item = ITEMSIZE[code], moved = item
         for i in range(self.nins):
@@ -415,16 +415,16 @@ cdef class Rowwise(RowOp):
 
                 self.vector_bytes = host().vector_bytes
             kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
-        go(kernel, pointers, self.nouts + self.nins, args, 5 + 4 * (self.nouts + self.nins), a, b,
-           share(key, a * b, n, columns), columns, False)
+        launch_rows(kernel, pointers, self.nouts + self.nins, args, 5 + 4 * (self.nouts + self.nins), a, b,
+                    share(key, a * b, n, columns), columns, False)
         return 0
 
 
 cdef int64_t share(uint64_t key, int64_t rows, int64_t n, bint columns) noexcept:
-    """What a row of ``n`` elements counts when rows are cut into pieces.
+    """The weight of a row of ``n`` elements when rows are divided into pieces.
 
-    Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come several
-    to a piece, as one is read while the one before is written.
+    Each piece that stores past the cache ends by waiting for its stores, so there are fewer pieces. Long rows, too,
+    come several to a piece: one is read while the one before is written.
     """
     if not key >> STREAM_BIT:
         return n * 4
@@ -436,7 +436,7 @@ cdef inline bint is_float32(object x):
 
 
 cdef bint is_affine(object affine, Tensor x, int n, int code):
-    """Whether ``affine`` is a tensor of the dtype ``code`` that has the last ``n`` sizes of ``x``."""
+    """Whether ``affine`` is a tensor of dtype ``code`` with the last ``n`` sizes of ``x``."""
     cdef Tensor t
     cdef int i
     if not isinstance(affine, Tensor):
@@ -496,7 +496,7 @@ cdef class ClassLoss:
         self.rows, self.total = rows, total
 
     def run(self, input, target, weight, long ignore_index, str reduction):
-        """The reduced loss, then everything else: each row's weight, further outputs of the kernel, the divisor."""
+        """The reduced loss, then the rest: each row's weight, further outputs of the kernel, the divisor."""
         cdef Tensor x, t, loss, weights, count
         cdef char* pointers[2]
         cdef int d, i

@@ -1,6 +1,6 @@
-"""Bodies of the indexing ops that are called most, and ``x[index]`` with tensors, lists and masks in it.
+"""Bodies of the most frequent indexing ops, and ``x[index]`` with tensors, lists and masks.
 
-What is wrong with arguments is found here and said by ``EXPLAIN``, functions of :mod:`taeda.ops.scatter`.
+Wrong arguments are detected here; the errors are raised by ``EXPLAIN``, functions of :mod:`taeda.ops.scatter`.
 """
 
 from cpython.float cimport PyFloat_Check
@@ -39,11 +39,11 @@ from .tensor cimport (
 from .tensor import HELPERS
 
 cdef enum:
-    FEW = 16      # of so many elements one is read: then it is not worth while to compute the others
+    FEW = 16      # if at most one of so many elements is read, computing the others does not pay
 
-#: Functions that raise, by what went wrong.
+#: Functions that raise, by the kind of error.
 EXPLAIN = {}
-#: Ops and functions that indexing comes down to: index, index_put_, masked_select, masked_fill_, assign, tensor.
+#: Ops and functions that implement indexing: index, index_put_, masked_select, masked_fill_, assign, tensor.
 OPS = {}
 
 
@@ -51,8 +51,10 @@ cdef inline bint is_mask(Tensor t) noexcept:
     return t.code == BOOL or t.code == U8
 
 
-cdef Tensor apart(Tensor values, Tensor target):
-    """``values`` in memory of their own: what is read while it is being written depends on the order."""
+cdef Tensor unaliased(Tensor values, Tensor target):
+    """``values``, copied if they share memory with ``target``: reads of what is being written would depend on the
+    order.
+    """
     cdef Tensor own
     if values.storage is not target.storage:
         return values
@@ -62,7 +64,7 @@ cdef Tensor apart(Tensor values, Tensor target):
 
 
 cdef Tensor filled(object value, int code, int nd, const int64_t* sizes):
-    """A number in every place, with memory for one."""
+    """A tensor with one number everywhere, by strides of 0."""
     cdef int64_t strides[MAXDIM]
     cdef int d
     cdef Tensor one = empty_tensor(code, 0, NULL)
@@ -75,7 +77,7 @@ cdef Tensor filled(object value, int code, int nd, const int64_t* sizes):
 # ---- along a dimension -----------------------------------------------------------------------------------------------
 
 cdef bint fits(Tensor input, int at, Tensor index, Tensor src) noexcept:
-    """Whether an index, and what goes with it, has sizes that gather and scatter take."""
+    """Whether an index, and the source, have sizes that gather and scatter accept."""
     cdef int d, n = index.nd if index.nd else 1
     if index.code != I64 and index.code != I32:
         return False
@@ -102,12 +104,12 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     cdef Tensor out
     if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
-    if unsettled and index.nd == input.nd and index.count * FEW <= input.count:  # compute what is gathered alone
+    if unsettled and index.nd == input.nd and index.count * FEW <= input.count:  # compute only what is gathered
         leaves = leaves_of(input)
         if leaves is not None:
             before = unsettled
             leaves = [gather(leaf, at, index) for leaf in leaves]
-            if unsettled == before:  # none of it was computed on the way
+            if unsettled == before:  # nothing of it has been computed meanwhile
                 return computed_from(input, leaves, index)
     out = empty_tensor(input.code, index.nd, index.sizes)
     if index.count and not move_along(as_vector(input), as_vector(out), as_vector(index), at, GET):
@@ -122,7 +124,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         return 0
     if not fits(input, at, index, near) or (near is not None and near.code != input.code):
         EXPLAIN["along"](name, input, at, index, src)
-    near = filled(src, input.code, index.nd, index.sizes) if near is None else apart(near, input)
+    near = filled(src, input.code, index.nd, index.sizes) if near is None else unaliased(near, input)
     if not move_along(as_vector(input), as_vector(near), as_vector(index), at, action):
         EXPLAIN["range"](index, input, at)
     return 0
@@ -130,7 +132,8 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
 
 def write(str name, Tensor input, dim, Tensor index, src, int action):
     """Write or accumulate ``src``, a tensor or a number, along a dimension; the actions are those of
-    ``_core.indexing``."""
+    ``_core.indexing``.
+    """
     write_along(name, input, dim, index, src, action)
 
 
@@ -156,7 +159,7 @@ def scatter_add(Tensor input, dim, Tensor index, src):
 # ---- slices ----------------------------------------------------------------------------------------------------------
 
 cdef Tensor as_vector(Tensor t):
-    """A tensor of no dimensions as one of one."""
+    """A 0-dimensional tensor as a vector."""
     cdef int64_t one = 1
     return alias_tensor(t, 1, &one, &one, 0) if t.nd == 0 else t
 
@@ -210,7 +213,7 @@ def add_slices(str name, Tensor input, dim, Tensor index, Tensor source, int act
         return
     if not in_range(i, target.sizes[at], False):
         EXPLAIN["range"](index, target, at)
-    move_rows(target, apart(source, input), [i], at, action, False)
+    move_rows(target, unaliased(source, input), [i], at, action, False)
 
 
 def embedding(Tensor weight, Tensor indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
@@ -248,7 +251,7 @@ def take(Tensor input, Tensor index):
 # ---- several dimensions ----------------------------------------------------------------------------------------------
 
 cdef list without_masks(Tensor input, object indices):
-    """One tensor of integers, or None, per dimension: a mask becomes the positions of what is true."""
+    """One integer tensor, or None, per dimension: a mask becomes the positions of its true elements."""
     cdef list found = []
     cdef Tensor t, positions
     cdef int d, at
@@ -275,7 +278,7 @@ cdef list without_masks(Tensor input, object indices):
 
 
 cdef list broadcast(list tensors):
-    """The index tensors in one shape, contiguous int64."""
+    """The index tensors broadcast to one shape, contiguous int64."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int nd = 0, d, at
@@ -309,7 +312,7 @@ cdef list broadcast(list tensors):
 
 
 cdef Tensor plan(Tensor input, object indices, list tensors, int* first):
-    """The input with its indexed dimensions side by side from ``first``; fills ``tensors`` with their indices."""
+    """The input with its indexed dimensions adjacent from ``first`` on; fills ``tensors`` with their indices."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef list found = without_masks(input, indices)
@@ -331,7 +334,7 @@ cdef Tensor plan(Tensor input, object indices, list tensors, int* first):
         return input
     first[0] = 0
     n = 0
-    for d in range(len(found)):  # they are apart: the indexed dimensions first, then the others
+    for d in range(len(found)):  # not adjacent: the indexed dimensions first, then the others
         if found[d] is not None:
             sizes[n], strides[n] = input.sizes[d], input.strides[d]
             n += 1
@@ -343,7 +346,7 @@ cdef Tensor plan(Tensor input, object indices, list tensors, int* first):
 
 
 def index(Tensor input, indices):
-    """The body of the op that advanced indexing comes to."""
+    """The body of the op behind advanced indexing."""
     cdef int first
     cdef list tensors = []
     cdef Tensor view = plan(input, indices, tensors, &first)
@@ -381,7 +384,7 @@ def index_put(Tensor input, indices, Tensor values, accumulate=False):
     for d in range(first + m, view.nd):
         sizes[n] = view.sizes[d]
         n += 1
-    values = apart(values, input)
+    values = unaliased(values, input)
     lead = n - values.nd
     if lead < 0:
         EXPLAIN["values"](values, [sizes[d] for d in range(n)])
@@ -419,7 +422,7 @@ cdef bint is_sequence(object x):
 
 
 cdef object as_items(object index):
-    """The parts of an index. A list that holds more than numbers is taken for a tuple, as PyTorch does."""
+    """The parts of an index. Like PyTorch, treat a list that holds more than numbers as a tuple."""
     if PyTuple_Check(index):
         return index
     if PyList_Check(index) and len(index) < 32:
@@ -431,7 +434,7 @@ cdef object as_items(object index):
 
 
 cdef Tensor as_index_tensor(object x):
-    """A list, an array or a tensor as a tensor of integers or a mask."""
+    """A list, an array or a tensor as an integer tensor or a mask."""
     cdef Tensor t
     cdef int64_t zero = 0
     if isinstance(x, Tensor):
@@ -458,9 +461,9 @@ cdef Tensor one_mask(bint value):
 
 
 cdef Tensor split_index(Tensor t, object index, list places):
-    """The basic part of an index applied as a view; ``places`` gets the tensor or None for each dimension of that view.
+    """Apply the basic part of an index as a view; ``places`` gets the tensor or None for each dimension of that view.
 
-    A mask stands for as many dimensions as it has.
+    A mask covers as many dimensions as it has.
     """
     cdef object items = as_items(index)
     cdef list basic = []
@@ -551,7 +554,7 @@ cdef object ALL = slice(None)
 
 
 cdef Tensor only_mask(list places, Tensor view):
-    """The mask where it is all of the index, of the shape of what is indexed."""
+    """The mask, in the shape of the indexed tensor, if it is the whole index."""
     cdef Tensor mask
     if places and places[0] is not None:
         mask = <Tensor>places[0]
@@ -574,7 +577,7 @@ def getitem(Tensor t, item):
     if isinstance(item, Tensor) and (<Tensor>item).code == I64 and (<Tensor>item).nd and t.nd:
         return OPS["index"](t, (item,))
     for x in item if type(item) is tuple else (item,):
-        if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):  # its class is asked
+        if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):  # its class decides
             return HELPERS["overrides"]((<object>Tensor).__getitem__, (t, item), {})
     places = []
     view = split_index(t, item, places)
@@ -611,14 +614,14 @@ def setitem(Tensor t, item, value):
     else:
         x = OPS["tensor"](value, dtype=t.dtype)
     extra = x.nd - result_dims(view, places)
-    while extra > 0 and x.sizes[0] == 1:  # leading dimensions of size 1 that the place does not have
+    while extra > 0 and x.sizes[0] == 1:  # leading dimensions of size 1 that the target does not have
         x = x[0]
         extra -= 1
     OPS["index_put_"](view, tuple(places), x)
 
 
 cdef int result_dims(Tensor view, list places):
-    """Dimensions of ``view[places]``."""
+    """The number of dimensions of ``view[places]``."""
     cdef int used = 0, inner = 0, n
     cdef Tensor t
     for item in places:

@@ -1,4 +1,4 @@
-"""Launcher of products of bfloat16 and int8 by kernels/short_gemm.py: pack both operands, then multiply."""
+"""Launcher of products of bfloat16 and int8 (kernels/short_gemm.py): packs both operands, then multiplies."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -38,7 +38,7 @@ cdef bint short_pays(int code, int64_t m, int64_t n, int64_t k) except -1:
 
 
 cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, int64_t batches) except -1:
-    """Pack one operand; ``x.rows`` is what lies along k for B."""
+    """Pack one operand; ``x.rows`` is the stride along k for B."""
     cdef int64_t item = ITEMSIZE[p.code], x_o = x.rows if left else x.columns, x_k = x.columns if left else x.rows
     cdef int64_t pairs = ceil_div(ceil_div(size, SIDE), 2)
     cdef int64_t arg[PACK_ARGS]
@@ -57,8 +57,8 @@ cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, in
 cdef int short_product(Product* p) except -1:
     """``c = a @ b + d`` for bfloat16 and int8, to ``p.out``. An operand without a batch is packed once.
 
-    The engine ``dot`` reads A in place where its rows are whole words. Tasks are wide for it: each sums its rows of A
-    for the signs of int8. The tile registers read B again for every 32 rows: square tasks.
+    The engine ``dot`` reads A in place where its rows are whole words. It has wide tasks, as each sums its rows of A
+    for the signs of int8. The tile registers read B again for every 32 rows: their tasks are square.
     """
     cdef str engine = short_engine(p.code)
     cdef bint dots = engine == "dot", packs = not dots or p.a.columns != ITEMSIZE[p.code] or p.k * ITEMSIZE[p.code] % 4

@@ -1,11 +1,11 @@
-"""Convolution by unfolding a panel at a time."""
+"""Convolution by unfolding one panel at a time."""
 
 from libc.stdint cimport int64_t
 
 from .geometry cimport Geometry
 from .tensor cimport Tensor
 
-# Whether images should be done as one.
+# Whether images should be joined to one.
 cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, int64_t m) except -1
 # Images with channels first; `w` is `[g, m, channels, taps]`.
 cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1
@@ -14,5 +14,5 @@ cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) 
 cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups)
 # `[part, group, (c, tap), m]` with `m` before `(c, tap)`: a view.
 cdef Tensor transposed_back(Tensor sums)
-# Into `out [n, c, z, y, x]` from its even columns and its odd ones.
+# Interleave even and odd columns into `out [n, c, z, y, x]`.
 cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except -1

@@ -1,6 +1,6 @@
-"""Convolutions too small for what the other kernels lay out.
+"""Launcher of kernels/conv.py, which unfolds one panel at a time.
 
-Launcher of kernels/conv.py, which unfolds a panel at a time.
+It is for convolutions too small for the other kernels, which lay out whole images.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -36,8 +36,9 @@ cdef kernel_t find(uint64_t family, int code) except NULL:
 
 
 cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, int64_t m) except -1:
-    """Whether weights that do not stay in the second-level cache would meet only a panel or two of an image at a
-    time."""
+    """Whether weights that do not fit the second-level cache would meet only one or two panels of an image at a
+    time.
+    """
     cdef Blocks b = blocks(code)
     if images == 1 or g.i[0] != 1 or g.k[0] != 1 or g.o[0] != 1 or g.p[0] != 0:
         return False
@@ -45,7 +46,7 @@ cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, in
 
 
 cdef void describe(Geometry* g, Tensor x, int64_t* arg) noexcept:
-    """The geometry's part of the arguments, for an input ``x`` of three spatial dimensions."""
+    """The geometry's arguments, for an input ``x`` of three spatial dimensions."""
     cdef int64_t item = ITEMSIZE[x.code]
     cdef int n
     for n in range(3):
@@ -69,11 +70,11 @@ cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor 
     cc = even(channels, max(b.depth // g.taps, 1))
     tt = even(g.taps, b.depth)
     wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
-    # A task's part of C stays in the second-level cache while the blocks of k add to it.
+    # A task's part of C should stay in the second-level cache while the blocks of k are added to it.
     mc, nc = m, min(g.pixels, max(131072 // m // b.panel, 1) * b.panel)
     tiles = ceil_div(m, b.rows)
     if m * k * item > LARGE_WEIGHTS and images * groups == 1:
-        # They come from the third-level cache, once for all pixels of a task: cut the channels rather than those.
+        # The weights come from the third-level cache, once for all pixels of a task: cut channels, not pixels.
         mc = even(tiles, max(tiles * ceil_div(g.pixels, nc) // 4, 22)) * b.rows
     elif images * groups * ceil_div(g.pixels, nc) < wanted:
         nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted,
@@ -108,7 +109,7 @@ cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor 
 
 
 cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """Images too small to fill a panel become the slices of one deep image, whose result is put back in order."""
+    """Join images too small to fill a panel as the slices of one deep image, then put the result back in order."""
     cdef Geometry deep = g[0]
     cdef int64_t images = x.sizes[0], m = out.sizes[1]
     cdef int64_t sizes[5]
@@ -134,8 +135,9 @@ cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) 
 
 
 cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
-    """Gradient of the weights ``[part, g, m, (c, tap)]``, a view, of images with channels first; ``y`` is
-    contiguous."""
+    """Gradient of the weights ``[part, g, m, (c, tap)]``, a view, for images with channels first; ``y`` is
+    contiguous.
+    """
     cdef int code = x.code
     cdef int64_t sizes[4]
     cdef int64_t arg[WEIGHT_ARGS]
@@ -175,7 +177,7 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
 
 
 cdef Tensor transposed_back(Tensor sums):
-    """``[part, group, (c, tap), m]`` with ``m`` before ``(c, tap)``: a view."""
+    """A view of ``[part, group, (c, tap), m]`` with ``m`` before ``(c, tap)``."""
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
     memcpy(sizes, sums.sizes, 4 * 8)
@@ -186,8 +188,7 @@ cdef Tensor transposed_back(Tensor sums):
 
 
 cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except -1:
-    """Into ``out [n, c, z, y, x]``, whose rows may be apart, from its even columns and its odd ones, both
-    contiguous."""
+    """Interleave even and odd columns, both contiguous, into ``out [n, c, z, y, x]``, whose rows may be strided."""
     cdef int code = F32 if ITEMSIZE[out.code] == 4 else F64 if ITEMSIZE[out.code] == 8 else I16
     cdef int64_t item = ITEMSIZE[code], planes = out.sizes[0] * out.sizes[1] * out.sizes[2]
     cdef int64_t arg[INTERLEAVE_ARGS]

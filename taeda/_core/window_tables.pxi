@@ -1,7 +1,7 @@
-# Tables of windows, see kernels/conv_windows.py: where the rows of tiles begin, and the runs that are summed.
+# Tables of windows, see kernels/conv_windows.py: offsets of the rows of tiles, and of the runs that are summed.
 
 cdef inline int64_t before_first(Geometry* g, int n) noexcept:
-    """Padding before the image, for taps in the order of their places: negative dilation turns them round."""
+    """Padding before the image, for taps in the order of their places: negative dilation reverses them."""
     return g.p[n] + (max(g.k[n] - 1, <int64_t>0) * -g.d[n] if g.d[n] < 0 else 0)
 
 
@@ -25,7 +25,7 @@ cdef bint meets_padding(Geometry* g) noexcept:
 
 
 cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noexcept:
-    """How many taps of a window, in one dimension, lie before the image or after it."""
+    """How many taps of a window, in one dimension, are before the image or after it."""
     cdef int64_t apart = max(abs(g.d[n]), <int64_t>1), first = o * g.s[n] - before_first(g, n)
     cdef int64_t before = ceil_div(max(-first, <int64_t>0), apart), last = ceil_div(max(g.i[n] - first, <int64_t>0),
                                                                                     apart)
@@ -33,8 +33,9 @@ cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noex
 
 
 cdef int64_t alike(Windows* w, Part* part, int n, int64_t o, int64_t most) noexcept:
-    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; of cut
-    blocks all."""
+    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; all if
+    blocks are cut.
+    """
     cdef Geometry* g = &part.g
     cdef int64_t before = taps_outside(g, n, o, False), after = taps_outside(g, n, o, True), end = o + 1
     if w.n[1 + n] > 1:
@@ -46,13 +47,12 @@ cdef int64_t alike(Windows* w, Part* part, int n, int64_t o, int64_t most) noexc
 
 cdef int64_t pixel_rows(Geometry* g, Windows* w, Part* part, Volume* v, bint sorted, int64_t height,
                         Place* out) noexcept:
-    """Where the windows of a block's output positions begin. ``sorted``: those that lack the same taps follow each
-    other."""
+    """Window offsets of a block's output positions. ``sorted``: positions that lack the same taps are adjacent."""
     cdef int64_t n, z, y, x, i, j, count = 0, images = w.b[0]
     cdef int64_t most[3]
     cdef int64_t at[3]
     cdef int64_t end[3]
-    # Of many images those at the same place make a tile; of a few, a row does.
+    # With many images, those at the same place make a tile; with few, a row does.
     cdef bint place_first = images >= height
     for n in range(3):
         most[n] = min(w.b[1 + n], ceil_div(w.result[n] - part.at[n], w.scale[n]))
@@ -86,7 +86,7 @@ cdef int64_t pixel_rows(Geometry* g, Windows* w, Part* part, Volume* v, bint sor
 
 cdef inline void put_row(Geometry* g, Windows* w, Part* part, Volume* v, int64_t n, int64_t z, int64_t y, int64_t x,
                          Place* to) noexcept:
-    """A position of a part, whose windows begin later in the volume of ``g`` the less it has before the image."""
+    """A position of a part; its windows begin later in the volume of ``g`` the less padding the part has."""
     cdef int64_t* at = part.at
     to.at[0] = z * g.s[0] + before_first(g, 0) - before_first(&part.g, 0)
     to.at[1] = y * g.s[1] + before_first(g, 1) - before_first(&part.g, 1)
@@ -97,8 +97,9 @@ cdef inline void put_row(Geometry* g, Windows* w, Part* part, Volume* v, int64_t
 
 
 cdef bint repays_sorting(Geometry* g, Windows* w, int64_t images) noexcept:
-    """Whether windows lack more, in dimensions that no block cuts, than is done in vain: sorted blocks are done
-    whole."""
+    """Whether sorting pays: the taps that windows lack, in dimensions that no block cuts, must outweigh the unused
+    positions, as sorted blocks are computed whole.
+    """
     cdef int64_t n, o, lack
     cdef double whole = 1, done = <double>w.pixels * w.blocks
     if not meets_padding(g):
@@ -114,7 +115,7 @@ cdef bint repays_sorting(Geometry* g, Windows* w, int64_t images) noexcept:
 
 
 cdef int64_t tap_rows(Geometry* g, Windows* w, int64_t channels, Volume* v, int64_t item, Place* out) noexcept:
-    """Where ``(c, tap)`` begin: for planar volumes in this order, else taps first, so that a tile has one tap."""
+    """Offsets of ``(c, tap)``: for planar volumes in this order, else taps first, so that a tile has one tap."""
     cdef int64_t channel, tap, i, count = channels * g.taps
     for i in range(count):
         channel, tap = (i // g.taps, i % g.taps) if w.planar else (i % channels, i // channels)
@@ -126,7 +127,7 @@ cdef int64_t tap_rows(Geometry* g, Windows* w, int64_t channels, Volume* v, int6
 
 
 cdef int64_t direct_rows(Geometry* g, int64_t channels, Tensor x, Place* out) noexcept:
-    """Where ``(c, tap)`` begin in an image that is read in place."""
+    """Offsets of ``(c, tap)`` in an image that is read in place."""
     cdef int64_t item = ITEMSIZE[x.code], pixel = item * (x.strides[4] if channels_last(x) else 1), i
     cdef int64_t at[3]
     for i in range(channels * g.taps):
@@ -140,11 +141,10 @@ cdef int64_t direct_rows(Geometry* g, int64_t channels, Tensor x, Place* out) no
 cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t count, int64_t height, bint bounded,
                           int64_t sums,
                           int64_t items, int64_t every, int64_t step, int64_t skip, int64_t* out) noexcept:
-    """Tiles of the first ``count`` of ``rows``, whose runs have ``items`` ``every`` so many columns, ``step`` bytes
-    apart.
+    """Tiles of the first ``count`` of ``rows``; their runs have ``items``, ``every`` columns and ``step`` bytes apart.
 
     ``sums`` and ``skip`` are the bytes of a row of the sums, and of the right operand per item. Rows past the end
-    repeat the tile's first. Without bounds, all runs are whole.
+    repeat the tile's first. Unless ``bounded``, all runs are whole.
     """
     cdef int64_t start, i, n, low, high, first = before_first(g, 2)
     cdef const Place* row
@@ -153,14 +153,15 @@ cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t co
             low = high = rows[start].at[n]
             for i in range(start + 1, min(start + height, count)):
                 low, high = min(low, rows[i].at[n]), max(high, rows[i].at[n])
-            # The columns of a run that is more than a tap are told by where it begins and ends.
+            # The columns of a run of several taps are given by its beginning and end.
             if not bounded or n == 2 and items != 1:
                 out[2 * n], out[2 * n + 1] = -NOWHERE, NOWHERE
             else:
                 out[2 * n], out[2 * n + 1] = low, high
         out[6], out[7], out[8] = 0, NOWHERE, 0
         if bounded and items > 1 and w.n[3] == 1:
-            # Column low + i * every of the volume is at or past first, or the other is before the end of the image.
+            # Items i to n meet the image: high + i * every is at or past its first column, low + n * every past its
+            # end.
             i = max(ceil_div(max(first - high, <int64_t>0), every), <int64_t>0)
             n = min(ceil_div(max(first + g.i[2] - low, <int64_t>0), every), items)
             i = min(i, n)
@@ -174,7 +175,7 @@ cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t co
 
 
 cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, int64_t* out) noexcept:
-    """Where the runs of a window's taps begin in the volume."""
+    """Offsets of the runs of a window's taps in the volume."""
     cdef Volume* v = &w.volume[panel]
     cdef int64_t channel, tap
     cdef int64_t at[3]
@@ -188,7 +189,7 @@ cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, int64_t* out) noexc
 
 
 cdef int64_t* write_lines(Geometry* g, Windows* w, int panel, Tensor direct, int64_t item, int64_t* out) noexcept:
-    """Where the rows of a block's output positions begin, in a volume or in the image ``direct``."""
+    """Offsets of the rows of a block's output positions, in a volume or in the image ``direct``."""
     cdef Volume* v = &w.volume[panel]
     cdef int64_t n, z, y, line
     cdef int64_t at[3]
@@ -207,7 +208,7 @@ cdef int64_t* write_lines(Geometry* g, Windows* w, int panel, Tensor direct, int
 
 
 cdef int tile_heights(int code, int64_t m, int64_t* heights) except -1:
-    """Those for whole panels of ``m`` outputs, and for the last."""
+    """The tile heights for whole panels of ``m`` outputs, and for the last panel."""
     cdef int64_t panel = blocks(code).panel
     heights[0] = tile_height(code, min(m, panel))
     heights[1] = tile_height(code, m - (ceil_div(m, panel) - 1) * panel)
@@ -217,8 +218,8 @@ cdef int tile_heights(int code, int64_t m, int64_t* heights) except -1:
 cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, int code, int64_t images, int64_t m):
     """Tables of the parts, their tiles and runs, see kernels/conv_windows.py; ``g`` is the geometry of the volume.
 
-    Of whole panels of ``m`` outputs and the last, in volumes of a whole panel of inputs and of the last: once where
-    they are alike.
+    For whole panels of ``m`` outputs and for the last one, in volumes of a whole panel of inputs and of the last one;
+    equal tables are stored once.
     """
     cdef Blocks b = blocks(code)
     cdef int64_t item = ITEMSIZE[code], sums = b.panel * item, panel, n, i, count, size, pitch, least, runs, taps
@@ -227,8 +228,7 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
     cdef int64_t* entry
     cdef Place* rows
     cdef Tensor places, table
-    # Where nothing is missing the order of memory is the best. The positions of phases are never the first of a block's
-    # result.
+    # Memory order is best where no tap is missing. The positions of phases never begin a block's result.
     cdef bint sorted = number > 1 or repays_sorting(g, w, images)
     tile_heights(code, m, heights)
     least = min(heights[0], heights[1])
@@ -269,7 +269,9 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
 
 
 cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor direct, int64_t* tables):
-    """The same of :func:`windows_gradient`; ``direct`` is an image that is read in place, or None. Where they begin."""
+    """The same for :func:`windows_gradient`; ``direct`` is an image that is read in place, or None. Fills in
+    ``tables``, the offsets.
+    """
     cdef int64_t item = ITEMSIZE[code], sums = blocks(code).panel * item, panel, n, count, size, pitch, least
     cdef int64_t heights[2]
     cdef int64_t* out

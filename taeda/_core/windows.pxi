@@ -1,24 +1,24 @@
-# Launcher of kernels/conv_windows.py: convolution with channels along the registers.
+# Launcher of kernels/conv_windows.py: convolution with channels along the vectors.
 
 cdef enum:
     WINDOWS_ARGS = 69
     WINDOWS_WEIGHT_ARGS = 67
     AT_VOLUMES = 44            # of the arguments
-    AT_OWN = 56                # those that only one of the kernels has
+    AT_OWN = 56                # arguments that only one of the kernels has
     TABLES = 6
     PHASE_ITEMS = 13           # of a phase's entry in the tables
     TABLE_ROWS = 24            # sums have room for a multiple of this, as in the kernels
-    TILE_HEAD = 9              # what comes before the rows of a tile, as in the kernels
+    TILE_HEAD = 9              # the head of a tile, as in the kernels
     RUN_ITEMS = 4              # of a run
     WIDEST_PANEL = 64
-    ROUND_CHANNELS = 16        # more channels than this are rounded up to it
-    PLANAR_CHANNELS = 4        # with more of a group, runs of one channel's taps would be too short
+    ROUND_CHANNELS = 16        # more channels than this are rounded up to a multiple of it
+    PLANAR_CHANNELS = 4        # with more channels per group, runs of one channel's taps would be too short
     MOST_VOLUME = 1 << 20      # bytes
     LONG_ROW = 512             # output positions; shorter rows are not cut
     SUMS = 1 << 16             # items of a task, about
     NARROW = 4                 # outputs of single pixels
     NARROW_PIXELS = 4096       # in one sum of their weights' gradient
-    DIRECT_CHANNELS = 256      # of a task, where nothing is laid out
+    DIRECT_CHANNELS = 256      # of a task, where the image is read in place
     PIECE = 8192               # items of a row that are paired at a time
 
 cdef uint64_t WINDOW_WEIGHTS = new_owner("conv_windows.window_weights")
@@ -31,17 +31,17 @@ cdef int64_t _tile_heights[NDTYPES][WIDEST_PANEL + 1]   # by columns of a panel;
 cdef struct Volume:            # a block of the input laid out; sizes in bytes
     int64_t pitch, row, slice, image, length, plane
 
-cdef struct Windows:           # how the output falls into blocks: images, depth, rows, columns
+cdef struct Windows:           # partition of the output into blocks: images, depth, rows, columns
     int64_t b[4]
     int64_t n[4]
-    int64_t extent[4]          # what a block reads of the input
+    int64_t extent[4]          # of the input that a block reads
     int64_t blocks, cc, unit
     int64_t pixels, pixel_rows # output positions of a block, and rows of them
-    int64_t rows, spare        # of the sums, whole tiles; the first that belongs to no position
+    int64_t rows, spare        # of the sums, whole tiles; the first one without a position
     int64_t result[3]          # positions of a block's result, and how many there are for one of the block
     int64_t scale[3]
-    int64_t bytes, transposed      # of the volume, and of what is transposed for it
-    bint planar                # channels lie one after the other, each with all its pixels
+    int64_t bytes, transposed      # of the volume, and of its transposed pixels
+    bint planar                # channels one after the other, each with all its pixels
     Volume volume[2]           # of a whole panel of channels, and of the last
     int64_t channels[2]
 
@@ -49,10 +49,10 @@ cdef struct Windows:           # how the output falls into blocks: images, depth
 cdef struct Part:              # a convolution of one block: the only one, or a phase of a gradient
     Geometry g
     int64_t at[3]              # the place of its first position in the result
-    int64_t begin              # byte of its weights
+    int64_t begin              # byte offset of its weights
 
 
-cdef struct Place:             # of a row of a tile: in the volume, its byte there, and which of the sums it is
+cdef struct Place:             # of a row of a tile: in the volume, its byte offset there, and the number of its sums
     int64_t at[3]
     int64_t byte, index
 
@@ -71,7 +71,7 @@ cdef kernel_t find_windows(uint64_t family, int code) except NULL:
 
 
 cdef int64_t tile_height(int code, int64_t columns) except -1:
-    """Rows of the tile that is used for a panel of so many columns."""
+    """Rows of the tile for a panel of so many columns."""
     if _tile_heights[code][columns] == 0:
         from ..kernels import conv_windows
         _tile_heights[code][columns] = conv_windows.height(NAMES[code], columns)
@@ -85,15 +85,14 @@ cdef inline int64_t size_of(Geometry* g, int64_t images, int n) noexcept:
 
 
 cdef inline int64_t channel_unit(int64_t panel, int64_t c) noexcept:
-    """What input channels are rounded up to, in volumes and in weights alike."""
+    """The multiple to which input channels are rounded up, in volumes and in weights alike."""
     cdef int64_t unit = min(panel, <int64_t>ROUND_CHANNELS)
     return unit if c >= unit else 1
 
 
 cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int64_t item, int64_t panel,
                         int64_t pixels, bint planar, bint direct=False) noexcept:
-    """Blocks of about so many ``pixels``, ``cc`` input channels at a time; nothing is laid out of what is read
-    ``direct``."""
+    """Blocks of about so many ``pixels``, ``cc`` input channels at a time; with ``direct`` there is no volume."""
     cdef Windows w
     cdef int64_t left, whole, n, i
     w.cc, w.unit, w.planar = cc, channel_unit(panel, c), planar
@@ -113,13 +112,13 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
             w.extent[1 + n] = (w.b[1 + n] - 1) * g.s[n] + (g.k[n] - 1) * abs(g.d[n]) + 1
         for i in range(2):
             w.volume[i].pitch = item if planar else ceil_div(w.channels[i], w.unit) * w.unit * item
-            # A line more: rows of a power of two share cache sets.
+            # A cache line more: power-of-two rows share cache sets.
             w.volume[i].row = ceil_div(w.extent[3] * w.volume[i].pitch, 64) * 64 + 64
             w.volume[i].slice = w.extent[2] * w.volume[i].row
             w.volume[i].plane = w.extent[1] * w.volume[i].slice
             w.volume[i].image = w.volume[i].plane * (w.channels[i] if planar else 1)
             w.volume[i].length = w.volume[i].pitch // item * run_taps(g)
-        # What is transposed into place ends with a whole square.
+        # A transposition into place writes up to a whole square.
         w.bytes = 0 if direct else w.b[0] * w.volume[0].image + 64 + 16 * 64
         if w.bytes <= MOST_VOLUME or pixels <= 24:
             break
@@ -133,17 +132,17 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
 
 
 cdef inline int64_t run_taps(Geometry* g) noexcept:
-    """Taps of a run: those along a row follow each other unless they are dilated."""
+    """Taps of a run: those along a row are contiguous unless they are dilated."""
     return g.k[2] if abs(g.d[2]) == 1 else 1
 
 
 include "window_tables.pxi"
 
 
-# ---- which, and how --------------------------------------------------------------------------------------------------
+# ---- choice of the algorithm -----------------------------------------------------------------------------------------
 
 cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int64_t m, bint alone=False) noexcept:
-    """Whether there is enough to do to repay the packing, and channels fill the registers.
+    """Whether there is enough work to repay the packing, and channels fill the vectors.
 
     The phases of a gradient (whose dilation is negative) are laid out one by one unless there is one ``alone``: few
     outputs do not repay that.
@@ -158,8 +157,7 @@ cdef bint reads_points(Geometry* g) noexcept:
 
 
 cdef bint channels_last(Tensor x) noexcept:
-    """Whether channels are next to each other in memory, and rows of pixels follow one another. Not of a single
-    pixel."""
+    """Whether channels are contiguous in memory, and rows of pixels follow one another. False for a single pixel."""
     if x.sizes[2] * x.sizes[3] * x.sizes[4] == 1:
         return False
     return x.strides[1] == 1 and x.sizes[1] > 1 and (x.sizes[3] == 1 or x.strides[3] == x.sizes[4] * x.strides[4]) and (
@@ -167,17 +165,17 @@ cdef bint channels_last(Tensor x) noexcept:
 
 
 cdef bint is_planar(Tensor x, int64_t c) noexcept:
-    """Whether an image has channels first, and so few (``c`` of a group) that they are laid out as they are."""
+    """Whether an image has channels first, and so few (``c`` per group) that they are laid out in that order."""
     return c <= PLANAR_CHANNELS and not channels_last(x)
 
 
 cdef Tensor in_rows(Tensor x):
-    """``x``, copied unless the rows of its images follow one another."""
+    """``x``, copied unless the rows of its images are contiguous."""
     return x if channels_last(x) else whole_planes(x)
 
 
 cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t groups, int64_t* arg) noexcept:
-    """What both kernels begin with, but for places in the slot."""
+    """The arguments that both kernels begin with, except offsets in the slot."""
     cdef int64_t item = ITEMSIZE[x.code], to_item = ITEMSIZE[y.code], n
     arg[0], arg[1], arg[2], arg[3] = y.sizes[1] // groups, x.sizes[1] // groups, groups, x.sizes[0]
     for n in range(3):
@@ -201,9 +199,9 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
 
 cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tensor bias, Tensor out,
                           int64_t groups) except -1:
-    """:func:`convolve` for what goes :func:`by_windows`, with the panels of :func:`packed_weights`.
+    """:func:`convolve` if :func:`by_windows`, with the panels of :func:`packed_weights`.
 
-    For bfloat16 ``x`` has pairs of channels (:func:`channel_pairs`), and the bias is float32.
+    For bfloat16, ``x`` has pairs of channels (:func:`channel_pairs`), and the bias is float32.
     """
     cdef Part part
     cdef int64_t scale[3]
@@ -216,8 +214,9 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
 cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Tensor x, char* packed, int64_t w_g,
                     Tensor bias,
                     Tensor out, int64_t groups) except -1:
-    """Convolutions of the same volume, whose geometry is ``g``, that have every so many positions of the result
-    (``scale``)."""
+    """Convolutions of one volume, of geometry ``g``, whose results are interleaved at a stride of ``scale``
+    positions.
+    """
     x = in_rows(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
@@ -235,7 +234,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
         taps += parts[n].g.taps
         work += <double>m * c * parts[n].g.taps * images * g.pixels * groups
     large = m * c * taps * item > LARGE_WEIGHTS
-    # Blocks whose sums stay in the second-level cache, and enough of them. Large weights should meet more at a time.
+    # Blocks whose sums fit the second-level cache, and enough of them. Large weights should meet more pixels at a time.
     pixels = min(max(SUMS // (m if large else m * number), 96 // number), <int64_t>768)
     pixels = max(min(pixels, images * g.pixels * groups // (2 if large else 8)), max(48 // number, <int64_t>8))
     w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
@@ -264,7 +263,8 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
 
 cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int64_t c) noexcept:
     """Whether all phases of the input's gradient, from ``m`` outputs to ``c`` inputs, have taps and can share a
-    volume."""
+    volume.
+    """
     cdef int64_t n, k, phase, every
     cdef bint meets
     if whole.s[0] * whole.s[1] * whole.s[2] > PHASES or is_depthwise(m, c) or is_planar(x, x.sizes[1] // groups):
@@ -277,8 +277,9 @@ cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int
 
 
 cdef int convolve_phases(Geometry* whole, Tensor x, Weights w, Tensor bias, Tensor out) except -1:
-    """The input's gradient of a convolution with a stride: its phases read one volume, and their sums lie side by
-    side."""
+    """The input's gradient of a convolution with a stride: its phases read one volume, and their sums are
+    interleaved.
+    """
     cdef Part parts[PHASES]
     cdef Phase phase
     cdef Geometry g
@@ -303,7 +304,7 @@ cdef int convolve_phases(Geometry* whole, Tensor x, Weights w, Tensor bias, Tens
 
 
 cdef Tensor in_one_row(Tensor x):
-    """An image ``[n, c, 1, 1, pixels]``: a view, or a copy where its pixels are not all as far from each other."""
+    """An image ``[n, c, 1, 1, pixels]``: a view, or a copy where its pixels are not evenly spaced."""
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
     if not even_pixels(x):
@@ -320,12 +321,12 @@ cdef Tensor in_one_row(Tensor x):
 
 
 cdef bint narrow_points(Geometry* g, Tensor x, Tensor y, int64_t groups) noexcept:
-    """Whether so few outputs of single pixels are left that their weights' gradient is a product along memory."""
+    """Whether so few outputs of a 1x1 convolution remain that their weights' gradient is a product along memory."""
     return groups == 1 and y.sizes[1] <= NARROW and reads_points(g) and not channels_last(x) and not channels_last(y)
 
 
 cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
-    """Gradient of the weights ``[part, m, c, 1]`` of :func:`narrow_points`: parts of some pixels of an image."""
+    """Gradient of the weights ``[part, m, c, 1]`` if :func:`narrow_points`: parts of some pixels of an image."""
     x, y = in_one_row(x), in_one_row(y)
     if g.pixels > 1 and (x.strides[4] != 1 or y.strides[4] != 1):
         x, y = contiguous_tensor(x), contiguous_tensor(y)
@@ -358,7 +359,7 @@ cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
 
 cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint pairs=False):
     """Gradient of the weights ``[part, group * m, c, tap]``; ``pairs`` of :func:`image_pairs` give float32."""
-    # Windows without padding need not be laid out: those of a 1x1 kernel without stride are one row of pixels.
+    # Windows without padding need no volume: those of a 1x1 kernel with stride 1 are one row of pixels.
     cdef bint points = reads_points(given), direct = given.p[0] == given.p[1] == given.p[2] == 0
     cdef Geometry flat = given[0]
     cdef Geometry* g = &flat
@@ -377,13 +378,13 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cdef double work = <double>m * c * g.taps * images * g.pixels * groups
     cdef Slots slots
     cdef char* ptr[4]
-    # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
+    # The sums of a task, (c, tap) by a panel, should fit the second-level cache.
     cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
-    # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
+    # 128 pixels at a time: the error of a sum of 256 in one register is 2.2 times PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct, direct)
     cdef Tensor tables = gradient_tables(g, &w, code, m, x if direct else None, arg + AT_OWN + 5), memory
     c_panels = ceil_div(c, cc)
-    # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
+    # With few taps, a volume should meet more than one panel of the gradient if there are many.
     each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))
     tasks = ceil_div(panels, each) * c_panels * groups
     parts = min(w.blocks, ceil_div(16, tasks))

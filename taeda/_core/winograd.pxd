@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from .geometry cimport Geometry
 from .tensor cimport Tensor
 
-# Whether a convolution has what the transforms take, and enough of it to repay them.
+# Whether the transforms apply to a convolution, and it is large enough to repay them.
 cdef bint is_winograd(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept
 # `w_m, w_c` are the strides of the weights' channels in items.
 cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias,

@@ -1,4 +1,4 @@
-"""Launcher of kernels/winograd.py: 3x3 convolution without stride, with fewer multiplications."""
+"""Launcher of kernels/winograd.py: 3x3 convolution with stride 1, with fewer multiplications."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -15,9 +15,9 @@ cdef enum:
     WINOGRAD_ARGS = 30
     WINOGRAD_WEIGHT_ARGS = 29
     POSITIONS = 16
-    LEAST_CHANNELS = 32    # with fewer of either the transforms cost what the products save
+    LEAST_CHANNELS = 32    # with fewer of either the transforms cost as much as the products save
     BLOCK_TILES = 96       # of a task
-    DEPTH = 128            # channels summed at a time: more would round worse, and leave the second-level cache
+    DEPTH = 128            # channels summed at a time: more would round worse, and not fit the second-level cache
     WEIGHT_TILES = 48      # of a block of the gradient's sum
     WEIGHT_ROWS = 64       # output channels of a task of the gradient
     INPUT_READY = 1
@@ -28,7 +28,7 @@ cdef uint64_t WINOGRAD_WEIGHTS = new_owner("winograd.winograd_weights")
 cdef uint64_t WINOGRAD_INPUT = new_owner("winograd.winograd_input")
 cdef uint64_t WINOGRAD_GRADIENT = new_owner("winograd.winograd_gradient")
 
-cdef struct Tiles:     # how the images fall into tiles; sizes in bytes
+cdef struct Tiles:     # the partition of the images into tiles; sizes in bytes
     int64_t down, across, rows, block, blocks
     int64_t v_t, v_x, v_b, pixels
 
@@ -45,7 +45,7 @@ cdef kernel_t find_winograd(uint64_t family, int code) except NULL:
 # ---- sizes -----------------------------------------------------------------------------------------------------------
 
 cdef bint is_winograd(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept:
-    """Whether a convolution has what the transforms take, and enough of it to repay them."""
+    """Whether the transforms apply to a convolution, and it is large enough to repay them."""
     if code != F32 or groups != 1 or c < LEAST_CHANNELS or m < LEAST_CHANNELS:
         return False
     if g.k[0] != 1 or g.k[1] != 3 or g.k[2] != 3 or g.i[0] != 1 or g.o[0] != 1 or g.p[0] != 0:
@@ -62,16 +62,16 @@ cdef Tiles tiles_of(Geometry* g, int64_t images, int64_t channels, int64_t most,
     t.rows = images * t.down
     t.block = even(t.rows, max(most // t.across, 1))
     t.blocks = ceil_div(t.rows, t.block)
-    t.v_t = (ceil_div(channels, 16) * 16 + 16) * 4  # a line more: rows of a power of two share cache sets
+    t.v_t = (ceil_div(channels, 16) * 16 + 16) * 4  # a cache line more: power-of-two rows share cache sets
     t.v_x = t.block * t.across * t.v_t
     t.v_b = POSITIONS * t.v_x
-    # The transposed rows of pixels of one image, and the register that a square may write past them.
+    # The transposed rows of pixels of one image, and the vector that a square may write past them.
     t.pixels = ((2 * min(t.block, t.down) + 2) * max(g.i[2], g.o[2]) + 16) * panel * 4
     return t
 
 
 cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m, int64_t w_c, int64_t* arg) noexcept:
-    """What all the kernels begin with: ``SHAPE``."""
+    """The arguments that all the kernels begin with: ``SHAPE``."""
     cdef bint flip = g.d[1] < 0
     arg[0], arg[1] = y.sizes[1], x.sizes[1]
     arg[2], arg[3], arg[4], arg[5] = g.i[1], g.i[2], g.o[1], g.o[2]
@@ -86,7 +86,7 @@ cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m,
 # ---- launches --------------------------------------------------------------------------------------------------------
 
 cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias, Tensor out) except -1:
-    """:func:`convolve` for what :func:`is_winograd`; ``w_m, w_c`` are the strides of the weights' channels in items."""
+    """:func:`convolve` if :func:`is_winograd`; ``w_m, w_c`` are the strides of the weights' channels in items."""
     x = whole_planes(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
@@ -98,7 +98,7 @@ cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t 
     cdef Tensor memory, u, v
     cdef char* ptr[5]
     ready = 0 if t.blocks >= FEW_BLOCKS else INPUT_READY
-    if t.blocks > 2:  # each block would transform them again
+    if t.blocks > 2:  # else each block would transform them again
         ready |= WEIGHTS_READY
     cc = even(c, DEPTH)
     winograd_shape(g, &t, x, out, w_m, w_c, arg)

@@ -96,7 +96,7 @@ class Compiler:
     def load(self, name: str, code: bytes) -> int:
         """Put object code into executable memory; return the address of ``name`` in it, 0 if it is missing."""
         if self._engine is None:
-            # LLVM's own way puts code and constants each where there is room: beside many GB of tensors too far apart.
+            # LLVM's default places code and constants wherever there is room: with many GB of tensors too far apart.
             self._engine = self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), self.machine, use_lmm=True)
         handle = self.llvm.ObjectFileRef.from_data(code)
         self._engine.add_object_file(handle)

@@ -8,7 +8,7 @@ the weights is (c, tap) by positions times positions by output channels, on the 
 exchanged. Images may be channels last in memory, or channels first. The latter are transposed in squares, or copied as
 they are where there are few channels (*planar*: a run is then the taps of one channel).
 
-A tile skips what lies in the padding alone: whole runs, and the beginning and end of each. So where a block has several
+A tile skips what is in the padding alone: whole runs, and the beginning and end of each. So where a block has several
 images, positions are sorted by their row; the tables give, for each row of a tile, where its sums belong.
 
 Three spatial dimensions cover one and two. A task works on memory in its *slot*, as in :mod:`taeda.kernels.winograd`.
@@ -63,7 +63,7 @@ RUN = tuple("at z y x".split())
 VOLUME = tuple("pitch row slice image length plane".split())
 
 #: Bytes of a group's weights; whether there is a bias; the number of phases, and where their table begins. By
-#: dimension: the result has ``u`` positions for one of a block, and ``s`` in all. ``sum_*``: sums from image to image,
+#: dimension: the result has ``u`` positions for one of a block, and ``d`` in all. ``sum_*``: sums from image to image,
 #: slice to slice and row to row.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
                 *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())  # fmt: skip

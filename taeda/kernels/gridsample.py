@@ -230,7 +230,7 @@ def slope(f: Function, dtype: str, dims: int) -> None:
             f.scatter(f.offset(point, (dims - 1 - k) * t.bytes), f.i64(dims * t.bytes), tap.carry[k].to(t), left)
 
 
-# # ---- many channels: lanes are channels, which are contiguous in memory
+# ---- many channels: lanes are channels, which are contiguous in memory -----------------------------------------------
 # -------------------------------------------------
 @kernel
 def sample_last(f: Function, dtype: str) -> None:
