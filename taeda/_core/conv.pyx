@@ -108,8 +108,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
 
 cdef bint transposes_groups(Plan* p, int64_t c, int64_t m) noexcept:
     """Whether 16-bit images with channels first are transposed for the kernels of small groups, which take channels
-    last.
-    """
+    last."""
     return p.images != p.weights and c == m > 1
 
 
@@ -152,8 +151,7 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
 cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
                   int number) except -1:
     """``out[n, g * m + i, pixel]`` from ``x``, ``w`` and ``bias[g * m]``; for a gradient, ``phase`` has that
-    ``number``.
-    """
+    ``number``."""
     cdef Tensor to = out
     if algorithm > LAST_OF_EITHER:
         if channels_last(x):
@@ -465,8 +463,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
                     int64_t groups):
     """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of as many elements
-    each.
-    """
+    each."""
     cdef Geometry g
     cdef int64_t sizes[4]
     cdef int64_t images = input.sizes[0], c = input.sizes[1] // groups, m = grad.sizes[1] // groups, nd = input.nd - 2

@@ -104,8 +104,7 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
 cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
                         bint transposed) except -1:
     """:func:`as_product`; bfloat16 images of few pixels are transposed to channels last, where all of them are one
-    product.
-    """
+    product."""
     cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
     cdef Tensor whole
     if x.code != BF16 or g.pixels == 1 or g.pixels > FEW_PIXELS or channels_last(out) or c * m < (
@@ -300,8 +299,7 @@ cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Ten
 cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int64_t image, int64_t d,
                      int64_t start) except -1:
     """Move ``taps [n, (c, taps), pixels]`` of the pixels of ``g`` to their places in ``out``, from ``start`` of
-    dimension ``d`` on.
-    """
+    dimension ``d`` on."""
     cdef int64_t sizes[8]
     cdef int64_t to[8]
     cdef int64_t source[8]

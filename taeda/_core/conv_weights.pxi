@@ -30,8 +30,7 @@ ctypedef fused word:
 cdef void transpose_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first,
                             int64_t* every, int64_t* count) noexcept nogil:
     """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: taps ``first``, ``first + every`` and so on. By blocks, for
-    the cache.
-    """
+    the cache."""
     cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
     cdef const word* row
     cdef word* target

@@ -68,8 +68,7 @@ cdef int know_registers() except -1:
 
 cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t phases, bint spaced) except *:
     """The variant for dimensions ``t``, ``q`` summed channels and ``phases`` of columns; ``spaced`` if results are
-    at a stride.
-    """
+    at a stride."""
     cdef Variant v
     cdef Taps* rows = t + 1
     cdef Taps* columns = t + 2
@@ -134,8 +133,7 @@ cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int6
                         int64_t q,
                         Tensor bias, char* out, int64_t* strides, int64_t images, int64_t channels) except -1:
     """``channels`` outputs, ``m`` per group with ``q`` inputs; strides of the weights by group, output and input in
-    items.
-    """
+    items."""
     cdef Variant v = variant_of(x.code, t, q, 1 if odd == NULL else 2, strides[4] != 1)
     cdef int64_t arg[DEPTHWISE_ARGS]
     cdef int64_t item = ITEMSIZE[compute_code(x.code)], planes = images * channels, n, tasks
@@ -162,8 +160,7 @@ cdef inline bint is_depthwise(int64_t channels, int64_t m) noexcept:
 
 cdef bint few_outputs(Geometry* g, int64_t m) noexcept:
     """Whether a group has so few outputs, whose windows meet many of them, that the tile of products would be nearly
-    empty.
-    """
+    empty."""
     return m <= DEPTHWISE_MOST and g.taps > 1 and g.s[0] <= 2 and g.s[1] <= 2 and g.s[2] <= 2 and g.o[2] > 1
 
 
@@ -183,8 +180,7 @@ cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exc
 
 cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
     """The gradient of the input of a convolution with few channels per group into ``out``, from its weights ``[g, m,
-    c, taps]``.
-    """
+    c, taps]``."""
     cdef Taps t[3]
     cdef Taps odd
     cdef int64_t strides[5]

@@ -383,8 +383,7 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
 
 cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
     """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range
-    (``trusted``).
-    """
+    (``trusted``)."""
     cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind, key
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]

@@ -323,8 +323,7 @@ cdef void substitute_triangle(scalar* a, scalar* x, int64_t n, int64_t width, bi
 
 cdef int32_t factor_cholesky(scalar* a, int64_t n) noexcept nogil:
     """The lower factor in place of the lower triangle of the rows ``a``, zeros above; return the first minor that is
-    not positive.
-    """
+    not positive."""
     cdef int64_t i, j, k
     cdef double d
     cdef scalar x

@@ -430,8 +430,7 @@ cdef void join_norms(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 def norm(size_t kernel, list tensors, int64_t chunk, str order):
     """The norm of order "1", "2" or "inf" of all tensors, a 0-dimensional float64 tensor; ``kernel`` computes that
-    of a chunk.
-    """
+    of a chunk."""
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor made = empty_tensor(F64, 0, NULL)
     cdef char* pointers[2]
@@ -448,8 +447,7 @@ cdef void give_number(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
     """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by its
-    counterpart in ``others``.
-    """
+    counterpart in ``others``."""
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor t
     cdef double value = 0

@@ -56,8 +56,7 @@ cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept:
     """Merge dimensions where ``x`` and all leaves allow it; ``steps`` are the leaves' strides. A count above 2 is
-    returned as 3.
-    """
+    returned as 3."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[1 + MOST_FUSED][MAXDIM]
     cdef int i, k
@@ -189,8 +188,7 @@ cdef class Reducer:
     cdef Tensor arrange(self, Tensor x, object dim, uint64_t mask, bint keepdim, Layout* layout, int64_t* shape,
                         int64_t* strides, int* nd, bint* permuted):
         """Sort the dimensions into rows and columns; return the tensor to read, a copy if the layout is too
-        irregular.
-        """
+        irregular."""
         cdef int kept[MAXDIM]
         cdef int reduced[MAXDIM]
         cdef Group outer[MAXDIM]
@@ -543,8 +541,7 @@ cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item,
 cdef void launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
                       int64_t count, bint columns, bint fully) noexcept:
     """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode have all ``b`` if
-    possible.
-    """
+    possible."""
     cdef int64_t units, total, grain, work = a * b * count
     if columns:
         units = (b + kernel.lanes - 1) // kernel.lanes

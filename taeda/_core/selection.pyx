@@ -53,8 +53,7 @@ cdef inline bint is_mask(Tensor t) noexcept:
 
 cdef Tensor unaliased(Tensor values, Tensor target):
     """``values``, copied if they share memory with ``target``: reads of what is being written would depend on the
-    order.
-    """
+    order."""
     cdef Tensor own
     if values.storage is not target.storage:
         return values
@@ -132,8 +131,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
 
 def write(str name, Tensor input, dim, Tensor index, src, int action):
     """Write or accumulate ``src``, a tensor or a number, along a dimension; the actions are those of
-    ``_core.indexing``.
-    """
+    ``_core.indexing``."""
     write_along(name, input, dim, index, src, action)
 
 

@@ -37,8 +37,7 @@ cdef kernel_t find(uint64_t family, int code) except NULL:
 
 cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, int64_t m) except -1:
     """Whether weights that do not fit the second-level cache would meet only one or two panels of an image at a
-    time.
-    """
+    time."""
     cdef Blocks b = blocks(code)
     if images == 1 or g.i[0] != 1 or g.k[0] != 1 or g.o[0] != 1 or g.p[0] != 0:
         return False
@@ -136,8 +135,7 @@ cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) 
 
 cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     """Gradient of the weights ``[part, g, m, (c, tap)]``, a view, for images with channels first; ``y`` is
-    contiguous.
-    """
+    contiguous."""
     cdef int code = x.code
     cdef int64_t sizes[4]
     cdef int64_t arg[WEIGHT_ARGS]

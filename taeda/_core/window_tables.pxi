@@ -34,8 +34,7 @@ cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noex
 
 cdef int64_t alike(Windows* w, Part* part, int n, int64_t o, int64_t most) noexcept:
     """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; all if
-    blocks are cut.
-    """
+    blocks are cut."""
     cdef Geometry* g = &part.g
     cdef int64_t before = taps_outside(g, n, o, False), after = taps_outside(g, n, o, True), end = o + 1
     if w.n[1 + n] > 1:
@@ -98,8 +97,7 @@ cdef inline void put_row(Geometry* g, Windows* w, Part* part, Volume* v, int64_t
 
 cdef bint repays_sorting(Geometry* g, Windows* w, int64_t images) noexcept:
     """Whether sorting pays: the taps that windows lack, in dimensions that no block cuts, must outweigh the unused
-    positions, as sorted blocks are computed whole.
-    """
+    positions, as sorted blocks are computed whole."""
     cdef int64_t n, o, lack
     cdef double whole = 1, done = <double>w.pixels * w.blocks
     if not meets_padding(g):
@@ -270,8 +268,7 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
 
 cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor direct, int64_t* tables):
     """The same for :func:`windows_gradient`; ``direct`` is an image that is read in place, or None. Fills in
-    ``tables``, the offsets.
-    """
+    ``tables``, the offsets."""
     cdef int64_t item = ITEMSIZE[code], sums = blocks(code).panel * item, panel, n, count, size, pitch, least
     cdef int64_t heights[2]
     cdef int64_t* out

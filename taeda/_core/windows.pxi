@@ -215,8 +215,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
                     Tensor bias,
                     Tensor out, int64_t groups) except -1:
     """Convolutions of one volume, of geometry ``g``, whose results are interleaved at a stride of ``scale``
-    positions.
-    """
+    positions."""
     x = in_rows(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
@@ -263,8 +262,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
 
 cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int64_t c) noexcept:
     """Whether all phases of the input's gradient, from ``m`` outputs to ``c`` inputs, have taps and can share a
-    volume.
-    """
+    volume."""
     cdef int64_t n, k, phase, every
     cdef bint meets
     if whole.s[0] * whole.s[1] * whole.s[2] > PHASES or is_depthwise(m, c) or is_planar(x, x.sizes[1] // groups):
@@ -278,8 +276,7 @@ cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int
 
 cdef int convolve_phases(Geometry* whole, Tensor x, Weights w, Tensor bias, Tensor out) except -1:
     """The input's gradient of a convolution with a stride: its phases read one volume, and their sums are
-    interleaved.
-    """
+    interleaved."""
     cdef Part parts[PHASES]
     cdef Phase phase
     cdef Geometry g

@@ -224,8 +224,7 @@ def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Va
 
 def _vectors(f: Function, t: Type, n: Value, body: Callable[[Value, Value | None], None]) -> None:
     """``body(index, mask)`` for each vector of ``n`` elements. Only the last has a mask: masked stores are slow with
-    AVX2.
-    """
+    AVX2."""
     lanes = f.lanes(t)
     with f.loop(0, n - (lanes - 1), lanes) as L:
         body(L.index, None)

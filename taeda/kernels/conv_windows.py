@@ -325,8 +325,7 @@ class _Volume:
 
     def lay(self, a: Value, pixels: Value, p: _Place, x: Value, channels: Value, v: dict[str, Value]) -> None:
         """Lay out the volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` is memory for transposed
-        pixels.
-        """
+        pixels."""
         f, g, t = self.f, self.g, self.t
         zero = f.i64(0)
         extent = [(p.count[i] - 1) * g["s" + n] + g["f" + n] + 1 for i, n in enumerate("zyx", 1)]

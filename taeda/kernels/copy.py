@@ -184,8 +184,7 @@ def _widths(f: Function, item: int) -> list[int]:
 
 def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[Value, int]]:
     """The start of each run of ``n`` of ``count`` items, and ``n``: as many as possible of the first width, then of the
-    next.
-    """
+    next."""
     start = f.i64(0)
     for n in widths:
         stop = start + ((count - start) & f.i64(-n)) if n > 1 else count

@@ -21,8 +21,7 @@ from .softmax import SHORT, by_columns, group_largest, group_sum_exp, largest, o
 
 def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, Value]:
     """The row's class, clamped so that it can be used as an index, and whether the row counts. A class out of range is
-    reported.
-    """
+    reported."""
     f = row.f
     t = row.get(target)
     counts = t != ignored
@@ -79,8 +78,7 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
 
     def body(row: Row, kept: Sequence[int], copies: bool) -> None:
         """The target's elements are picked while rows are read: where rows run across memory, each would cost a cache
-        line.
-        """
+        line."""
         t, counts, weight = weigh(row)
         own = t.to(_number(working))
         top = largest(row, 4, working, kept if copies else ())

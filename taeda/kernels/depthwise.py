@@ -62,8 +62,7 @@ class _Slice:
 
 class _Plane:
     """What both kernels know of the images they read. ``single``: the sum has one channel, one slice and one chunk of
-    taps.
-    """
+    taps."""
 
     def __init__(self, f: Function, dtype: str, names: tuple[str, ...], lines: int, step: int, flat: bool, half: bool,
                  single: bool):  # fmt: skip
@@ -84,8 +83,7 @@ class _Plane:
 
     def depth(self, z: Value) -> tuple[Value, Value, Value]:
         """Where the first tap of output ``z`` along the depth is; the first tap inside of the image, and the end of
-        those.
-        """
+        those."""
         f, g = self.f, self.g
         start, step = z * g["s0"] - g["p0"], g["d0"]
         first = f.select(start < 0, (step - 1 - start) / step, f.i64(0))
@@ -211,8 +209,7 @@ class _Plane:
     def each_block(self, begin: Value, end: Value, residue: Value, phases: tuple[str, ...],
                    body: Callable[[Value, Value, Value, Value, bool], None]) -> None:  # fmt: skip
         """``body(top, row, rows, left, masked)``: the first row of outputs and of input, how many rows there are, the
-        column.
-        """
+        column."""
         f, g, several = self.f, self.g, len(phases)
 
         def both(top: Value, row: Value, rows: Value, left: Value, plain: Value) -> None:
@@ -278,8 +275,7 @@ def depthwise(f: Function, dtype: str, lines: int, step: int, phases: int, flat:
 
     def write(y: Value, values: list[list[Value]], rows: Value, columns: Value, masked: bool) -> None:
         """Write both phases of the outputs of a block that begins at ``y``; it has ``rows`` rows and ``columns``
-        columns.
-        """
+        columns."""
         for r in range(height):
             here = f.offset(y, (g["y_2"] * (lanes * phases) if flat else g["apart"] * g["y_1"]) * r)
             out = [values[phase][r].to(io) for phase in range(phases)]

@@ -766,8 +766,7 @@ class Block:
 
     def prefetch_panel(self, panel: Value, b_k: Value, depth: Value, packed: Value, fast: Value, there: Value) -> None:
         """Have the tiles prefetch ``panel`` while they work, if ``there``: sequentially if ``packed``, else down its
-        rows.
-        """
+        rows."""
         f = self.f
         lines = self.width * self.t.bytes // 64
         twice = packed & (fast != 0)  # packed tiles prefetch at every second k

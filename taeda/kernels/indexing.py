@@ -76,8 +76,7 @@ def accumulate_run(f: Function, dtype: str, op: str, to: Value, at: Value, n: Va
 # ---- index arithmetic -----------------------------------------------------------------------------------------------
 def _each_vector(f: Function, body) -> Value:
     """Run ``body(index, lanes, mask)`` over ``[begin, end)`` in vectors of int64; return the or of the bits it
-    returns.
-    """
+    returns."""
     wide = f.lanes(I64)
     with f.loop(f.begin, f.end, wide, carry=[f.const(I64, 0, wide)]) as L:
         mask = f.first(f.end - L.index, wide)
@@ -208,8 +207,7 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
 
 def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) -> None:
     """Single items for each outer position (``flat``: there is one). A near side that is written is contiguous along
-    the index.
-    """
+    the index."""
     if get:
         wide = f.lanes(I64)
         first, stop = (f.begin, f.end) if flat else (f.i64(0), r.nb)
@@ -239,8 +237,7 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
 
 def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None]) -> None:
     """``body(byte offset, position)`` for all of the index in order; the index is read ahead of what the body
-    writes.
-    """
+    writes."""
 
     def some(first: Value, count: int) -> None:
         places = [r.index(first + k)[0] for k in range(count)]
@@ -438,8 +435,7 @@ def _scatter_row(
 
 def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]) -> Value:
     """``near[d] = far[index[d]]`` for contiguous ``at = [far, near, index]``; return what was out of range, lane by
-    lane.
-    """
+    lane."""
     wide = f.lanes(I64)
     places = f.scratch(GROUP * 8)
     with f.loop(0, n, GROUP, carry=[f.const(I64, 0, wide)]) as G:

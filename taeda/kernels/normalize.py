@@ -35,8 +35,7 @@ def _operands(
     dtypes: Dtypes, columns: bool, letters: str, affine: str, working: str, stream: bool = False
 ) -> list[Operand]:
     """``f``: every element; ``r``: one value per row; ``w``: laid out by ``affine``. ``stream`` is for the first
-    operand.
-    """
+    operand."""
     found = []
     for dtype, letter in zip(dtypes, letters, strict=True):
         layout = affine if letter == "w" else "s" if letter == "r" and not columns else "c"
@@ -144,8 +143,7 @@ class _Sums:
 
     def settle(self, row: Row, known: Sequence[Value], means: Sequence[Value]) -> Sequence[Value]:
         """Mean square, mean product and the mean, as far as they are needed, from the sums divided by the row's
-        size.
-        """
+        size."""
         if not self.centred:
             return means
         found, poor = self.rough(known[0], means)

@@ -152,8 +152,7 @@ class Online:
         self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None, apart: bool
     ) -> tuple[Value, Value] | None:
         """Sum ``coming`` and write ``ready`` in one loop. ``apart``: what precedes whole registers is processed by
-        itself.
-        """
+        itself."""
         f, t, lanes = self.f, self.t, self.lanes
         zero = f.const(t, 0, lanes)
         before = (self.low, zero)

@@ -66,8 +66,7 @@ def to_type(x: Value, t: Type) -> Value:
 
 def cast(x: Number, dtype: str) -> Number:
     """Convert to a dtype by name. Complex to real takes the real part; complex to bool is whether either part is not
-    0.
-    """
+    0."""
     if is_complex(dtype):
         return x.to(part(dtype)) if isinstance(x, Complex) else Complex(to_type(x, part(dtype)))
     if isinstance(x, Complex) and dtype != "bool":

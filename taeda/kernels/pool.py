@@ -68,8 +68,7 @@ class _Axis:
 @kernel
 def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
     """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range
-    counts rows. ``stride``: see :data:`STRIDES`.
-    """
+    counts rows. ``stride``: see :data:`STRIDES`."""
     t = TYPES[dtype]
     lanes = f.lanes(t)
     g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
@@ -78,8 +77,7 @@ def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
 
     def strided(base: Value, first: Value) -> tuple[Value, Value, Value]:
         """Every ``stride``-th element of a line from ``first`` on, 0 outside of it; their places, and which are
-        inside.
-        """
+        inside."""
         at = first.to(I32) + f.iota(I32, lanes * stride)
         inside = at.bits(U32) < g["iw"].to(U32)  # as unsigned numbers, places before the line are large
         every = f.load(f.offset(base, first * t.bytes), t, lanes * stride, inside)

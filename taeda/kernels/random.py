@@ -64,8 +64,7 @@ SPAN = 33 * STATE
 @functools.cache
 def characteristic() -> tuple[int, ...]:
     """The exponents of the polynomial that annihilates the sequence from its second word on (Matsumoto & Nishimura
-    1998, A).
-    """
+    1998, A)."""
 
     def times(p: int, q: int) -> int:
         return functools.reduce(operator.xor, (p << i for i in range(q.bit_length()) if q >> i & 1), 0)
@@ -184,8 +183,7 @@ def checkpoints(f: Function) -> None:
 
     def save(to: Value, word: Value, first: Value) -> Value:
         """Copy the block of a word, given the first block of the window; return the first block of the window
-        afterwards.
-        """
+        afterwards."""
         block = word / STATE
         first = first + window.advance((block - first - 1) / window.BLOCKS)
         window.copy(to, block - first)

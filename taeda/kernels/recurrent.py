@@ -71,8 +71,7 @@ def _lstm(r: _Rows, save: bool) -> tuple[Value, Value]:
 
 def _lstm_gradient(r: _Rows, dh: Value, dc: Value) -> Value:
     """Store the gradient of the gates to ``d_x``; return that of c. ``dc``: the gradient that reaches the new c
-    directly.
-    """
+    directly."""
     i, forget, g, o = (r.load("saved", k) for k in range(4))
     old = r.load("old_c")
     t = tanh(r.f.fma(forget, old, i * g))
@@ -136,8 +135,7 @@ def _step(r: _Rows, mode: str, save: bool) -> None:
 
 def _step_gradient(r: _Rows, mode: str, dh: Value) -> Value | None:
     """The gradient of :func:`_step`: ``d_x``, ``d_h``, ``g_c``; return the part of the old h's that bypasses the
-    products.
-    """
+    products."""
     if mode == "LSTM":
         r.store("g_c", _lstm_gradient(r, dh, r.load("g_c")))
     elif mode == "GRU":
@@ -174,8 +172,7 @@ def step_operands(mode: str) -> str:
 @kernel
 def step(f: Function, dtype: str, mode: str, save: bool) -> None:
     """A step of a layer after its product: ``ptr`` as in :func:`step_operands`; ``saved`` is written only if
-    ``save``.
-    """
+    ``save``."""
     _each(f, dtype, step_operands(mode), lambda r: _step(r, mode, save))
 
 
@@ -283,8 +280,7 @@ class _Layer:
     @contextmanager
     def chunks(self, first: Value, end: Value, met: Value) -> Iterator[tuple[Value, Value, Value]]:
         """Rows from ``first`` to ``end``, at most ``_CHUNK`` at a time: start, count, and whether they are beyond
-        ``met``.
-        """
+        ``met``."""
         f = self.f
         with f.loop(0, 2) as S:
             beyond = S.index == 1
@@ -324,8 +320,7 @@ class _Layer:
     @contextmanager
     def rows(self, start: Value, count: Value, unit: Value, names: dict[str, int]) -> Iterator[tuple[_Rows, Value]]:
         """Each of ``count`` rows from ``start``: its results as ``hidden``, and the operands with one row per
-        sequence.
-        """
+        sequence."""
         f = self.f
         with f.loop(0, count) as R:
             r = _Rows(f, self.t)

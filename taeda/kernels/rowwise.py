@@ -209,8 +209,7 @@ class Schedule:
 
     def prefetched_of(self, operands: Iterable[int]) -> list[int]:
         """What to prefetch where ``operands`` are read: themselves; for a computed one, its leaves that run along
-        the row.
-        """
+        the row."""
         leaves = [k for k in self.leaves if self.operands[k].layout == "c"]
         return [k for i in operands for k in (leaves if self.operands[i].made else (i,))]
 
@@ -232,8 +231,7 @@ class Schedule:
 
     def local(self, dtype: str, nbytes: int, step: int = 0) -> int:
         """Add an operand on the stack, of ``nbytes``; return its number. In column mode elements of a row are
-        ``step`` bytes apart.
-        """
+        ``step`` bytes apart."""
         self.operands = (*self.operands, Operand(dtype))
         self.strides.append([self.f.i64(step), *[self.f.i64(0)] * 3])
         self.pointers.append(self.f.scratch(nbytes))
@@ -296,8 +294,7 @@ class Schedule:
 
     def _prefetch_offsets(self, u: Value, units: Value, tile: int) -> list[Value]:
         """Prefetch distance in column mode, per operand: about 64 vectors of tiles ahead, or the start of the next
-        rows.
-        """
+        rows."""
         f = self.f
         ahead = (f.i64(64) / (self.n0 + 1) + 1) * tile
         left = u + ahead - units

@@ -194,8 +194,7 @@ def _from_the_end(row: Row) -> Iterator[None]:
 @kernel
 def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns: bool) -> None:
     """One scan over rows, or backward from their ends. Operands: the outputs (value, then position if there is one),
-    the input.
-    """
+    the input."""
     rule = SCANS[op]
     outs = list(range(len(dtypes) - 1))
     x = len(outs)

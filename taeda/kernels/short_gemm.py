@@ -261,8 +261,7 @@ def _dot_block(f: Function, dtype: str, across: int) -> Helper:
 
 def _row_sums(f: Function) -> Helper:
     """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, of which ``m``
-    exist.
-    """
+    exist."""
     h = f.helper("row_sums", PTR, PTR, *[I64] * 6)
     sums, a, steps, words, first, a_m, a_k, m = h.params
     signs, zero = h.const(U32, SIGN_BITS, SIDE), h.const(I32, 0, SIDE)
@@ -279,8 +278,7 @@ def _row_sums(f: Function) -> Helper:
 
 class _Part(NamedTuple):
     """A part of the sum over k: bytes of a row of blocks of B, its blocks and words, whether it is the first, A's
-    steps.
-    """
+    steps."""
 
     row: Value
     steps: Value

@@ -582,8 +582,7 @@ def run_numbers(f: Function, ordered: bool) -> None:
 @kernel
 def run_lengths(f: Function) -> None:
     """Lengths of runs from their starts: ``ptr = [dst, starts]``, ``arg = [runs, n]``; the range counts runs, at
-    least one.
-    """
+    least one."""
     runs, n = f.size(0), f.size(1)
     dst, starts = f.data(0), f.data(1)
     wide = f.lanes(I64)

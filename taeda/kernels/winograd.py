@@ -203,8 +203,7 @@ def _gradients(f: Function, t: Type) -> Helper:
 
 class _Transform:
     """Transforms windows of images to positions within a kernel: of the input, or of the output's gradient
-    (``gradient``).
-    """
+    (``gradient``)."""
 
     def __init__(self, f: Function, t: Type, g: dict[str, Value], transposing: Helper, gradient: bool):
         self.f, self.t, self.g = f, t, g
@@ -220,8 +219,7 @@ class _Transform:
 
     def block(self, to, v_x, v_t, source, channels, first, rows, pixels) -> None:
         """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` is memory for a
-        transposed image.
-        """
+        transposed image."""
         f, g, width = self.f, self.g, row_bytes(self.f) // self.t.bytes
         with f.loop(0, channels, width) as C:
             some = smaller(f, channels - C.index, width)

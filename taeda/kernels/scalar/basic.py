@@ -223,8 +223,7 @@ def bits_of(x: Value) -> Value:
 
 def power_of_two(n: Value, t: Type, more: int = 0) -> Value:
     """``2.0 ** (n + more)`` for an integer sum in the range of the normal exponents; only the low bits of ``n``
-    count.
-    """
+    count."""
     return ((n << MANTISSA[t]) + ((BIAS[t] + more) << MANTISSA[t])).bits(t)
 
 
@@ -260,8 +259,7 @@ def table_entries(x: Value) -> int:
 
 def pick(items: Sequence[float], index: Value) -> Value:
     """``items[index % n]`` of ``n`` float32 numbers in one register, with AVX-512 also in two; ``index`` is an
-    int32.
-    """
+    int32."""
     f, lanes = index.fn, index.lanes
     wide = f.vector_bytes // 4
     if lanes == 1:

@@ -32,8 +32,7 @@ def _wide(function):
 
 def hypot(a: Value, b: Value) -> Value:
     """``sqrt(a^2 + b^2)`` without intermediate overflow, within 1 ulp; infinite where either is, even if the other
-    is NaN.
-    """
+    is NaN."""
     a, b = a._pair(b)
     if a.type is F32:
         wide = a.to(F64), b.to(F64)
@@ -116,8 +115,7 @@ def _power(size: Value, factor: Value, z: Complex, turn: Value) -> Complex:
 
 def _at_the_ends(z: Complex, result: Complex, limit: float) -> Complex:
     """Correct ``result``, an exponential of ``z``, where the real part is infinite and the angle is not finite:
-    ``limit``, the value at -infinity, or an infinity without direction.
-    """
+    ``limit``, the value at -infinity, or an infinity without direction."""
     x, y = z.re, z.im
     lost = _endless(y)
     result = choose(lost & (x == -INF), Complex(like(x, limit), copysign(like(x, 0.0), y)), result)

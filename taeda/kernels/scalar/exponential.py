@@ -68,8 +68,7 @@ def sqrt(x: Value) -> Value:
 
 def rsqrt(x: Value) -> Value:
     """``1 / sqrt(x)``, within 1.5 ulp, by a step of Newton's method: root and division would take 16 cycles a vector
-    (Zen 4).
-    """
+    (Zen 4)."""
     y = to_14_bits("rsqrt14", x)
     if y is None:
         return 1.0 / sqrt(x)
@@ -84,8 +83,7 @@ def reciprocal(x: Value) -> Value:
 # ---- exponentials ----------------------------------------------------------------------------------------------------
 def _reduce(x: Value) -> tuple[Value, Value, Value]:
     """``(n, k, r)`` with ``x = n ln 2 + r``, ``|r| <= ln(2) / 2``: ``n`` is an integral float, ``k`` the same as an
-    integer.
-    """
+    integer."""
     n, k = nearest(x, tables.LOG2_E[x.type.name][0])
     return n, k, _less_octaves(x, n)
 
@@ -174,8 +172,7 @@ def _octave_below(j: Value, exponent: int) -> Value:
 
 def _by_table(x: Value, rough: bool = False) -> tuple[Value, Value]:
     """``(j, q)`` with ``exp(x) = 2 ** (j / parts) * (1 + q)``, by the octave table of this target; ``rough`` as in
-    :func:`_exp_by_sixteenths`.
-    """
+    :func:`_exp_by_sixteenths`."""
     parts = table_entries(x)
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0], parts)
     r = fma(n, -_LN2, x) if rough else _less_octaves(x, n)
@@ -184,8 +181,7 @@ def _by_table(x: Value, rough: bool = False) -> tuple[Value, Value]:
 
 def _exp_normal(x: Value, octaves: int = 0, rough: bool = False) -> Value:
     """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, on x86 by the table: eleven instructions,
-    one less if ``rough``.
-    """
+    one less if ``rough``."""
     if not (by_eighths(x) or by_sixteenths(x)):
         _, k, r = _reduce(x)
         return poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type, octaves)
@@ -298,8 +294,7 @@ def _scaled_down(p: Value, k: Value) -> Value:
 
 def exp_difference(x: Value) -> Value:
     """:func:`exp_negative` of a difference. It saves an operation; the difference's own rounding changes the result
-    by more.
-    """
+    by more."""
     if not by_sixteenths(x):
         return exp_negative(x)
     return _down_to(EXP_LOW[F32], x, lambda y: _exp_by_sixteenths(y, rough=True))
@@ -307,8 +302,7 @@ def exp_difference(x: Value) -> Value:
 
 def exp_weight(x: Value, hidden: bool = True) -> Value:
     """:func:`exp_negative` for terms of a sum with a 1, such as softmax weights. Without AVX-512, results that would
-    be subnormal are 0, or, unless some may be ``hidden``, the smallest normal number.
-    """
+    be subnormal are 0, or, unless some may be ``hidden``, the smallest normal number."""
     if x.fn.vector_bytes >= 64:
         return exp_difference(x)
     low = {F32: -87.0, F64: -708.0}[x.type]
@@ -396,8 +390,7 @@ def gated(y: Value, x: Value) -> Value:
 
 def over_one_and_exp2(y: Value, w: Value) -> Value:
     """``y / (1 + 2 ** w)``, with the relative error that ``w`` has as absolute one: :func:`gated` of an argument
-    that is a product anyway.
-    """
+    that is a product anyway."""
     if not by_sixteenths(w):
         return gated(y, w * -tables.LN2["float64"][0])
     w = at_least(at_most(w, 150.0), -150.0)
@@ -408,8 +401,7 @@ def over_one_and_exp2(y: Value, w: Value) -> Value:
 
 def _over_one_and_exp(y: Value | float, x: Value, one: float, low: float = -200.0) -> Value:
     """``y / (one + one * exp(-x))``; with AVX-512 ``x`` is clamped to at least ``low``. The divider works in
-    parallel with the other units.
-    """
+    parallel with the other units."""
     if by_sixteenths(x):
         # For very small x the divisor is infinite and the quotient 0.
         return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 40.0), low), one)) + one)
@@ -757,8 +749,7 @@ def acosh(x: Value, middle: bool = False) -> Value:
 
 def atanh(x: Value) -> Value:
     """The inverse hyperbolic tangent, within 1.4 ulp: half of ``log1p(2 a / (1 - a))``, plus its slope times the
-    error of the quotient.
-    """
+    error of the quotient."""
     a = abs(x)
     gap, twice = 1.0 - a, a + a
     ratio = twice / gap

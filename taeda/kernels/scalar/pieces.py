@@ -25,8 +25,7 @@ def _table(name: str, x: Value) -> tuple:
 
 def piecewise(name: str, x: Value, odd: bool = False) -> Value:
     """A function of ``piece_tables`` at ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see
-    :func:`odd`.
-    """
+    :func:`odd`."""
     width, *rows = _table(name, x)
     power = width.as_integer_ratio()[0] == 1  # a power of two: adding a large number rounds to its multiples
     magic = MAGIC[F32] * width if power else MAGIC[F32]
@@ -49,6 +48,5 @@ def settling(name: str, x: Value, odd: bool = False) -> Value:
 
 def odd(name: str, x: Value) -> Value:
     """An odd function, given for positive numbers, whose first piece is added to ``x``; constant from its last piece
-    on.
-    """
+    on."""
     return copysign(settling(name, abs(x), True), x)

@@ -59,8 +59,7 @@ def erf(x: Value) -> Value:
 
 def _erf_single(x: Value) -> Value:
     """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: no division. Where the result is small, its two
-    more roundings matter: below 1 :func:`_erf_rest` is used.
-    """
+    more roundings matter: below 1 :func:`_erf_rest` is used."""
     a = at_most(abs(x), 3.95)  # the result rounds to 1 from 3.92 on
     # The leading coefficients come last in both polynomials, so that the rounding of the others hardly matters.
     first, *others = (-c for c in table("ERF_LOG", x))
@@ -165,8 +164,7 @@ def _erfinv_single(a: Value) -> Value:
 
 def _erfinv_double(a: Value) -> Value:
     """One step of Halley's method on differences of nearby numbers: with erfc in the tail these are as small as it
-    is.
-    """
+    is."""
     gap = 1.0 - a
     y = _erfinv_of_log(-log(gap * (1.0 + a))) * a
     tail, low, bell = _erfc_positive(y)
@@ -177,8 +175,7 @@ def _erfinv_double(a: Value) -> Value:
 
 def _erfinv_of_log(w: Value, middle: bool = False) -> Value:
     """``erfinv(x) / x`` from ``w = -log(1 - x^2)``, by a polynomial in ``w`` or its root, to 3e-8 (after Giles
-    2010).
-    """
+    2010)."""
     f = w.fn
     outer = w > 5.0  # where x is above 0.9966: often in no lane
     with f.while_([any_lane(outer), poly(w - 2.5, table("ERFINV_NEAR", w, middle))]) as L:  # at most once
@@ -197,8 +194,7 @@ def ndtr(x: Value) -> Value:
 @in_double
 def ndtri(p: Value, middle: bool = False) -> Value:
     """The inverse of :func:`ndtr`, within 4 ulp: by :func:`erfinv` where ``p`` is in [1/4, 3/4]; in the tails by a
-    polynomial good to 3e-6 and one step of Halley's method on the logarithm, in which the tail keeps every digit.
-    """
+    polynomial good to 3e-6 and one step of Halley's method on the logarithm, in which the tail keeps every digit."""
     upper = p > 0.5
     q = select(upper, 1.0 - p, p)
     inner = erfinv(p + p - 1.0) * 1.4142135623730951

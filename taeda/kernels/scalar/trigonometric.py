@@ -21,8 +21,7 @@ U128 = Type("uint128", "i128", 128, "u")
 
 def _reduce(x: Value) -> tuple[Value, ...]:
     """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` valid in its low bits, ``low`` the rounding error of
-    ``r``.
-    """
+    ``r``."""
     f, t = x.fn, x.type
     first, second, third = (p / 2 for p in tables.PI[t.name][:3])
     turns = fma(x, 2 / PI, MAGIC[t])
@@ -44,8 +43,7 @@ def _reduce(x: Value) -> tuple[Value, ...]:
 
 def half_turns(x: Value) -> tuple[Value, Value]:
     """``(r, k)`` with ``x = k * pi + r``, for sums with other angles, where the rounding error of ``r`` does not
-    matter.
-    """
+    matter."""
     r, low, k = _reduce(x)
     odd, negative = (k & 1) != 0, r < 0
     aside = select(negative, like(r, PI / 2), like(r, -PI / 2))
