@@ -55,9 +55,9 @@ def call(size_t routine, int64_t count, *arguments):
         routine: address of a Fortran routine.
         count: how many times to call it.
         arguments: an int (a Fortran integer), a one-letter str, None (a null address), or a Tensor of which each call
-        gets the next ``numel / count`` elements; ``(tensor,)`` gives all of it to every call. Tensors are read and
-        written in place. ``...`` stands for two arguments, a work space and its size: the routine is first asked for
-        the size, in elements of the first Tensor's dtype.
+            gets the next ``numel / count`` elements; ``(tensor,)`` gives all of it to every call. Tensors are read and
+            written in place. ``...`` stands for two arguments, a work space and its size: the routine is first asked
+            for the size, in elements of the first Tensor's dtype.
     """
     cdef int n = 0, i, work = -1, code = -1
     cdef int64_t k, wanted

@@ -36,22 +36,22 @@ cdef class Rowwise(RowOp):
     Args:
         name: of the op, for messages.
         kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes,
-        columns)`` gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was left
-        out.
+            columns)`` gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was
+            left out.
         outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row,
-        ``R`` the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input,
-        ``a`` its working dtype, ``s`` the dtype of its sum (int64 for integers), ``i`` int64.
+            ``R`` the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input,
+            ``a`` its working dtype, ``s`` the dtype of its sum (int64 for integers), ``i`` int64.
         ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: there
-        the kernel reports a class that is out of range.
+            the kernel reports a class that is out of range.
         floating: whether integers are refused.
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
         real: whether complex numbers are refused.
         stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long
-        rows may have any alignment.
+            rows may have any alignment.
         computes: whether the op takes part in fusion: a deferred input is computed where it is read, and the op itself
-        is deferred, so that pointwise ops on its result run where that is stored. All operands have the shape of the
-        input.
+            is deferred, so that pointwise ops on its result run where that is stored. All operands have the shape of
+            the input.
     """
 
     cdef readonly str kernel

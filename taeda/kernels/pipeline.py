@@ -113,8 +113,8 @@ def pipeline(
         first, end: the rows.
         shared: by operand number: its address, if it is the same for all rows, or a function from the row to it.
         unroll: vectors that are processed at once where nothing comes from memory. Else it is one, which mixes
-        prefetches, loads and stores most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and 5.7 by
-        one, gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
+            prefetches, loads and stores most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and
+            5.7 by one, gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
         fresh: operands that come from memory: prefetch them (see :data:`FAR`).
     """
     f, last, same = schedule.f, len(stages) - 1, shared or {}

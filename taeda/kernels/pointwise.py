@@ -366,8 +366,8 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
         ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
         compute: dtype name that the body works in: one of ``WORKING`` for those that are only stored.
         classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner stride
-        0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose rows
-        begin at cache lines).
+            0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose
+            rows begin at cache lines).
     """
     _Schedule(f, body, outs, ins, compute, classes).emit()
 

@@ -60,7 +60,7 @@ class Epilogue:
         steps: the ops.
         leaves: what they read: operands that follow those of a prologue; None for the kernel's own result.
         outs: what is stored, as numbers of steps, -1 for the kernel's own result. The first goes to operand 0, the
-        others to operands that follow the leaves. All have the dtype of operand 0.
+            others to operands that follow the leaves. All have the dtype of operand 0.
         skip: words of the kernel's parameters. The numbers of the steps, two words each, come after them.
     """
 
@@ -333,15 +333,15 @@ class Row:
             ins: operands that are loaded.
             init: per accumulator its dtype and its identity under ``combine``.
             step: ``step(acc, *xs)`` gives the next ``acc``; with ``outs``, ``(acc, ys)``. With ``index``, the position
-            in the row comes last.
+                in the row comes last.
             combine: joins two accumulators.
             outs: operands that ``ys`` are stored to.
             blocked: keep the chain of additions short (sums); not needed where combining is exact.
             index: the integer type of positions, if ``step`` takes them.
             unroll: vectors that row mode processes at once. LLVM reorders eight loads, later ones first, and the
-            hardware prefetcher of Zen 4 stops: sums of magnitudes of 32 MiB took 2.5 ms by eight, 0.8 by four.
+                hardware prefetcher of Zen 4 stops: sums of magnitudes of 32 MiB took 2.5 ms by eight, 0.8 by four.
             fetch: operands to prefetch, at the same place one row on (row mode): pays where a pass takes long enough
-            for the memory to catch up (log_softmax of 512 x 1024 takes 204 us without, 148 with).
+                for the memory to catch up (log_softmax of 512 x 1024 takes 204 us without, 148 with).
             joined: combine the lanes of a register at the end (row mode).
         """
         fold = _Fold(self, ins, init, step, combine, outs, blocked, index, fetch, joined)

@@ -403,7 +403,7 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float, low: float = -200.
     """``y / (one + one * exp(-x))``; with AVX-512 ``x`` is clamped to at least ``low``. The divider works in
     parallel with the other units."""
     if by_sixteenths(x):
-        # For very small x the divisor is infinite and the quotient 0.
+        # Far below 0 the divisor is infinite and the quotient 0.
         return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 40.0), low), one)) + one)
     e = _exp_normal(-at_least(at_most(x, 40.0), -104.0), -64)  # above 40 it is y; less 64 octaves the exponent fits
     return y / (fma(e, 2.0**64, 1.0) if one == 1.0 else e + one)

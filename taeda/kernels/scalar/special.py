@@ -257,7 +257,7 @@ def lgamma(x: Value, middle: bool = False) -> Value:
     """
     a = abs(x)
     negative = x < 0
-    y = select(negative, a + 1.0, a)  # 1 - x, exact for small x
+    y = select(negative, a + 1.0, a)  # 1 - x; a small positive x keeps its digits
     low, high = y < 1.0, y >= 7.5
     # Down to [1.5, 2.5) by the product of the factors: lgamma(y) = lgamma(y - k) + log((y - 1) ... (y - k)).
     product, z = like(x, 1.0), y
