@@ -179,8 +179,8 @@ cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exc
 
 
 cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
-    """The gradient of the input of a convolution with few channels per group into ``out``, from its weights ``[g, m,
-    c, taps]``."""
+    """The gradient of the input of a convolution with few channels per group into ``out``, from its weights
+    ``[g, m, c, taps]``."""
     cdef Taps t[3]
     cdef Taps odd
     cdef int64_t strides[5]

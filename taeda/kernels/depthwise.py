@@ -26,10 +26,10 @@ LINES = ((1, 2, 3, 4, 5, 7), (1, 3, 5, 7))
 
 #: Sizes of the output and the input; byte strides of x and y, and of the weights by group, output channel, summed input
 #: channel and tap. ``m`` outputs of a group share ``q`` inputs. Along the depth: taps, stride, dilation (positive),
-#: padding. Rows: output ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row ``first + step *
-#: y + reach * (r * stride + i)``, and ``chunk`` further for each of ``chunks`` of taps. Columns: ``s2`` and ``d2`` are
-#: stride and dilation; for each phase, where its weights begin, its number of taps and the input column of output 0. A
-#: task does ``band`` blocks of a plane.
+#: padding. Rows: output ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row
+#: ``first + step * y + reach * (r * stride + i)``, and ``chunk`` further for each of ``chunks`` of taps. Columns:
+#: ``s2`` and ``d2`` are stride and dilation; for each phase, where its weights begin, its number of taps and the input
+#: column of output 0. A task does ``band`` blocks of a plane.
 ARGS = tuple(
     "channels m q o0 o1 o2 i0 i1 i2 x_n x_c x_0 x_1 y_n y_c y_0 y_1 y_2 w_g w_c w_q w_0 w_1 w_2 k0 s0 d0 p0 "
     "first step reach apart chunks chunk s2 d2 w_even taps_even at_even w_odd taps_odd at_odd bias band bands".split()

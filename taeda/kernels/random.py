@@ -173,10 +173,10 @@ class _Window:
 def checkpoints(f: Function) -> None:
     """States from which parts of the stream can be drawn again: ``ptr = [out, state]``, one state a step of the range.
 
-    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins ``i / inner * outer words + i %
-    inner * inner words`` after the position, at word ``(position + that) % 624`` of its state. At the end ``state`` is
-    the one that contains the last of all ``words``. Each state is made from earlier ones, so the range is for one
-    thread.
+    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins
+    ``i / inner * outer words + i % inner * inner words`` after the position, at word ``(position + that) % 624`` of its
+    state. At the end ``state`` is the one that contains the last of all ``words``. Each state is made from earlier
+    ones, so the range is for one thread.
     """
     out, state, window = f.data(0), f.data(1), _Window(f, f.data(1), f)
     position, inner, inner_words, outer_words, words = (f.size(i) for i in range(5))

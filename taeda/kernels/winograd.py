@@ -153,8 +153,8 @@ def _weights(f: Function, t: Type) -> Helper:
 
 
 def _outputs(f: Function, t: Type) -> Helper:
-    """``outputs(to, sums, m_x, channels, bias, rows, left, width, across, spare)``: rows of tiles as ``[pixel,
-    channel]``.
+    """``outputs(to, sums, m_x, channels, bias, rows, left, width, across, spare)``: rows of tiles as
+    ``[pixel, channel]``.
 
     ``left`` is the rows of pixels from the first on; what is outside of the image goes to ``spare``.
     """
