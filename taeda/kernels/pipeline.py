@@ -128,7 +128,7 @@ def pipeline(
             bases[i] = place if isinstance(place, Value) else place(index)
         return Row(schedule, index, bases, schedule.lanes, None)
 
-    def turn(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
+    def run_stages(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
         """Run each of the first stages on its row; ``known`` is what the passes before found."""
         folds = []
         for stage, index, of_row in zip(stages, rows, known, strict=False):
@@ -148,10 +148,10 @@ def pipeline(
         known = [stages[0].begin(row_at(first))]
         for ready in range(last):
             following = stages[0].begin(row_at(first + (ready + 1)))
-            known = [following, *turn([first + (ready - i) for i in range(ready + 1)], known)]
+            known = [following, *run_stages([first + (ready - i) for i in range(ready + 1)], known)]
         with f.loop(first, end, carry=[x for of_row in known for x in of_row]) as L:
             values = iter(L.carry)
             carried = [[next(values) for _ in of_row] for of_row in known]
             following = stages[0].begin(row_at(L.index + (last + 1)))
-            after = turn([L.index + (last - i) for i in range(last + 1)], carried)
+            after = run_stages([L.index + (last - i) for i in range(last + 1)], carried)
             L.carry = tuple(x for of_row in (following, *after[:last]) for x in of_row)
