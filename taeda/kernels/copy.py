@@ -7,7 +7,7 @@ the size of an item, so one kernel serves every dtype of that size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .build import kernel
 from .ir import BOOL, F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
@@ -434,13 +434,8 @@ def sequence(f: Function, dtype: str) -> None:
     """
     t = TYPES[dtype]
     work = F64 if t.kind == "f" else I64
-    lanes = f.lanes(work)
     start, step = f.scalar(0, work), f.scalar(1, work)
-    with f.loop(f.begin, f.end - (lanes - 1), lanes) as L:
-        i = (f.splat(L.index, lanes) + f.iota(I64, lanes)).to(work)
-        f.store(f.offset(f.data(0), L.index * t.bytes), (i * step + start).to(t))
-    with f.loop(f.begin + ((f.end - f.begin) & f.i64(-lanes)), f.end) as L:
-        f.store(f.offset(f.data(0), L.index * t.bytes), (L.index.to(work) * step + start).to(t))
+    _store_counted(f, t, work, lambda i: f.fma(i, step, start) if work is F64 else i * step + start)
 
 
 @kernel
@@ -452,15 +447,25 @@ def spaced(f: Function, dtype: str) -> None:
     t = TYPES[dtype]
     n = f.size(0)
     start, end, step = (f.scalar(i, F64) for i in (1, 2, 3))
-    lanes = f.lanes(F64)
+    half, last = (n / 2).to(F64), (n - 1).to(F64)
 
-    def put(index: Value, lanes: int) -> None:
-        i = f.splat(index, lanes) + f.iota(I64, lanes) if lanes > 1 else index
-        low, high = i.to(F64) * step + start, end - (n - 1 - i).to(F64) * step
-        x = f.select(i < n / 2, low, high)
-        f.store(f.offset(f.data(0), index * t.bytes), x.to(I64).to(t) if t.kind in "iu" else x.to(t))
+    def value(i: Value) -> Value:
+        x = f.select(i < half, f.fma(i, step, start), f.fma(i - last, step, end))
+        return x.to(I64) if t.kind in "iu" else x
 
-    with f.loop(f.begin, f.end - (lanes - 1), lanes) as L:
-        put(L.index, lanes)
+    _store_counted(f, t, F64, value)
+
+
+def _store_counted(f: Function, t: Type, work: Type, value: Callable[[Value], Value]) -> None:
+    """Store ``value(i)`` for the elements ``i`` of the range, which are counted in ``work``.
+
+    The count is carried as a vector: AVX2 has no instruction that converts int64 to float64.
+    """
+    lanes = f.lanes(work)
+    first = f.splat(f.begin.to(work), lanes) + f.iota(I64, lanes).to(work)
+    with f.loop(f.begin, f.end - (lanes - 1), lanes, carry=[first]) as L:
+        (i,) = L.carry
+        f.store(f.offset(f.data(0), L.index * t.bytes), value(i).to(t))
+        L.carry = [i + lanes]
     with f.loop(f.begin + ((f.end - f.begin) & f.i64(-lanes)), f.end) as L:
-        put(L.index, 1)
+        f.store(f.offset(f.data(0), L.index * t.bytes), value(L.index.to(work)).to(t))
