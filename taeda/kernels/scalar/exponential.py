@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from ..ir import F32, F64, Value
+from ..ir import F32, F64, Type, Value
 from .basic import (
     MAGIC,
     MANTISSA,
@@ -432,7 +432,8 @@ def log_sigmoid(x: Value) -> Value:
 def _split(x: Value) -> tuple[Value, Value, bool]:
     """``(e, m, special)`` with ``x = m * 2 ** e``, ``m`` in [0.75, 1.5), ``e`` an integral float.
 
-    With ``special``, ``e * c + log(m)`` is also correct for zero, infinity, NaN and negative ``x``.
+    With ``special``, ``e * c + log(m)`` is also correct for zero, infinity, NaN and negative ``x``, or the schedule
+    recomputes these.
     """
     f, t = x.fn, x.type
     width = x.lanes * t.bytes
@@ -446,12 +447,29 @@ def _split(x: Value) -> tuple[Value, Value, bool]:
         e = _x86(name, y, [y, y], width) - _x86(name, m, [m, m], width)
         return (e, m, True) if x.lanes > 1 else (e.lane(0), m.lane(0), True)
     ints, shift = SIGNED[t], MANTISSA[t] + 2
+    if by_eighths(x) and f.rare is not None:
+        f.rare.append(_is_not_normal(x))
+        e, m = _octave_and_rest(x.bits(ints), t)
+        return e.to(t), m, True
     small = x < SMALLEST[t]
     bits = select(small, x * 2.0**shift, x).bits(ints)
-    # Relative to the bits of 0.75, the exponent field steps where the mantissa does.
-    e = (bits - {F32: 0x3F400000, F64: 0x3FE8000000000000}[t]) >> MANTISSA[t]
-    m = (bits - (e << MANTISSA[t])).bits(t)
+    e, m = _octave_and_rest(bits, t)
     return (e - select(small, like(e, shift), like(e, 0))).to(t), m, False
+
+
+def _octave_and_rest(bits: Value, t: Type) -> tuple[Value, Value]:
+    """``(e, m)`` of a normal number from its bits; ``e`` is an integer.
+
+    Relative to the bits of 0.75, the exponent field steps where the mantissa does.
+    """
+    e = (bits - {F32: 0x3F400000, F64: 0x3FE8000000000000}[t]) >> MANTISSA[t]
+    return e, (bits - (e << MANTISSA[t])).bits(t)
+
+
+def _is_not_normal(x: Value) -> Value:
+    """Whether a float32 is 0, negative, subnormal, infinite or NaN: one comparison of its bits, moved so that those of
+    positive normal numbers become the least integers."""
+    return x.bits(SIGNED[F32]) + (0x80000000 - 0x00800000) > 0x7EFFFFFF - 0x80000000
 
 
 def _special(x: Value, result: Value) -> Value:
