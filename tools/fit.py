@@ -466,6 +466,26 @@ def tanh_middles() -> list:
 
 
 TANH_FROM = float(np.float32(0.57))
+ERFC_TO = 9.3  # beyond, erfc has no normal float32
+
+
+def erfcx_pieces(count: int, degree: int) -> list:
+    """``exp(a^2) erfc(a)`` in pieces by the bits of ``a + 1``, ``count / 4`` an octave, in the order of their last
+    bits: their middles, and a row per power of the polynomials in the distance from them."""
+    shift = {8: 22, 16: 21}[count]
+    start, found, worst = int(np.float32(1).view(np.int32)) >> shift, {}, mp.mpf(0)
+    for i in range(count):
+        low, high = (min(float(np.int32((start + i + j) << shift).view(np.float32)) - 1, ERFC_TO) for j in (0, 1))
+        if low == high:
+            found[(start + i) % count] = [0.0] * (degree + 2)  # no piece
+            continue
+        middle = near_float32(erfcx, (low + high) / 2)
+        c, error = remez(
+            lambda d, m=middle: erfcx(m + d), lambda d, m=middle: 1 / erfcx(m + d), low - middle, high - middle, degree
+        )
+        found[(start + i) % count], worst = [middle, *c], max(worst, error)
+    print(f"ERFCX_{count:<6} pieces  degree {degree:2}  error {mp.nstr(worst, 3):>10}", flush=True)
+    return [row([found[i][power] for i in range(count)]) for power in range(degree + 2)]
 
 
 #: Where the pieces of log lie by the four highest bits of a mantissa in [0.75, 1.5): from 1 on sixteenths, below 1 half
@@ -479,7 +499,8 @@ def write_pieces(names: list[str]) -> None:
     found = {name: pieces(name) for name in names}
     if names == list(PIECES):
         logarithms = {"LOG": inverses(LOG_MIDDLES), "LOG1P": inverses(LOG1P_MIDDLES)}
-        save("piece_tables", {**found, **logarithms, "TANH": tanh_middles()})
+        tails = {"ERFCX_16": erfcx_pieces(16, 6), "ERFCX_8": erfcx_pieces(8, 8)}
+        save("piece_tables", {**found, **logarithms, "TANH": tanh_middles(), **tails})
 
 
 def save(file: str, content: dict) -> None:

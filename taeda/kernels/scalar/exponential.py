@@ -158,6 +158,11 @@ def _exp_by_sixteenths(x: Value, factor: float = 1.0, rough: bool = False) -> tu
 _OCTAVE_REST = [2.0 ** (j / 16) / x - 1.0 for j, x in enumerate(_OCTAVE)]
 
 
+def _octave_rests(x: Value) -> list[float]:
+    """:data:`_OCTAVE_REST` of the parts of an octave that a table in a register has."""
+    return _OCTAVE_REST[:: 16 // table_entries(x)]
+
+
 def _octave_below(j: Value, exponent: int) -> Value:
     """``2 ** (j / 16 + exponent)`` (AVX2: ``j / 8``) in the range of the normal numbers, from the octave's table.
 

@@ -8,6 +8,8 @@ than one exponential, and need no division.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir import F32, Value
 from .basic import MAGIC, SIGNED, abs, at_most, copysign, fma, pick, select, table_entries
 from .coefficients import piece_tables
@@ -32,12 +34,15 @@ def piecewise(name: str, x: Value, odd: bool = False) -> Value:
     moved = x + magic if power else fma(x, 1 / width, magic)
     n, k = moved - magic, moved.bits(SIGNED[F32])
     d = x - n if power else fma(n, -width, x)
-    first, *others, last = (pick(row, k) for row in rows)
-    if odd:
-        first = select(n == 0, d, first)
-    result = last
-    for c in reversed([first, *others]):
-        result = fma(result, d, c)
+    first, *others = (pick(row, k) for row in rows)
+    return horner(d, [select(n == 0, d, first) if odd else first, *others])
+
+
+def horner(x: Value, coefficients: Sequence[Value]) -> Value:
+    """``c0 + c1 x + c2 x^2 + ...`` of coefficients that were picked."""
+    result = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        result = fma(result, x, c)
     return result
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ..ir import BOOL, F32, F64, Value
 from .basic import (
+    SIGNED,
     abs,
     any_lane,
     at_least,
@@ -14,20 +15,26 @@ from .basic import (
     fma,
     like,
     nearest,
+    pick,
     poly,
     power_of_two,
     round,
     scale,
     select,
+    table_entries,
 )
-from .coefficients import bessel_tables, tables
+from .coefficients import bessel_tables, piece_tables, tables
 from .exponential import (
     INF,
     NAN,
+    _by_table,
     _exp_pair,
     _fast_two_sum,
+    _has_rare_path,
     _log_double,
     _log_reduced,
+    _octave_below,
+    _octave_rests,
     _split,
     _two_product,
     _two_sum,
@@ -40,7 +47,7 @@ from .exponential import (
     sqrt,
     table,
 )
-from .pieces import by_pieces, odd, settling
+from .pieces import by_pieces, horner, odd, settling
 from .trigonometric import PI, sin, tan
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
@@ -115,8 +122,34 @@ def _erfc_positive(a: Value) -> tuple[Value, Value, Value]:
 
 
 def erfc(x: Value) -> Value:
-    """``1 - erf(x)``, accurate to the end of the tail: within 1.5 ulp (float32) and 1 ulp (float64)."""
+    """``1 - erf(x)``, accurate to the end of the tail: within 2 ulp (float32) and 1 ulp (float64)."""
+    if _has_rare_path(x):
+        return _erfc_by_pieces(x)
     return _erfc_single(x) if x.type is F32 else _erfc_double(x)
+
+
+def _erfc_by_pieces(x: Value) -> Value:
+    """``exp(-a * a) * erfcx(a)``, both from tables in registers; results that are not normal numbers are
+    recomputed."""
+    a = abs(x)
+    x.fn.rare.append(a > 9.1)
+    square = a * a
+    lost = fma(a, a, -square)
+    j, q = _by_table(-square)
+    q = q + pick(_octave_rests(x), j)
+    first, rest = _erfcx_by_pieces(a)
+    y = _octave_below(j, 0) * (first + fma(fma(q, -lost, q - lost), first + rest, rest))
+    return select(x < 0, 2.0 - y, y)
+
+
+def _erfcx_by_pieces(a: Value) -> tuple[Value, Value]:
+    """``exp(a * a) * erfc(a)`` for ``a`` in [0, 9.3] as a sum of two, in pieces by the bits of ``a + 1``."""
+    parts = table_entries(a)
+    middles, *rows = getattr(piece_tables, f"ERFCX_{parts}")
+    j = (a + 1.0).bits(SIGNED[F32]) >> {8: 22, 16: 21}[parts]
+    d = a - pick(middles, j)
+    first, *others = (pick(row, j) for row in rows)
+    return first, d * horner(d, others)
 
 
 def _erfc_double(x: Value) -> Value:
