@@ -488,6 +488,23 @@ def erfcx_pieces(count: int, degree: int) -> list:
     return [row([found[i][power] for i in range(count)]) for power in range(degree + 2)]
 
 
+def erfinv_pieces(count: int, width: float, degree: int) -> list:
+    """``erfinv(x) / x`` of ``w = -log(1 - x^2)`` in pieces around multiples of ``width``: as :func:`erfcx_pieces`, the
+    width first."""
+    found, worst = [], mp.mpf(0)
+    for k in range(count):
+        low, high = max((k - 0.5) * width, TINY), (k + 0.5) * width
+        middle = near_float32(erfinv_at, max(k, 0.3) * width)
+        c, error = remez(
+            lambda d, m=middle: erfinv_at(m + d), lambda d, m=middle: 1 / erfinv_at(m + d), low - middle, high - middle,
+            degree,
+        )  # fmt: skip
+        found.append([middle, *c])
+        worst = max(worst, error)
+    print(f"ERFINV_{count:<5} pieces  degree {degree:2}  error {mp.nstr(worst, 3):>10}", flush=True)
+    return [width, *(row([c[power] for c in found]) for power in range(degree + 2))]
+
+
 #: Where the pieces of log lie by the four highest bits of a mantissa in [0.75, 1.5): from 1 on sixteenths, below 1 half
 #: of that. The two at 1 leave it as it is. Those of ``log(1 + z)`` lie at fifteenths.
 LOG_MIDDLES = [1.0, *(1 + (i + 0.5) / 16 for i in range(1, 8)), *(0.75 + (i + 0.5) / 32 for i in range(7)), 1.0]
@@ -500,6 +517,7 @@ def write_pieces(names: list[str]) -> None:
     if names == list(PIECES):
         logarithms = {"LOG": inverses(LOG_MIDDLES), "LOG1P": inverses(LOG1P_MIDDLES)}
         tails = {"ERFCX_16": erfcx_pieces(16, 6), "ERFCX_8": erfcx_pieces(8, 8)}
+        tails |= {"ERFINV_16": erfinv_pieces(16, 1.0625, 5), "ERFINV_8": erfinv_pieces(8, 2.25, 7)}
         save("piece_tables", {**found, **logarithms, "TANH": tanh_middles(), **tails})
 
 

@@ -38,6 +38,14 @@ def piecewise(name: str, x: Value, odd: bool = False) -> Value:
     return horner(d, [select(n == 0, d, first) if odd else first, *others])
 
 
+def around_middle(rows: Sequence[Sequence[float]], piece: Value, x: Value) -> tuple[Value, Value]:
+    """A function of ``x`` as a sum of two: its value at the middle of the ``piece``, and what the distance from there
+    adds. The first of ``rows`` has the middles, the others the coefficients."""
+    middle, first, *others = (pick(row, piece) for row in rows)
+    d = x - middle
+    return first, d * horner(d, others)
+
+
 def horner(x: Value, coefficients: Sequence[Value]) -> Value:
     """``c0 + c1 x + c2 x^2 + ...`` of coefficients that were picked."""
     result = coefficients[-1]
