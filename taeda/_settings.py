@@ -66,6 +66,8 @@ def set_default_device(device: Any) -> None:
 class _MakeOnMeta(TorchFunctionMode):
     """Makes tensors on device meta where none is named."""
 
+    _sees_ops_alone = True
+
     def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if HELPERS["makes"](func, kwargs):

@@ -20,6 +20,7 @@ from typing import Any
 
 from . import _core
 from ._core import DISPATCHING, HELPERS, OVERRIDING, Tensor
+from ._core.exchange import count_modes
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
@@ -210,6 +211,8 @@ def _without_innermost() -> Iterator[Any]:
 
 def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     """What the core calls for a call that a mode or an argument may override."""
+    if _a_mode_asks() and getattr(function, "name", None) == "basic_index":
+        function = Tensor.__getitem__
     return handle_torch_function(function, (*args, *kwargs.values()), *args, **kwargs)
 
 
@@ -231,7 +234,12 @@ class TorchFunctionMode:
     def __torch_function__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __torch_function__(func, types, args, kwargs)")
 
+    #: Whether it sees ops alone, and not what else Tensor has, such as ``item`` and ``shape``: taeda's own modes.
+    _sees_ops_alone = False
+
     def __enter__(self) -> Any:
+        if not self._sees_ops_alone:
+            _show_methods(1)
         _modes().append(self)
         _core.change_overrides(_MODES, 0)
         return self
@@ -240,6 +248,8 @@ class TorchFunctionMode:
         _modes().pop()
         if not _modes():
             _core.change_overrides(0, _MODES)
+        if not self._sees_ops_alone:
+            _show_methods(-1)
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -402,6 +412,82 @@ def _init_subclass(cls: type, **kwargs: Any) -> None:
     for name, value in _wrappers().items():
         if name not in above:
             setattr(cls, name, value)
+
+
+# ---- what modes see beside ops ---------------------------------------------------------------------------------------
+
+
+def _a_mode_asks() -> bool:
+    """Whether this thread's innermost mode sees what is no op."""
+    modes = _modes()
+    return bool(modes) and not modes[-1]._sees_ops_alone and not _core.change_overrides(0, 0) & _NONE
+
+
+class _Shown:
+    """A method of Tensor while a mode is on. Looked up on the class it is the method itself."""
+
+    def __init__(self, plain: Any) -> None:
+        self.plain = plain
+
+    def __get__(self, tensor: Any, kind: type | None = None) -> Any:
+        bound = self.plain.__get__(tensor, kind)
+        if tensor is None or not _a_mode_asks():
+            return bound
+        return functools.partial(handle_torch_function, self.plain, (tensor,), tensor)
+
+
+class _ShownAttribute(_Shown):
+    """An attribute of Tensor while a mode is on."""
+
+    def __get__(self, tensor: Any, kind: type | None = None) -> Any:
+        if tensor is None or not _a_mode_asks():
+            return self.plain.__get__(tensor, kind)
+        return handle_torch_function(self.plain.__get__, (tensor,), tensor)
+
+    def __set__(self, tensor: Any, value: Any) -> None:
+        if _a_mode_asks():
+            handle_torch_function(self.plain.__set__, (tensor, value), tensor, value)
+        else:
+            self.plain.__set__(tensor, value)
+
+    def __delete__(self, tensor: Any) -> None:
+        self.plain.__delete__(tensor)
+
+
+@functools.cache
+def _shown() -> dict[str, _Shown]:
+    """What stands in for Tensor's methods and attributes while a mode is on. Python calls its operators and functions
+    such as ``len`` and ``bool`` by slots of the type, where nothing can stand in."""
+    made: dict[str, _Shown] = {}
+    for name in _wrappers():
+        plain = vars(Tensor).get(name)
+        if isinstance(plain, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+            made[name] = _ShownAttribute(plain)
+        elif hasattr(plain, "__get__") and not isinstance(plain, types.WrapperDescriptorType):
+            made[name] = _Shown(plain)
+    return made
+
+
+_lock = threading.Lock()
+_showing = 0  # modes of all threads that see methods
+
+
+def _show_methods(by: int) -> None:
+    """So many more modes see methods: the first shows them, the last hides them."""
+    global _showing
+    shown = _shown()
+    with _lock:
+        _showing += by
+        count_modes(by)
+        if by > 0 and _showing == 1:
+            for name, stand_in in shown.items():
+                _core.install(name, stand_in)
+        elif _showing == 0:
+            for name, stand_in in shown.items():
+                _core.install(name, stand_in.plain)
+
+
+HELPERS["a_mode_asks"] = _a_mode_asks
 
 
 def _detached(self: Tensor) -> Tensor:

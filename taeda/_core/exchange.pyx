@@ -414,6 +414,23 @@ def count_defaults_on_meta(int by):
     defaults_on_meta += by
 
 
+cdef int modes_alive = 0  # TorchFunctionModes of all threads that see more than ops
+
+
+def count_modes(int by):
+    """So many more modes of a program are on."""
+    global modes_alive
+    modes_alive += by
+
+
+cdef object ask_mode(object function, tuple args, dict given):
+    """What a mode of this thread makes of the call; NotImplemented where none is on. ``given``: None and False were
+    not."""
+    if not HELPERS["a_mode_asks"]():
+        return NotImplemented
+    return HELPERS["overrides"](function, args, {k: v for k, v in given.items() if v is not None and v is not False})
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with the values of ``data``, which is always copied.
 
@@ -430,6 +447,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     cdef int code = code_of(dtype)
     cdef Tensor t, source
+    if modes_alive:
+        given = dict(dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+        answer = ask_mode(tensor, (data,), given)
+        if answer is not NotImplemented:
+            return answer
     if device is not None or defaults_on_meta:
         if HELPERS["is_meta"](device):
             return HELPERS["make_on_meta"](tensor, (data,), dict(dtype=dtype, requires_grad=requires_grad))
@@ -459,6 +481,10 @@ def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
     cdef int code = code_of(dtype)
     cdef Tensor t
+    if modes_alive:
+        answer = ask_mode(as_tensor, (data,), dict(dtype=dtype, device=device))
+        if answer is not NotImplemented:
+            return answer
     if device is not None or defaults_on_meta:
         if HELPERS["is_meta"](device):
             return HELPERS["make_on_meta"](as_tensor, (data,), dict(dtype=dtype))
@@ -488,6 +514,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
     cdef int code = code_of(dtype)
     cdef Tensor t
+    if modes_alive:
+        answer = ask_mode(asarray, (obj,), dict(dtype=dtype, device=device, copy=copy, requires_grad=requires_grad))
+        if answer is not NotImplemented:
+            return answer
     if device is not None or defaults_on_meta:
         if HELPERS["is_meta"](device):
             return HELPERS["make_on_meta"](asarray, (obj,), dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
@@ -733,5 +763,6 @@ def from_array(array):
 
 
 HELPERS.update(array=to_array, from_array=from_array, tensor=tensor, from_numpy=from_numpy)
+numpy_.__name__ = numpy_.__qualname__ = "numpy"
 install("numpy", numpy_)
 install("tolist", tolist)

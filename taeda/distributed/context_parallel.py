@@ -242,6 +242,8 @@ def set_rotate_method(rotate_method: str) -> None:
 class _RingMode(TorchFunctionMode):
     """Calls of ``scaled_dot_product_attention`` go around the ring."""
 
+    _sees_ops_alone = True
+
     def __init__(self, group: Any) -> None:
         self.group = group
 

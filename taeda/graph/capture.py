@@ -52,7 +52,7 @@ _FORM = frozenset(
 )
 #: Those that ask for values; with ``fullgraph=True`` they are errors.
 _VALUE = {
-    "item", "tolist", "numpy", "numpy_", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__repr__", "__str__", "__format__", "data_ptr", "__contains__",
 }  # fmt: skip
 _INDEXING = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
@@ -255,6 +255,8 @@ class Session(TorchFunctionMode):
         inputs: the tensors that the calls read, and the tensors on device meta that stand for them.
         made: the tensors that the calls are to give, by number, as long as somebody holds them.
     """
+
+    _sees_ops_alone = True
 
     def __init__(self, owner: Captured) -> None:
         super().__init__()

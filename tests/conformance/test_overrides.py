@@ -122,6 +122,58 @@ def test_other_classes_are_asked_about_the_function_called(name):
     both(fn)
 
 
+def test_modes_see_what_is_no_op():
+    """Methods, attributes and what makes tensors of data; classes that were looked up before are the same."""
+
+    def fn(t):
+        mode_class = __import__(f"{t.__name__}.overrides", fromlist=["x"]).TorchFunctionMode
+        item, tensor, shape = t.Tensor.item, t.tensor, t.Tensor.shape
+        seen, known = [], []
+
+        class Mode(mode_class):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                name = func.__name__
+                seen.append(name if name not in ("__get__", "__set__") else (name, func.__self__.__name__))
+                known.append(func is item or func is tensor or func == shape.__get__)
+                return func(*args, **(kwargs or {}))
+
+        x = t.ones(2, 2)
+        p = t.ones(2, requires_grad=True)
+        with Mode():
+            x[0, 0].item(), x.tolist(), x.size(), x.shape, x.dtype, x.is_floating_point(), x.numpy()
+            t.tensor([1.0]), t.as_tensor([1.0], dtype=t.float64), t.asarray([1])
+            p.grad = t.ones(2)
+            p.grad.detach().requires_grad_().numel()
+            (p * 2).sum().backward()
+        after = x.sum().item(), x.shape, t.Tensor.item is item, len(seen)
+        return seen, known, after
+
+    both(fn)
+
+
+def test_modes_of_one_thread_are_not_asked_by_another():
+    import threading
+
+    class Mode(taeda.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            raise AssertionError(func)
+
+    entered, done = threading.Event(), threading.Event()
+
+    def hold():
+        with Mode():
+            entered.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait()
+    x = taeda.ones(2)
+    assert (x.shape, x.sum().item(), taeda.tensor([1.0]).tolist()) == ((2,), 2.0, [1.0])
+    done.set()
+    thread.join()
+
+
 def test_modes_see_every_call_and_can_replace_it():
     def fn(t):
         mode_class = __import__(f"{t.__name__}.overrides", fromlist=["x"]).TorchFunctionMode

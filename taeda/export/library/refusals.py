@@ -15,6 +15,8 @@ from taeda.overrides import TorchFunctionMode
 class _Names(TorchFunctionMode):
     """Keeps the name of the op that runs, and up to which launch each has run."""
 
+    _sees_ops_alone = True
+
     def __init__(self) -> None:
         super().__init__()
         self.now, self.ends = "", list[tuple[str, int]]()

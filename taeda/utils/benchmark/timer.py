@@ -63,6 +63,12 @@ class Measurement:
         """Its name in a table."""
         return self.task_spec["sub_label"] or self.task_spec["stmt"]
 
+    def __getattr__(self, name: str) -> Any:
+        """``label``, ``stmt`` and what else describes the statement."""
+        if name == "task_spec" or name not in self.task_spec:
+            raise AttributeError(f"'Measurement' object has no attribute '{name}'", name=name, obj=self)
+        return self.task_spec[name]
+
     def __repr__(self) -> str:
         n = len(self.times)
         lines = [object.__repr__(self), self.title]
