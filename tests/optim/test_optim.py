@@ -1,5 +1,7 @@
 """Optimisers: the fused step and its fallbacks agree, plans notice every change, versions count."""
 
+from platform import machine
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,25 @@ def test_narrow_dtypes_compute_in_single_precision():
             reference.step()
         assert p.dtype is dtype and optimizer.state[p]["exp_avg"].dtype is dtype
         np.testing.assert_allclose(p.detach().double().numpy(), q.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.skipif(machine() not in ("x86_64", "AMD64"), reason="other processors are as quick with denormal numbers")
+@pytest.mark.parametrize("kind", [optim.Adam, optim.SGD])
+def test_moments_that_vanish_are_zero(kind):
+    """Else each step would compute with denormal numbers, which takes a hundred times as long."""
+    p = taeda.ones(70000, requires_grad=True)  # for more than one thread
+    optimizer = kind([p], lr=0.1, **({"momentum": 0.5} if kind is optim.SGD else {"betas": (0.5, 0.5)}))
+    name = "momentum_buffer" if kind is optim.SGD else "exp_avg"
+    p.grad = taeda.full((70000,), 1e-37)
+    optimizer.step()
+    p.grad = taeda.zeros(70000)
+    before = p.detach().clone()
+    for _ in range(8):
+        optimizer.step()
+    assert taeda.equal(optimizer.state[p][name], taeda.zeros(70000))
+    assert (p - before).abs().max() < 1e-6
+    small = taeda.full((70000,), 1e-30) * 1e-10  # elsewhere such numbers stay
+    assert small.min().item() == small.max().item() > 0
 
 
 def test_threads_do_not_matter():
