@@ -15,7 +15,6 @@ import functools
 import inspect
 import io
 import re
-import threading
 import weakref
 import zipfile
 from collections.abc import Callable
@@ -53,14 +52,6 @@ class _Options:
 config = _Options()
 
 
-class _Thread(threading.local):
-    """What this thread is doing: running a compiled function, one that may not be compiled, or neither."""
-
-    compiling = False
-    disabled = False
-
-
-_thread = _Thread()
 _default_backend: Any = "inductor"
 _made: weakref.WeakSet = weakref.WeakSet()  # what keeps graphs
 
@@ -164,29 +155,30 @@ def _as_it_is(module: Any, inputs: list) -> Callable:
 def _compiled(model: Callable, chosen: _Choices) -> Callable:
     """The function that ``compile`` gives."""
     runners: dict[Any, Any] = {}
-    asks: dict[Any, bool] = {}  # whether a runner asks what to do with a new graph
+    runner: Any = None
+    chosen_in: Any = None  # the stance in which `runner` was chosen
     calls = 0
 
-    def compiled(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        thread, stance = vars(_thread), _stance
-        if thread.get("compiling") or thread.get("disabled"):  # the one around it sees to all of it
-            return model(*args, **kwargs)
+    def choose(stance: _Stance) -> bool:
+        """Find ``runner``; whether this call is compiled."""
+        nonlocal calls, runner, chosen_in
         calls += 1
         if stance.name == "force_eager" or (calls == 1 and stance.name.endswith("eager_then_compile")):
-            return model(*args, **kwargs)
+            return False
         backend = stance.backend or chosen.backend
-        runner: Any = runners.get(backend)
-        if runner is None:
-            runner = runners[backend] = compiled.runner = chosen.runner(model, backend)  # type: ignore[attr-defined]
-            asks[backend] = hasattr(runner, "recompile")
-        if asks[backend]:
+        if backend not in runners:
+            runners[backend] = compiled.runner = chosen.runner(model, backend)  # type: ignore[attr-defined]
+        runner, chosen_in = runners[backend], stance
+        if hasattr(runner, "recompile"):  # it asks what to do with a new graph
             runner.recompile = {"fail_on_recompile": "fail", "eager_on_recompile": "eager"}.get(stance.name, "compile")
-        thread["compiling"] = True
-        try:
-            return runner(*args, **kwargs)
-        finally:
-            thread["compiling"] = False
+        return True
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        if fusion.thread_state():  # the one around it sees to all of it
+            return model(*args, **kwargs)
+        if chosen_in is not _stance and not choose(_stance):
+            return model(*args, **kwargs)
+        return fusion.run_compiled(runner, args, kwargs)
 
     with contextlib.suppress(AttributeError, TypeError):
         functools.update_wrapper(compiled, model, updated=())
@@ -273,18 +265,18 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 def _disabled(fn: Callable, recursive: bool, reason: str | None) -> Callable:
     @functools.wraps(fn, updated=())
     def disabled(*args: Any, **kwargs: Any) -> Any:
-        before = _thread.compiling, _thread.disabled, _core.put_off_ops(False)
-        _thread.compiling, _thread.disabled = False, recursive or before[1]
+        before, put_off = fusion.thread_state(), _core.put_off_ops(False)
+        fusion.set_thread_state(fusion.DISABLED if recursive else before & fusion.DISABLED)
         try:
-            if before[0]:
+            if before & fusion.COMPILING:
                 from .graph.capture import call_outside
 
                 why = f"Skip calling `torch.compiler.disable()`d function (reason: {reason})"
                 return call_outside(fn, args, kwargs, why)
             return fn(*args, **kwargs)
         finally:
-            _thread.compiling, _thread.disabled = before[:2]
-            _core.put_off_ops(before[2])
+            fusion.set_thread_state(before)
+            _core.put_off_ops(put_off)
 
     return disabled
 
@@ -354,7 +346,7 @@ def wrap_numpy(fn: Callable) -> Callable:
 
 def is_compiling() -> bool:
     """Whether a compiled function is running on this thread, or ``export`` records a program."""
-    return _thread.compiling or is_exporting()
+    return bool(fusion.thread_state() & fusion.COMPILING) or is_exporting()
 
 
 is_dynamo_compiling = is_compiling
@@ -427,7 +419,7 @@ class set_stance(contextlib.ContextDecorator):
             raise RuntimeError(f"invalid torch.compile stance {stance!r}, should be one of: {', '.join(_STANCES)}")
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
-        if _thread.compiling:
+        if fusion.thread_state() & fusion.COMPILING:
             raise RuntimeError("attempt to call set_stance in a torch.compile region")
         if force_backend is not None:
             backends.lookup_backend(force_backend)

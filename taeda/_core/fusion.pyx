@@ -38,6 +38,19 @@ from .fused import count_kernels, watch
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+      static __declspec(thread) int taeda_state = 0;
+    #else
+      static __thread int taeda_state = 0;
+    #endif
+    """
+    int state "taeda_state"      # of this thread, of the bits below
+
+#: Bits of a thread's state: it runs a compiled function, or one that may not be compiled.
+COMPILING, DISABLED = 1, 2
+
 
 cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
     """The result of a pointwise op, not computed; None where it had better be at once. A ``target`` is written to."""
@@ -354,6 +367,27 @@ cdef int settle_storage(Storage storage, bint reading) except -1:
 def put_off_ops(bint on):
     """Whether this thread puts pointwise ops off from now on; what it did before."""
     return swap_recording(on)
+
+
+def thread_state():
+    """What this thread is doing: 0, or bits."""
+    return state
+
+
+def set_thread_state(int bits):
+    """Say so."""
+    global state
+    state = bits
+
+
+def run_compiled(function, tuple args, dict kwargs):
+    """``function(*args, **kwargs)`` in the state COMPILING."""
+    global state
+    state = 1
+    try:
+        return function(*args, **kwargs)
+    finally:
+        state = 0
 
 
 def call(function, *args, **kwargs):

@@ -3,31 +3,34 @@
 `key_of` describes arguments, :class:`Guard` objects. A trace (`replay.pyx`) stands for calls with the same of both.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next, PyDict_Size
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from .memory cimport Storage, is_planning
 from .plan cimport MOST_STORAGES, MOST_WORDS, Key, add_argument, add_word
 from .recorder cimport is_observing
 from .tensor cimport Tensor, default_code, grad_setting
+from .versions cimport dict_version
 
 cdef extern from *:
     """
-    /* What every change of a dict changes (PEP 509), where Python has it; else 0. */
-    #if PY_VERSION_HEX < 0x030D0000
-      #define taeda_dict_version(d) ((long long)((PyDictObject*)(d))->ma_version_tag)
+    /* The attributes of a class from a file. */
+    #if PY_VERSION_HEX < 0x030C0000
+      #define taeda_dict_of(cls) Py_NewRef(((PyTypeObject*)(cls))->tp_dict)
     #else
-      #define taeda_dict_version(d) 0LL
+      #define taeda_dict_of(cls) PyType_GetDict((PyTypeObject*)(cls))
     #endif
     """
-    int64_t dict_version "taeda_dict_version"(PyObject*) noexcept
+    dict dict_of "taeda_dict_of"(object)
 
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
+    PyObject* PyCell_GET(object)
 
 from .tensor import is_inference_mode_enabled, is_mode_active, saved_hooks_active
 
@@ -39,6 +42,7 @@ cdef inline bint is_same(object now, object then) except -1:
     return type(now) is type(then) and type(now) in (int, float, str, bool, bytes) and now == then
 
 
+@cython.final
 cdef class KeptDict:
     """Entries of a dict."""
 
@@ -82,15 +86,18 @@ cdef class KeptDict:
     cdef object differs(self):
         cdef Py_ssize_t i
         cdef PyObject* found
+        cdef int64_t version = dict_version(<PyObject*>self.where)
         if self.size >= 0 and PyDict_Size(self.where) != self.size:
             return "the entries of a dict" if not self.names else f"the entries of a dict with {self.names[0]!r}"
         for i in range(len(self.names)):
             found = PyDict_GetItemWithError(self.where, self.names[i])
             if found != <PyObject*>self.values[i] and (found == NULL or not is_same(<object>found, self.values[i])):
                 return repr(self.names[i])
+        self.version = version
         return None
 
 
+@cython.final
 cdef class KeptTensor:
     """A tensor in its memory."""
 
@@ -118,11 +125,8 @@ cdef inline Py_ssize_t count_hooks(Tensor t) noexcept:
 cdef class Guard:
     """What Python objects held before a call."""
 
-    cdef list dicts, sequences, sets, classes, cells, tensors
-    cdef dict storages
-
     def __cinit__(self):
-        self.dicts, self.sequences, self.sets, self.classes, self.cells = [], [], [], [], []
+        self.dicts, self.sequences, self.sets, self.cells = [], [], [], []
         self.tensors, self.storages = [], {}
 
     def keep_dict(self, dict where, list names, bint whole):
@@ -139,7 +143,8 @@ cdef class Guard:
 
     def keep_class(self, cls, list names):
         """Expect the attributes ``names`` of a class."""
-        self.classes.append((cls, [(name, cls.__dict__.get(name)) for name in names]))
+        if names:
+            self.keep_dict(dict_of(cls), names, False)
 
     def keep_cell(self, cell, str name):
         """Expect what a closure's cell holds."""
@@ -157,9 +162,10 @@ cdef class Guard:
                 return True
         return False
 
-    def differs(self):
+    cpdef object differs(self):
         """What is not as it was, in words; None where nothing is."""
         cdef Py_ssize_t i
+        cdef PyObject* found
         cdef list values
         for x in self.dicts:
             if not (<KeptDict>x).is_untouched():
@@ -178,12 +184,9 @@ cdef class Guard:
         for where, known in self.sets:
             if (len(<set>where) or len(<set>known)) and <set>where != <set>known:
                 return f"a set of {len(<set>known)}"
-        for cls, values in self.classes:
-            for name, value in values:
-                if not is_same(cls.__dict__.get(name), value):
-                    return repr(name)
         for cell, value, name in self.cells:
-            if not is_same(cell.cell_contents, value):
+            found = PyCell_GET(cell)
+            if found != <PyObject*>value and (found == NULL or not is_same(<object>found, value)):
                 return repr(name)
         return None
 
@@ -206,9 +209,13 @@ cdef bytes form_of(Tensor t):
 
 cdef bint has_form(Tensor t, bytes form) noexcept:
     cdef const int64_t* words = <const int64_t*>PyBytes_AS_STRING(form)
-    return (words[0] == look_of(t)
-            and words[1] == <int64_t>TYPE_OF(t)
-            and memcmp(words + 2, t.sizes, t.nd * 8) == 0 and memcmp(words + 2 + t.nd, t.strides, t.nd * 8) == 0)
+    cdef int d
+    if words[0] != look_of(t) or words[1] != <int64_t>TYPE_OF(t):
+        return False
+    for d in range(t.nd):
+        if words[2 + d] != t.sizes[d] or words[2 + t.nd + d] != t.strides[d]:
+            return False
+    return True
 
 
 cdef bint add_any(Key* key, object x, list others) except -1:
@@ -241,7 +248,7 @@ cdef bint can_be_given(Tensor t) noexcept:
             and (t.base is None or t.base.grad_fn_ is None and not t.base.leaf_grad))
 
 
-def key_of(tuple args, dict kwargs):
+cpdef object key_of(tuple args, dict kwargs):
     """What a call depends on: forms of tensors, equal numbers and strings, the same other objects, the grad mode.
 
     Returns:

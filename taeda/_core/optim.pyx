@@ -16,6 +16,7 @@ from .memory cimport is_planning, release_scratch, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend
 from .tensor cimport F32, F64, ITEMSIZE, KIND, NOTHING, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
+from .versions cimport dict_version
 
 cdef enum:
     SUM, ROOT, LARGEST   # how a norm combines the numbers of its chunks: their sum, the root of it, the largest
@@ -37,6 +38,11 @@ cdef inline bint same_layout(Tensor a, Tensor b) noexcept:
     return True
 
 
+cdef struct Seen:                # versions of dicts: that of all states, and that of a parameter's, which is in it
+    int64_t version, own
+    PyObject* entry
+
+
 cdef class Plan:
     """One update rule over parameters of one dtype: their tensors, the kernel's tables, the chunks.
 
@@ -56,6 +62,7 @@ cdef class Plan:
     cdef tuple names, counters
     cdef int64_t* table
     cdef int64_t* chunks
+    cdef Seen* seen              # for each parameter its state when it was looked at last
     cdef Py_ssize_t n, nstates, nscalars, ncounters, width
     cdef int64_t nchunks, grain
     cdef kernel_t kernel
@@ -76,10 +83,11 @@ cdef class Plan:
         self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).device_type != 0
         self.counted = [None] * (self.n * self.ncounters)
         self.table = <int64_t*>calloc(self.n * self.width, 8)
+        self.seen = <Seen*>calloc(self.n, sizeof(Seen))
         for p in params:
             c += (self.elements(p) + chunk - 1) // chunk
         self.chunks = <int64_t*>malloc(c * 24 + 24)
-        if self.table == NULL or self.chunks == NULL:
+        if self.table == NULL or self.chunks == NULL or self.seen == NULL:
             raise MemoryError()
         self.nchunks = c
         c = 0
@@ -98,6 +106,7 @@ cdef class Plan:
     def __dealloc__(self):
         free(self.table)
         free(self.chunks)
+        free(self.seen)
 
     cdef inline bint takes(self, Tensor t):
         """Whether ``t`` is on the device of the plan and its memory holds its values."""
@@ -151,29 +160,41 @@ cdef class Plan:
         """Whether the state of a parameter is what it was when the plan was made."""
         cdef Py_ssize_t j
         cdef Tensor s, p = <Tensor>self.params[i]
-        cdef PyObject* entry
-        cdef PyObject* found
-        cdef tuple own = <tuple>self.states[i]
+        cdef Seen* seen = &self.seen[i]
         if not self.nstates and not self.ncounters:
             return True
-        entry = PyDict_GetItem(state, p)
+        if not isinstance(state, dict):
+            return False
+        if (seen.version == 0 or seen.version != dict_version(<PyObject*>state)
+                or seen.own != dict_version(seen.entry)) and not self.look_at_state(state, i):
+            return False
+        for j in range(self.nstates):
+            s = <Tensor>(<tuple>self.states[i])[j]
+            if s.code != p.code or not self.takes(s) or not same_layout(s, p):
+                return False
+        for j in range(self.ncounters):
+            s = <Tensor>self.counted[i * self.ncounters + j]
+            if s.count != 1 or (s.code != F32 and s.code != F64) or s.holds != VALUES:
+                return False
+        return True
+
+    cdef bint look_at_state(self, object state, Py_ssize_t i) except -1:
+        """Whether a parameter's state has the tensors of the plan; its counters are kept."""
+        cdef Py_ssize_t j
+        cdef PyObject* entry = PyDict_GetItem(state, <Tensor>self.params[i])
+        cdef PyObject* found
         if entry == NULL or not isinstance(<object>entry, dict):
             return False
         for j in range(self.nstates):
             found = PyDict_GetItem(<dict>entry, self.names[j])
-            if found == NULL or found != <PyObject*>own[j]:
-                return False
-            s = <Tensor>own[j]
-            if s.code != p.code or not self.takes(s) or not same_layout(s, p):
+            if found == NULL or found != <PyObject*>(<tuple>self.states[i])[j]:
                 return False
         for j in range(self.ncounters):
             found = PyDict_GetItem(<dict>entry, self.counters[j])
             if found == NULL or not isinstance(<object>found, Tensor):
                 return False
-            s = <Tensor>found
-            if s.count != 1 or (s.code != F32 and s.code != F64) or s.holds != VALUES:
-                return False
-            self.counted[i * self.ncounters + j] = s
+            self.counted[i * self.ncounters + j] = <Tensor>found
+        self.seen[i] = Seen(dict_version(<PyObject*>state), dict_version(entry), entry)
         return True
 
     def run(self, optimizer, group):
@@ -280,10 +301,12 @@ cdef class Update:
     """The part of an optimizer's step outside of launches: count it, and compute the arguments of its launch."""
 
     cdef readonly Plan plan
-    cdef readonly object optimizer, group
+    cdef readonly object optimizer
+    cdef readonly dict group
+    cdef int64_t version         # of the group, when its flags were as the plan's; 0 where an option is no constant
     cdef list idle               # parameters of the group without a gradient
 
-    def __cinit__(self, Plan plan, optimizer, group):
+    def __cinit__(self, Plan plan, optimizer, dict group):
         self.plan, self.optimizer, self.group = plan, optimizer, group
         self.idle = [p for p in group["params"] if (<Tensor>p).grad_ is None]
 
@@ -302,11 +325,21 @@ cdef class Update:
                 break
         else:
             return False
-        if (<object>self.plan).flags != optimizer._flags(self.group):
-            return False
+        if self.version == 0 or self.version != dict_version(<PyObject*>self.group):
+            if (<object>self.plan).flags != optimizer._flags(self.group):
+                return False
+            self.version = dict_version(<PyObject*>self.group) if self.is_constant() else 0
         for i in range(self.plan.n):
             if not self.plan.has_state(optimizer.state, i):
                 return False
+        return True
+
+    cdef bint is_constant(self):
+        """Whether another value of an option would be another object."""
+        for name, value in self.group.items():
+            for x in (value if type(value) is tuple else (value,)):
+                if name != "params" and x is not None and type(x) not in (int, float, bool, str):
+                    return False
         return True
 
     def replay(self, size_t table):

@@ -16,9 +16,9 @@ docs/notes/0014.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact
-from cpython.long cimport PyLong_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_CheckExact
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, qsort
@@ -40,6 +40,7 @@ from .pool import get_num_threads
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*) except NULL
+    PyObject* TYPE_OF "Py_TYPE"(object)
 
 cdef enum:
     MOST_POINTERS = 512      # of a launch
@@ -320,13 +321,28 @@ cdef bint add_argument(Key* key, PyObject* x) except -1:
     """Whether the argument is of a kind that a plan can be kept by."""
     cdef double real
     cdef int64_t word
+    cdef int overflow = 0
     cdef object o = <object>x
+    if PyLong_CheckExact(o):
+        word = PyLong_AsLongLongAndOverflow(o, &overflow)
+        return not overflow and add_word(key, 2, word)
+    if PyTuple_CheckExact(o) or PyList_CheckExact(o):
+        if not add_word(key, 6, len(o)):
+            return False
+        for item in o:
+            if not add_argument(key, <PyObject*>item):
+                return False
+        return True
+    if isinstance(o, tuple):     # with names, sizes too: of numbers alone
+        if not add_word(key, 7, <int64_t>TYPE_OF(o)) or not add_word(key, 7, PyTuple_GET_SIZE(o)):
+            return False
+        for item in <tuple>o:
+            if not PyLong_CheckExact(item) and isinstance(item, (Tensor, tuple, list)) \
+                    or not add_argument(key, <PyObject*>item):
+                return False
+        return True
     if isinstance(o, Tensor):
         return add_tensor(key, <Tensor>o)
-    if PyLong_CheckExact(o):
-        if not -(1 << 62) < o < 1 << 62:
-            return False
-        return add_word(key, 2, o)
     if PyFloat_CheckExact(o):
         real = PyFloat_AS_DOUBLE(o)
         memcpy(&word, &real, 8)
@@ -335,21 +351,6 @@ cdef bint add_argument(Key* key, PyObject* x) except -1:
         return add_word(key, 4, <int64_t>x)
     if PyUnicode_CheckExact(o):
         return add_text(key, o)
-    if PyTuple_CheckExact(o) or PyList_CheckExact(o):
-        if not add_word(key, 6, len(o)):
-            return False
-        for item in o:
-            if not add_argument(key, <PyObject*>item):
-                return False
-        return True
-    if isinstance(o, tuple):     # with names: of numbers alone
-        kind = type(o)
-        if not add_word(key, 7, <int64_t><PyObject*>kind) or not add_word(key, 7, len(o)):
-            return False
-        for item in o:
-            if isinstance(item, (Tensor, tuple, list)) or not add_argument(key, <PyObject*>item):
-                return False
-        return True
     return False
 
 

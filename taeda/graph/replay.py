@@ -1,7 +1,8 @@
 """Static replay: a function that is called again and again is repeated without its Python code.
 
 The first call with arguments of one form runs as usual. The next ones are observed: they run as well, and their
-launches are kept (``taeda/_core/replay.pyx``). When two of them did the same, calls repeat their launches from then on.
+launches are kept (``taeda/_core/observing.pyx``). When two of them did the same, calls repeat their launches from then
+on.
 
 A trace is used only where it stands for the call: arguments of the same forms, equal numbers, the same other objects;
 the objects that the function's code leads to hold what they held (:func:`guard`), and the same leaves have gradients.
@@ -28,7 +29,9 @@ from typing import Any
 
 from taeda import Tensor
 from taeda._core.guard import Guard, key_of
-from taeda._core.replay import MISS, Trace, observe, on_refusal
+from taeda._core.observing import observe
+from taeda._core.recorder import on_refusal
+from taeda._core.replay import Repeated, Trace
 
 from .._core import fusion, settings
 from ..nn import Module
@@ -222,7 +225,7 @@ class _Form:
         self.refused: str | None = None
 
 
-class Static:
+class Static(Repeated):
     """``function``, whose calls are repeated without its Python code once they do the same.
 
     Args:
@@ -245,8 +248,8 @@ class Static:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        found = key_of(args, kwargs)
+    def call_anew(self, found: tuple | None, args: tuple, kwargs: dict) -> Any:
+        """A call that no trace stands for. ``found`` is what :func:`key_of` gave."""
         if found is None:
             return fusion.call(self.function, *args, **kwargs)
         key, tensors, others = found
@@ -255,10 +258,6 @@ class Static:
             if len(self._forms) >= _FORMS:
                 self._forms.clear()
             form = self._forms[key] = _Form(others)
-        for trace in form.traces:
-            result = trace.attempt(tensors)
-            if result is not MISS:
-                return result
         form.calls += 1
         if form.calls == 1 or form.refused is not None:
             return fusion.call(self.function, *args, **kwargs)

@@ -19,7 +19,7 @@ from taeda.ops.parts import OfParts
 from taeda.ops.updates import update_all
 
 from ..kernels import optim as kernels
-from .optimizer import Optimizer, to_scalar
+from .optimizer import Optimizer
 
 _REAL = {"complex64": "float32", "complex128": "float64"}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -339,4 +339,6 @@ def new_counter(value: float) -> Tensor:
 
 def number(x: Any, group: dict) -> Any:
     """An option as a number, unless it is a Tensor through which gradients flow."""
-    return x if isinstance(x, Tensor) and group.get("differentiable") else to_scalar(x)
+    if not isinstance(x, Tensor):
+        return x
+    return x if group.get("differentiable") else x.item()

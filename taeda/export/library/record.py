@@ -9,6 +9,7 @@ from typing import Any
 
 from taeda._core import Tensor, attention, contiguous_format, conv, gemm, indexing, moves, reduce, replay, tensor
 from taeda._core.fusion import call
+from taeda._core.observing import observe
 from taeda.autograd.modes import no_grad
 from taeda.kernels.build import is_kernel
 from taeda.kernels.hosted import HOSTED, KERNEL_AT
@@ -119,7 +120,7 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
         if not dry:
             call(*tensors)  # kernels and kept tables are made, as at the first call of a model
         for _ in range(2):
-            results, trace = replay.observe(call, tuple(tensors), {}, tensors, dry, call.prepared)
+            results, trace = observe(call, tuple(tensors), {}, tensors, dry, call.prepared)
             if not isinstance(trace, replay.Trace):
                 if dry:  # the first call may keep a table
                     return record(call, tensors, names)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from taeda._core import Tensor
-from taeda._core.replay import launches_so_far, observe, on_refusal
+from taeda._core.observing import observe
+from taeda._core.recorder import on_refusal
+from taeda._core.replay import launches_so_far
 from taeda.autograd.modes import no_grad
 from taeda.graph.replay import place
 from taeda.overrides import TorchFunctionMode

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import taeda
 from taeda._core.guard import key_of
-from taeda._core.replay import MISS, Trace, observe
+from taeda._core.observing import observe
+from taeda._core.replay import MISS, Trace
 from taeda.graph.replay import guard
 from taeda.kernels.build import is_kernel
 
