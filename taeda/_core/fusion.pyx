@@ -23,10 +23,10 @@ from .fused cimport gather, gather_all, generation, join, launch, measure, place
 from .memory cimport Storage, is_planning, set_settler, settle, settle_to_read
 from .recipes cimport (
     AGAIN, ALONE, FITS, LEAST_ELEMENTS, MOST_NODES, MOST_NUMBERS, MOST_READ, MOST_SOURCES, NEIGHBOURS, UNKNOWN, Kernel,
-    Recipe, Source, begin, compute_row, end, enlist, is_free, is_held, is_plain, is_recording, least, newest, oldest,
+    Recipe, Source, begin, end, enlist, is_free, is_held, is_plain, is_recording, least, newest, oldest,
     reads, same_form, same_order, set_computer, swap_recording, with_memory, written,
 )
-from .rows cimport compute_rows_of, compute_with_rows
+from .rows cimport compute_asked, compute_rows_of, compute_with_rows
 from .slices cimport slice_of
 from .tensor cimport (
     INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Op, Tensor, broadcast_shape, empty_strided_like, is_dense, new_output,
@@ -226,7 +226,7 @@ cdef int compute(Recipe root) except -1:
     """Compute what ``root`` describes, with what is worth writing on the way."""
     cdef Kernel k
     if root.is_row:
-        return compute_row(root)
+        return compute_asked(root)
     if root.below and compute_with_rows(root):
         return 0
     gather_all(&k, root)

@@ -57,7 +57,7 @@ cdef class Recipe(Pending):
     cdef int mark, place
     cdef bint contiguous
     cdef bint listed
-    cdef bint inplace          # whether it writes over what was there
+    cdef bint inplace          # whether it writes over what was there, or is to be computed at the latest when that is
     cdef bint reads_own        # whether it is computed from what its own memory holds
     cdef bint superseded       # whether another recipe of that storage computes it along: it is not written itself
     cdef bint done             # whether the memory holds it
@@ -76,6 +76,7 @@ cdef class Recipe(Pending):
 cdef class Later:         # what computes a recipe that is not that of a pointwise op
     cdef readonly str name
     cdef bint leads       # whether it is asked first of several that a recipe reads
+    cdef bint ends        # whether its results are computed when the compiled function returns, if somebody holds them
     # Compute the result of a recipe by itself.
     cdef int run_alone(self, Recipe r) except -1
     # Compute `root`, which reads results of so many of them, where this one stores its own; False where that cannot be.

@@ -47,9 +47,13 @@ cdef class Reducer:
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
                              int variant) except NULL
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept
-    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, uint64_t mask) except -1
-    cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
-                           int64_t limit, object key, Prologue* prologue, char* read) except -1
+    cdef bint may_wait(self, Tensor x, Tensor first) noexcept
+    cdef int launch_into(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params,
+                         uint64_t mask) except -1
+    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
+                    uint64_t mask) except -1
+    cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
+                           int variant, int64_t limit, object key, Prologue* prologue, char* read) except -1
 
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept

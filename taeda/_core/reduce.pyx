@@ -11,13 +11,16 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from .dims cimport distance, merge_dims
-from .memory cimport release_scratch, take_scratch, unsettled
+from .memory cimport Storage, is_planning, planners, release_scratch, settle_to_read, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel, launch_work
-from .recipes cimport MOST_NUMBERS, Prologue, begin, end
-from .rows cimport prologue_of, prologue_parts, tell_prologue
+from .plan cimport prototype
+from .recipes cimport (
+    MOST_NUMBERS, Later, Prologue, Recipe, Source, begin, end, finish, is_free, is_recording, same_form,
+)
+from .rows cimport compute_ended, prologue_of, prologue_parts, put_off_whole, tell_prologue
 from .tensor cimport (
-    ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
+    INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
 )
 
@@ -173,14 +176,17 @@ cdef class Reducer:
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
         if (<Tensor>first).count and unsettled and source.holds == VALUES and source.storage.recipe is not None:
+            if self.may_wait(source, <Tensor>first):
+                compute_ended()
+                put_off_whole(put_off_total(self, source, mask, &layout, values), [source], <Tensor>first)
+                return first
             begin()
             try:
-                self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values,
-                            mask)
+                self.launch_into(source, &layout, <Tensor>first, <Tensor>second, values, mask)
             finally:
                 end()
         elif (<Tensor>first).count:
-            self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values, mask)
+            self.launch_into(source, &layout, <Tensor>first, <Tensor>second, values, mask)
         if self.nouts == 1:
             return first
         return first, second
@@ -376,7 +382,20 @@ cdef class Reducer:
             p.letters[i] = b"c" if step else b"s"
         return True
 
-    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, uint64_t mask) except -1:
+    cdef bint may_wait(self, Tensor x, Tensor first) noexcept:
+        """Whether a reduction of all that is still to be computed may be put off. It then waits for no other one."""
+        return (is_recording() and first.count == 1 and x.count > 1 and self.nouts == 1 and first.nd <= INLINE
+                and is_free(x) and not (planners and is_planning()) and same_form(<Recipe>x.storage.recipe, x, x))
+
+    cdef int launch_into(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params,
+                         uint64_t mask) except -1:
+        cdef char** outs = [address_of(first), NULL]
+        if second is not None:
+            outs[1] = address_of(second)
+        return self.launch(x, l, first, second, outs, params, mask)
+
+    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
+                    uint64_t mask) except -1:
         cdef int64_t count = l.n0 * l.n1
         cdef int64_t limit = ROW_CHUNK
         cdef Prologue prologue
@@ -392,7 +411,7 @@ cdef class Reducer:
             key, prologue.nleaves, prologue.nnumbers = None, 0, 0
         cdef char* read = address_to_read(x) if key is None else prologue.pointers[0]
         if count >= 2 * limit:
-            return self.launch_chunks(x, l, first, second, params, variant | 8, limit, key, &prologue, read)
+            return self.launch_chunks(x, l, first, second, results, params, variant | 8, limit, key, &prologue, read)
         cdef Kernel kernel = self.find(x, first, second, variant)
         cdef char* pointers[3 + MOST_FUSED]
         cdef int64_t args[32 + 4 * MOST_FUSED + 2 * MOST_NUMBERS]
@@ -400,10 +419,10 @@ cdef class Reducer:
         if key is not None:
             kernel.fn = self.find_fused(key, &prologue, first, second, variant)
         args[0], args[1], args[2] = l.n0, l.n1, l.b
-        pointers[0] = address_of(first)
+        pointers[0] = results[0]
         n = out_strides(args, n, l.b * ITEMSIZE[first.code], ITEMSIZE[first.code])
         if second is not None:
-            pointers[1] = address_of(second)
+            pointers[1] = results[1]
             n = out_strides(args, n, l.b * ITEMSIZE[second.code], ITEMSIZE[second.code])
         pointers[outs] = read
         memcpy(pointers + outs + 1, prologue.pointers, prologue.nleaves * sizeof(char*))
@@ -417,8 +436,8 @@ cdef class Reducer:
                     l.columns, l.a >= 16)
         return 0
 
-    cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
-                           int64_t limit, object key, Prologue* prologue, char* read) except -1:
+    cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
+                           int variant, int64_t limit, object key, Prologue* prologue, char* read) except -1:
         """One state per chunk and row, then the merge."""
         cdef bint across = l.n1 > 1          # chunks of the row's outer loop, not of the inner one
         cdef int64_t length = l.n1 if across else l.n0
@@ -479,14 +498,50 @@ cdef class Reducer:
                 launch_rows(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
                             1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
-        pointers[0] = address_of(first)
-        if second is not None:
-            pointers[1] = address_of(second)
+        for i in range(self.nouts):
+            pointers[i] = results[i]
         for i in range(self.nstates):
             pointers[self.nouts + i] = states[i]
         run_kernel(join, pointers, self.nouts + self.nstates, args, 5, m, 1 + 16384 // chunks, False)
         release_scratch(block, total)
         return 0
+
+
+@cython.final
+cdef class Total(Later):
+    """A reduction of all of a tensor that is put off: often nobody asks for it, as for a sum that is differentiated."""
+
+    cdef Reducer reducer
+    cdef Tensor like             # of the form of what is reduced
+    cdef uint64_t mask
+    cdef Layout layout
+    cdef int64_t params[2]
+
+    cdef int run_alone(self, Recipe r) except -1:
+        cdef Tensor x = alias_tensor(self.like, self.like.nd, self.like.sizes, self.like.strides, 0)
+        cdef Tensor first = <Tensor>Tensor.__new__(Tensor)   # of the dtype of the result
+        cdef Storage storage = <Storage>r.storage
+        cdef Source* s = &r.sources[0]
+        cdef Prologue prologue
+        cdef Layout made
+        cdef char** results = [r.data, NULL]
+        first.code = r.code
+        x.storage = <Storage>s.storage
+        x.raw = (<Recipe>s.recipe).data if s.recipe != NULL else s.data
+        if s.recipe != NULL and (prologue_of(x, &prologue) is None or not self.reducer.place_leaves(
+                x, self.mask, &prologue, &self.layout, &made)):
+            settle_to_read(x.storage)
+            x.raw = s.data
+        self.reducer.launch(x, &self.layout, first, None, results, self.params, self.mask)
+        return finish(r, storage)
+
+
+cdef Total put_off_total(Reducer reducer, Tensor x, uint64_t mask, const Layout* layout, const int64_t* params):
+    """What reduces all of ``x`` later."""
+    cdef Total made = Total.__new__(Total)
+    made.reducer, made.name, made.like, made.mask = reducer, reducer.name, prototype(x), mask
+    made.layout, made.params, made.ends = layout[0], [params[0], params[1]], True
+    return made
 
 
 cdef inline int out_strides(int64_t* args, int n, int64_t a, int64_t b) noexcept:

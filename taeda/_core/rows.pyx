@@ -11,10 +11,11 @@ from .fused cimport (
     bytes_read, describe, end_taking, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of,
     readings, start, take_over, tell, tell_watcher, write_along,
 )
-from .memory cimport Storage, is_planning, settle_to_read
+from .memory cimport Storage, is_planning, settle, settle_to_read
 from .recipes cimport (
     AGAIN, MOST_RESULTS, MOST_WORDS, Epilogue, Kernel, Later, Prologue, Recipe, Rows, Source, compute, compute_row,
-    fill_later, finish, hold, is_free, is_held, is_recording, is_undone_row, least, pending, same_form, take_form,
+    fill_later, finish, hold, is_free, is_held, is_recording, is_undone_row, least, oldest, pending, same_form,
+    take_form, written,
 )
 from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, VALUES, Tensor, alias_tensor, empty_strided_like, need_memory
 
@@ -37,6 +38,33 @@ cdef class RowOp:
         if not run_row(r, NULL):
             raise RuntimeError("a row-wise op that was put off cannot run")
         return finish(r, storage)
+
+
+cdef int compute_asked(Recipe row) except -1:
+    cdef Recipe reader = held_reader(row) if isinstance(row.rows, RowOp) else None
+    return 0 if reader is not None and compute_after(row, reader) else compute_row(row)
+
+
+cdef Recipe held_reader(Recipe row):
+    """The oldest result that goes on with ``row``, and with no other row-wise op, if somebody holds it: it may be
+    stored along."""
+    cdef Kernel k
+    cdef Recipe r
+    cdef PyObject* at = row.after if row.readers else NULL
+    cdef int i, rows
+    cdef bint found
+    while at != NULL:
+        r, at = <Recipe>at, (<Recipe>at).after
+        if not r.below or r.is_row or r.superseded or r.storage == NULL or not is_held(r):
+            continue
+        gather_all(&k, r)
+        rows, found = 0, False
+        for i in range(k.nleaves):
+            rows += is_undone_row(k.leaves[i])
+            found = found or k.leaves[i].recipe == <PyObject*>row
+        if found and rows == 1:
+            return r
+    return None
 
 
 cdef object prologue_of(Tensor x, Prologue* p):
@@ -116,15 +144,31 @@ cdef Tensor put_off_whole(Later op, list operands, Tensor out):
     cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
     cdef Source* s
     cdef Tensor t
-    r.is_row, r.rows, r.reads = True, op, 1
+    r.is_row, r.rows, r.reads, r.inplace = True, op, 1, op.ends
     take_form(r, out)
     for t in operands:
         s = &r.sources[r.nsources]
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
+        if t.storage.recipe is not None:
+            s.recipe = <PyObject*>t.storage.recipe
         hold(s)
         r.nsources += 1
     fill_later(r, out)
     return out
+
+
+cdef int compute_ended() except -1:
+    """Compute what is to be computed at the end, if somebody holds it: what it reads should not stay for long."""
+    cdef PyObject* at = oldest if written else NULL
+    cdef list found = []
+    while at != NULL:
+        if (<Recipe>at).rows is not None and (<Recipe>at).rows.ends and (<Recipe>at).storage != NULL \
+                and is_held(<Recipe>at):
+            found.append(<Storage>(<Recipe>at).storage)
+        at = (<Recipe>at).after
+    for storage in found:
+        settle(<Storage>storage)
+    return 0
 
 
 cdef bint run_row(Recipe r, Epilogue* e) except -1:

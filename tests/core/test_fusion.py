@@ -122,6 +122,88 @@ def test_reductions_of_what_is_the_same_for_rows_or_columns(rows, width, kernels
     assert ["mul", "add"] not in kernels or len(rows) > 1 or width == 1
 
 
+@pytest.fixture
+def seen():
+    """The names of the ops of all kernels, also of those that compute what another kernel reads."""
+    found = []
+    fusion.watch(lambda names, *rest: found.append(names))
+    yield found
+    fusion.watch(None)
+
+
+def test_a_total_that_nobody_asks_for_is_not_computed(seen):
+    x, w = draw(40, 30, requires_grad=True), draw(40, 30, seed=1)
+
+    def function(x):
+        return taeda.autograd.grad((x.tanh() * w).sum(), x)
+
+    check(function, x)
+    assert sum("tanh" in names for names in seen) <= 1
+    del seen[:]
+    check(lambda x: (*function(x), (x.detach().tanh() * w).sum()), x)  # and one that is asked for
+    assert sum("tanh" in names for names in seen) == 2
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "var", "prod", "any", "argmax"])
+def test_totals_are_of_what_was_there(name):
+    def total(t, **options):
+        return getattr(t, name)(**options)
+
+    def written_over(x, y):
+        first = total(x * y)
+        z = x * 2
+        second = total(z)
+        x.add_(1)
+        z.mul_(y)
+        third = total(z[:2] * 1)
+        z[0] = 5.0
+        y.copy_(x)
+        return first, second, third, total(z), x, y, z
+
+    check(written_over, draw(4, 30), draw(4, 30, seed=1))
+    check(lambda x: total(x.t() * x.t() - 1), draw(4, 30))
+    check(lambda x: total(taeda.softmax(x * 2, -1)), draw(4, 30))
+    check(lambda x: (taeda.softmax(x, -1) * 3, total(taeda.softmax(x, -1) * 3)), draw(4, 30))
+    check(lambda x: x * total((x > 0) * x), draw(4, 30))
+    check(lambda x: taeda.stack([total(x * i) for i in range(4)]), draw(4, 30))
+    check(lambda x: total((x * 2)[1:3]) + total((x * 2).double()), draw(4, 30))
+
+
+def test_totals_that_are_kept_hold_nothing_back():
+    kept = []
+
+    def function(x):
+        for i in range(3):
+            kept.append((x * i).sum())
+            assert [fusion.is_computed(t) for t in kept] == [True] * i + [False]
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        taeda.compile(function)(draw(50))
+    assert all(fusion.is_computed(t) for t in kept) and fusion.count_recipes() == 0
+    assert [t.item() for t in kept] == [(draw(50) * i).sum().item() for i in range(3)]
+
+
+def test_a_total_waits_for_no_other_one():
+    def function(x):
+        for _ in range(20000):
+            x = (x * 0.5 + 1).sum()
+        return x
+
+    check(function, draw(3))
+
+
+def test_rows_are_stored_with_what_goes_on_with_them_where_another_asks(kernels):
+    w = draw(20, 90, seed=1)
+
+    def function(x):
+        y = taeda.softmax(x * 0.5, -1) * w
+        return y, *taeda.autograd.grad(y.sum(), x)
+
+    check(function, draw(20, 90, requires_grad=True))
+    assert [names for names in kernels if "softmax" in names] == [["mul", "softmax", "mul"]]
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("shape", [(3, 5), (2, 4, 90), (3, 2, 5, 300), (2, 7, 1100), (1, 70000), (40, 30, 256)])
 def test_rows_compute_what_they_read(name, shape, kernels):
