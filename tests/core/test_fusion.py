@@ -299,7 +299,7 @@ def test_programs_drawn_at_random():
             draws, live, found = random.Random(seed), [x, y, x * y], []
             for _ in range(15):
                 a, b = draws.choice(live), draws.choice(live)
-                kind = draws.randrange(9)
+                kind = draws.randrange(11)
                 if kind < 3:
                     live.append(draws.choice([taeda.softmax, taeda.log_softmax])(a, -1))
                 elif kind < 5:
@@ -310,6 +310,10 @@ def test_programs_drawn_at_random():
                     draws.choice([lambda a, b: a.mul_(0.5), lambda a, b: a.add_(b)])(a, b)
                 elif kind == 7:
                     found.append(taeda.cat([a, b])[1:])
+                elif kind == 8:
+                    draws.choice([live, found]).append(b * a.mean())
+                elif kind == 9:
+                    draws.choice([found, []]).append((a * b).amax())
                 elif len(live) > 3:
                     del live[draws.randrange(2, len(live))]
                 a = b = None
