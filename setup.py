@@ -1,7 +1,9 @@
 """Builds the Cython core. Everything else about the package is in pyproject.toml."""
 
+import ast
 import os
 import sys
+import textwrap
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -12,6 +14,64 @@ CORE = Path("taeda/_core")
 only = os.environ.get("TAEDA_BUILD_ONLY", "").split()  # build some modules alone while working on them
 sources = sorted(p for p in CORE.glob("*.pyx") if not only or p.stem in only)
 processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+#: The structs of ``kernel_args.pxd``, and the tuple in a module of ``taeda/kernels`` that names the fields of each.
+KERNEL_ARGS = {
+    "AlongArgs": "indexing.ALONG_ARGS",
+    "ConvArgs": "conv.CONV_ARGS",
+    "ConvGeometry": "conv.GEOMETRY",
+    "ConvWeightArgs": "conv.WEIGHT_ARGS",
+    "DepthwiseArgs": "depthwise.ARGS",
+    "DepthwiseWeightArgs": "depthwise.WEIGHT_ARGS",
+    "DotArgs": "dot.DOT_ARGS",
+    "DotRowsArgs": "dot.ROWS_ARGS",
+    "InterleaveArgs": "conv.INTERLEAVE_ARGS",
+    "LastArgs": "depthwise_last.LAST_ARGS",
+    "MatmulArgs": "gemm.MATMUL_ARGS",
+    "PairArgs": "conv_windows.PAIR_ARGS",
+    "PanelArgs": "conv_windows.PANEL_ARGS",
+    "RowArgs": "indexing.ROW_ARGS",
+    "ShortArgs": "short_gemm.PRODUCT_ARGS",
+    "ShortPackArgs": "short_gemm.PACK_ARGS",
+    "TransposeArgs": "copy.TRANSPOSE_ARGS",
+    "Volume": "conv_windows.VOLUME",
+    "WindowsArgs": "conv_windows.WINDOWS_ARGS",
+    "WindowsShape": "conv_windows.SHAPE",
+    "WindowsWeightArgs": "conv_windows.WEIGHT_ARGS",
+    "WinogradArgs": "winograd.WINOGRAD_ARGS",
+    "WinogradShape": "winograd.SHAPE",
+    "WinogradWeightArgs": "winograd.WEIGHT_ARGS",
+}
+
+
+def constants(path: Path) -> dict:
+    """What a module of kernels assigns to names in capitals, as far as it takes no import to know."""
+    known: dict = {}
+    for step in ast.parse(path.read_text()).body:
+        if isinstance(step, ast.Assign) and isinstance(step.targets[0], ast.Name) and step.targets[0].id.isupper():
+            try:
+                known[step.targets[0].id] = eval(compile(ast.Expression(step.value), path.name, "eval"), known)
+            except NameError:  # of an import
+                continue
+    return known
+
+
+def write_kernel_args() -> None:
+    """The arguments of kernels as structs of the core: names and order are those that the kernels declare."""
+    text = "# Written by setup.py: the arguments of kernels, as their modules declare them.\n"
+    text += "from libc.stdint cimport int64_t\n"
+    for struct, place in KERNEL_ARGS.items():
+        module, _, name = place.partition(".")
+        fields = textwrap.wrap(", ".join(constants(CORE.parent / "kernels" / f"{module}.py")[name]), 90)
+        lines = "".join(f"    int64_t {line.rstrip(',')}\n" for line in fields)
+        text += f"\ncdef struct {struct}:  # {place}\n{lines}"
+    path = CORE / "kernel_args.pxd"
+    if not path.exists() or path.read_text() != text:  # else all that uses it would be compiled again
+        path.write_text(text)
+
+
+write_kernel_args()
 
 
 class Build(build_ext):

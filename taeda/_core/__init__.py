@@ -29,6 +29,7 @@ from .launching import (
     launch,
     require_device,
     set_version,
+    wrapped_dim,
     written_beside,
 )
 from .plan import NoPlan, Plan, make_plan

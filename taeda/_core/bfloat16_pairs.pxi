@@ -40,12 +40,12 @@ cdef bint dense_last(Tensor x) noexcept:
 
 cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) except -1:
     """Rows of ``size`` contiguous items; each two of the ``rows`` of a group are joined as pairs."""
-    cdef int64_t arg[5]
+    cdef PairArgs arg
     cdef char* ptr[2]
     ptr[0], ptr[1] = to, address_of(x)
-    arg[0], arg[1], arg[2], arg[3], arg[4] = size, rows, 2 * rows * size, 2 * size, ceil_div(size, PIECE)
-    launch_work(find_windows(PAIR_ROWS, x.code), ptr, 2, arg, 5, groups * ceil_div(rows, 2) * arg[4],
-                ceil_div(1 << 15, min(size, <int64_t>PIECE)), <double>x.count)
+    arg.size, arg.rows, arg.x_o, arg.x_r, arg.pieces = size, rows, 2 * rows * size, 2 * size, ceil_div(size, PIECE)
+    launch_work(find_windows(PAIR_ROWS, x.code), ptr, 2, <int64_t*>&arg, sizeof(arg) // 8,
+                groups * ceil_div(rows, 2) * arg.pieces, ceil_div(1 << 15, min(size, <int64_t>PIECE)), <double>x.count)
     return 0
 
 

@@ -17,6 +17,10 @@ from .dims cimport ceil_div
 from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, multiply
 from .geometry cimport FEW_BLOCKS, LARGE_WEIGHTS, Geometry, cast_image, even, spatial, whole_planes
 from .formats cimport empty_last, in_order, is_last
+from .kernel_args cimport (
+    DepthwiseArgs, DepthwiseWeightArgs, LastArgs, PairArgs, PanelArgs, Volume, WindowsArgs, WindowsShape,
+    WindowsWeightArgs,
+)
 from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport grain_of, kernel_t, launch as launch_kernel, launch_work
 from .recorder cimport CONSTANT, note_filled, note_prepared

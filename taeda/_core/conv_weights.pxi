@@ -70,7 +70,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     # A panel of input channels has room for at most ``c`` channels.
     cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
     cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
-    cdef int64_t arg[11]
+    cdef PanelArgs arg
     cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
     cdef int64_t counts[PHASES]
     cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
@@ -94,12 +94,12 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
         place[3 * tap] = to.begin[place[3 * tap]]
     note_filled(place, CONSTANT)
     to.group = unit * g.taps
-    arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * from_item, w_c * from_item, g.taps
-    arg[5] = round_to
-    arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
+    arg.m, arg.c, arg.w_m, arg.w_c, arg.taps = m, c, w_m * from_item, w_c * from_item, g.taps
+    arg.unit, arg.w_g, arg.p_g = round_to, w_g * from_item, to.group
+    arg.planar, arg.w_h, arg.odd = planar, half, odd
     note_prepared(address_of(packed))
     ptr[0], ptr[1], ptr[2] = address_of(packed), w, address_of(places)
-    launch_work(find_windows(WINDOW_WEIGHTS, code), ptr, 3, arg, 11,
+    launch_work(find_windows(WINDOW_WEIGHTS, code), ptr, 3, <int64_t*>&arg, sizeof(arg) // 8,
                 groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
     return packed
 

@@ -17,7 +17,7 @@ def bind_conjugate_views(Op conjugate, Op negate):
     CONJUGATE, NEGATE = conjugate, negate
 
 
-cdef inline bint flips(Tensor target, Tensor source) noexcept:
+cdef inline bint conjugates(Tensor target, Tensor source) noexcept:
     """Whether the memory of ``target`` is to hold the conjugates or negatives of what that of ``source`` holds."""
     cdef bint complex_source = KIND[source.code] == 3, complex_target = KIND[target.code] == 3
     if complex_source == complex_target:
@@ -46,17 +46,18 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     if target.code == F4_E2M1FN_X2 or source.code == F4_E2M1FN_X2:
         return copy_bytes(target, source)
     if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source) \
-            and not flips(target, source):
+            and not conjugates(target, source):
         if to != origin:
             copy_block(to, origin, target.count * ITEMSIZE[target.code])
         return 0
-    if target.contiguous and not (planners and is_observing()) and is_one_zero(source) and not flips(target, source):
+    if (target.contiguous and not (planners and is_observing()) and is_one_zero(source)
+            and not conjugates(target, source)):
         zero_bytes(to, target.count * ITEMSIZE[target.code])
         return 0
     if target.storage is source.storage and overlaps(target, source):
         held = contiguous_copy(source)
     if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS \
-            and not flips(target, <Tensor>held):
+            and not conjugates(target, <Tensor>held):
         if HELPERS["copy_transposed"](target, held):
             return 0
     inputs[0] = <PyObject*>held
@@ -96,7 +97,7 @@ cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
     cdef Tensor source = <Tensor>inputs[0]
     cdef int compute = source.code
     cdef Op op = <Op>COPY
-    if flips(target, source):
+    if conjugates(target, source):
         op = <Op>(CONJUGATE if KIND[source.code] == 3 and KIND[target.code] == 3 else NEGATE)
     # convert in the source's type unless the target's holds more: float to int truncates, int to float rounds once
     if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2

@@ -1,8 +1,6 @@
 # Launchers of kernels/depthwise.py and depthwise_last.py: convolution with few channels per group.
 
 cdef enum:
-    DEPTHWISE_ARGS = 45
-    DEPTHWISE_WEIGHT_ARGS = 52
     DEPTHWISE_MOST = 4     # output channels per group from which the matrix product is as fast
     DEPTHWISE_TASKS = 16   # at least, if there are so many blocks
     MOST_LINES = 7
@@ -10,7 +8,6 @@ cdef enum:
     LONG_SUM = 512         # numbers in one lane of a sum
     PIECES = 32            # at most, each with a buffer of its own
 
-    LAST_ARGS = 24
     MOST_GROUP = 16        # most channels of a group that share a vector
     LAST_ROWS = 1 << 15    # outputs of a task
 
@@ -60,7 +57,6 @@ cdef Taps phase_taps(Geometry* g, int n, int64_t phase, int64_t step) noexcept:
 cdef int know_registers() except -1:
     global _register_bytes, _depthwise_height
     from ..kernels import depthwise, target
-    assert len(depthwise.ARGS) == DEPTHWISE_ARGS and len(depthwise.WEIGHT_ARGS) == DEPTHWISE_WEIGHT_ARGS
     _depthwise_height = depthwise.height(target.host().vector_bytes)
     _register_bytes = target.host().vector_bytes
     return 0
@@ -107,19 +103,19 @@ cdef kernel_t find_depthwise(int code, Variant* v, bint weight) except NULL:
     return fn
 
 
-cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, int64_t* arg) noexcept:
+cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, DepthwiseArgs* arg) noexcept:
     """The kernels' arguments for dimensions ``t``; ``odd`` is the last dimension of the second phase."""
-    cdef int64_t item = ITEMSIZE[compute_code(x.code)], n
-    for n in range(3):
-        arg[3 + n], arg[6 + n] = t[n].o, t[n].i
-        arg[21 + n] = t[n].step * item
-    for n in range(4):
-        arg[9 + n] = x.strides[n] * ITEMSIZE[x.code]
-    arg[24], arg[25], arg[26], arg[27] = t[0].k, t[0].s, t[0].d, -t[0].at
-    arg[28], arg[29], arg[30], arg[31] = t[1].at, t[1].s, v.reach, v.apart
-    arg[32], arg[33], arg[34], arg[35] = v.chunks, v.chunk, t[2].s, t[2].d
-    arg[36], arg[37], arg[38] = (t[0].begin + t[1].begin + t[2].begin) * item, t[2].k, t[2].at
-    arg[39], arg[40], arg[41] = (t[0].begin + t[1].begin + odd.begin) * item, odd.k, odd.at
+    cdef int64_t item = ITEMSIZE[compute_code(x.code)], of_x = ITEMSIZE[x.code]
+    arg.o0, arg.o1, arg.o2 = t[0].o, t[1].o, t[2].o
+    arg.i0, arg.i1, arg.i2 = t[0].i, t[1].i, t[2].i
+    arg.w_0, arg.w_1, arg.w_2 = t[0].step * item, t[1].step * item, t[2].step * item
+    arg.x_n, arg.x_c, arg.x_0, arg.x_1 = (x.strides[0] * of_x, x.strides[1] * of_x, x.strides[2] * of_x,
+                                          x.strides[3] * of_x)
+    arg.k0, arg.s0, arg.d0, arg.p0 = t[0].k, t[0].s, t[0].d, -t[0].at
+    arg.first, arg.step, arg.reach, arg.apart = t[1].at, t[1].s, v.reach, v.apart
+    arg.chunks, arg.chunk, arg.s2, arg.d2 = v.chunks, v.chunk, t[2].s, t[2].d
+    arg.w_even, arg.taps_even, arg.at_even = (t[0].begin + t[1].begin + t[2].begin) * item, t[2].k, t[2].at
+    arg.w_odd, arg.taps_odd, arg.at_odd = (t[0].begin + t[1].begin + odd.begin) * item, odd.k, odd.at
 
 
 cdef Tensor in_lines(Tensor x):
@@ -135,22 +131,23 @@ cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int6
     """``channels`` outputs, ``m`` per group with ``q`` inputs; strides of the weights by group, output and input in
     items."""
     cdef Variant v = variant_of(x.code, t, q, 1 if odd == NULL else 2, strides[4] != 1)
-    cdef int64_t arg[DEPTHWISE_ARGS]
-    cdef int64_t item = ITEMSIZE[compute_code(x.code)], planes = images * channels, n, tasks
+    cdef DepthwiseArgs arg
+    cdef int64_t item = ITEMSIZE[compute_code(x.code)], of_x = ITEMSIZE[x.code], planes = images * channels, tasks
     cdef double work = <double>planes * t[0].o * t[1].o * t[2].o * q * max(t[0].k * t[1].k * t[2].k, <int64_t>1)
     cdef char* ptr[4]
     cdef int64_t band = even(v.blocks, max(v.blocks * planes // DEPTHWISE_TASKS,
                                            <int64_t>1)) if planes < DEPTHWISE_TASKS else v.blocks
-    describe_rows(t, &t[2] if odd == NULL else odd, &v, x, arg)
-    arg[0], arg[1], arg[2] = channels, m, q
-    for n in range(5):
-        arg[13 + n] = strides[n] * ITEMSIZE[x.code]
-    arg[18], arg[19], arg[20] = w_g * item, w_c * item, w_q * item
-    arg[42], arg[43] = bias is not None, max(band, <int64_t>1)
-    arg[44] = max(ceil_div(v.blocks, max(band, <int64_t>1)), <int64_t>1)
-    tasks = planes * arg[44]
+    describe_rows(t, &t[2] if odd == NULL else odd, &v, x, &arg)
+    arg.channels, arg.m, arg.q = channels, m, q
+    arg.y_n, arg.y_c, arg.y_0 = strides[0] * of_x, strides[1] * of_x, strides[2] * of_x
+    arg.y_1, arg.y_2 = strides[3] * of_x, strides[4] * of_x
+    arg.w_g, arg.w_c, arg.w_q = w_g * item, w_c * item, w_q * item
+    arg.bias, arg.band = bias is not None, max(band, <int64_t>1)
+    arg.bands = max(ceil_div(v.blocks, arg.band), <int64_t>1)
+    tasks = planes * arg.bands
     ptr[0], ptr[1], ptr[2], ptr[3] = out, address_of(x), w, w if bias is None else address_of(bias)
-    launch_work(find_depthwise(x.code, &v, False), ptr, 4, arg, DEPTHWISE_ARGS, tasks, grain_of(work, tasks), work)
+    launch_work(find_depthwise(x.code, &v, False), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks,
+                grain_of(work, tasks), work)
     return 0
 
 
@@ -210,31 +207,31 @@ cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor 
 cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
     """``[1, group * m, 1, tap]``; for 16-bit floats in float32."""
     cdef Taps t[3]
-    cdef int64_t arg[DEPTHWISE_WEIGHT_ARGS]
+    cdef DepthwiseWeightArgs arg
     cdef int64_t sizes[4]
-    cdef int64_t tasks = groups * m, images = x.sizes[0], n, grain, room, pieces, columns
+    cdef int64_t tasks = groups * m, images = x.sizes[0], item = ITEMSIZE[y.code], grain, room, pieces, columns
     cdef char* ptr[4]
     cdef double work = <double>y.count * g.taps
     x, y = in_lines(x), in_lines(y)
     t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
     cdef Variant v = variant_of(x.code, t, 1, 1, False)
-    memset(arg, 0, sizeof(arg))  # this kernel does not use all of them
+    memset(&arg, 0, sizeof(arg))  # this kernel does not use all of them
     sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups * m, 1, g.taps
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes), memory
-    describe_rows(t, &t[2], &v, x, arg)
-    arg[0], arg[1], arg[2] = tasks, m, 1
-    for n in range(4):
-        arg[13 + n] = y.strides[n] * ITEMSIZE[y.code]
-    arg[45], arg[46], arg[47], arg[48] = g.taps, g.k[1], g.k[2], images
+    describe_rows(t, &t[2], &v, x, <DepthwiseArgs*>&arg)
+    arg.channels, arg.m, arg.q = tasks, m, 1
+    arg.y_n, arg.y_c, arg.y_0, arg.y_1 = (y.strides[0] * item, y.strides[1] * item, y.strides[2] * item,
+                                          y.strides[3] * item)
+    arg.taps, arg.k1, arg.k2, arg.images = g.taps, g.k[1], g.k[2], images
     columns = ceil_div(g.o[2], v.lanes)
-    arg[49] = max(LONG_SUM // max(g.o[0] * g.o[1] * columns, <int64_t>1), <int64_t>1)
+    arg.every = max(LONG_SUM // max(g.o[0] * g.o[1] * columns, <int64_t>1), <int64_t>1)
     grain = max(grain_of(work, tasks), ceil_div(tasks, <int64_t>PIECES))
     pieces = ceil_div(tasks, grain)
     room = ceil_div(g.taps, 8) * 64 + ceil_div(g.taps * v.lanes * ITEMSIZE[out.code], 64) * 64
-    arg[50], arg[51] = grain, room
+    arg.grain, arg.room = grain, room
     memory = working(room * pieces)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(memory)
-    launch_work(find_depthwise(x.code, &v, True), ptr, 4, arg, DEPTHWISE_WEIGHT_ARGS, tasks, grain, work)
+    launch_work(find_depthwise(x.code, &v, True), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain, work)
     return out
 
 
@@ -244,7 +241,7 @@ cdef kernel_t find_last(uint64_t family, int code, int64_t channels) except NULL
     cdef kernel_t fn = known(family, channels << 8 | code)
     if fn == NULL:
         from ..kernels import depthwise_last
-        assert len(depthwise_last.LAST_ARGS) == LAST_ARGS and max(depthwise_last.GROUPS) == MOST_GROUP
+        assert max(depthwise_last.GROUPS) == MOST_GROUP
         fn = build(family, channels << 8 | code, (NAMES[code], channels))
     return fn
 
@@ -271,17 +268,18 @@ cdef Tensor to_last(Tensor t):
     return moved
 
 
-cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t* arg) noexcept:
-    cdef int64_t item = ITEMSIZE[x.code], n
-    arg[0], arg[1] = x.sizes[0], x.sizes[1]
-    for n in range(1, 3):
-        arg[1 + n], arg[3 + n], arg[5 + n], arg[7 + n], arg[9 + n] = g.i[n], g.o[n], g.k[n], g.s[n], abs(g.d[n])
-        # Where the dilation is negative, the taps are reversed.
-        arg[11 + n] = g.p[n] + ((g.k[n] - 1) * -g.d[n] if g.d[n] < 0 else 0)
-        arg[14 + n], arg[17 + n] = x.strides[2 + n] * item, y.strides[2 + n] * item
-    arg[14], arg[17] = x.strides[0] * item, y.strides[0] * item
-    arg[23] = x.sizes[1] * ITEMSIZE[compute_code(x.code)]
-    arg[22] = channels * arg[23]
+cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t channels, LastArgs* arg) noexcept:
+    cdef int64_t item = ITEMSIZE[x.code]
+    arg.images, arg.c = x.sizes[0], x.sizes[1]
+    arg.ih, arg.iw, arg.oh, arg.ow, arg.kh, arg.kw = g.i[1], g.i[2], g.o[1], g.o[2], g.k[1], g.k[2]
+    arg.sh, arg.sw, arg.dh, arg.dw = g.s[1], g.s[2], abs(g.d[1]), abs(g.d[2])
+    # Where the dilation is negative, the taps are reversed.
+    arg.ph = g.p[1] + ((g.k[1] - 1) * -g.d[1] if g.d[1] < 0 else 0)
+    arg.pw = g.p[2] + ((g.k[2] - 1) * -g.d[2] if g.d[2] < 0 else 0)
+    arg.x_n, arg.x_h, arg.x_w = x.strides[0] * item, x.strides[3] * item, x.strides[4] * item
+    arg.y_n, arg.y_h, arg.y_w = y.strides[0] * item, y.strides[3] * item, y.strides[4] * item
+    arg.w_j = x.sizes[1] * ITEMSIZE[compute_code(x.code)]
+    arg.w_t = channels * arg.w_j
 
 
 cdef Tensor taps_first(Geometry* g, Tensor w):
@@ -302,37 +300,39 @@ cdef Tensor taps_first(Geometry* g, Tensor w):
 
 cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
     """:func:`depthwise` of images with channels last; for 16-bit floats, weights and bias are float32."""
-    cdef int64_t arg[LAST_ARGS]
+    cdef LastArgs arg
     cdef int64_t images = x.sizes[0], channels = x.sizes[1], c = w.sizes[2], tasks
     cdef double work = <double>out.count * g.taps * c
     cdef char* ptr[4]
     w = taps_first(g, w)
-    last_shape(g, x, out, c, arg)
-    arg[20] = even(g.o[1], max(LAST_ROWS // (g.o[2] * channels), <int64_t>1))
-    arg[21] = bias is not None
-    tasks = images * ceil_div(g.o[1], arg[20])
+    last_shape(g, x, out, c, &arg)
+    arg.block = even(g.o[1], max(LAST_ROWS // (g.o[2] * channels), <int64_t>1))
+    arg.bias = bias is not None
+    tasks = images * ceil_div(g.o[1], arg.block)
     ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(out), address_of(x), address_of(w), address_of(w) if bias is None
                                       else address_of(bias))
-    launch_work(find_last(LAST, x.code, c), ptr, 4, arg, LAST_ARGS, tasks, grain_of(work, tasks), work)
+    launch_work(find_last(LAST, x.code, c), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work, tasks),
+                work)
     return 0
 
 
 cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
     """``[part, channel, c, tap]``, a view; for 16-bit floats in float32."""
-    cdef int64_t arg[LAST_ARGS]
+    cdef LastArgs arg
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
     cdef int64_t images = x.sizes[0], channels = x.sizes[1], parts, tasks
     cdef double work = <double>y.count * g.taps * c
     cdef char* ptr[3]
-    last_shape(g, x, y, c, arg)
-    arg[20], arg[21] = even(images, 4), 0  # few numbers in one sum round better and give the threads work
-    parts = ceil_div(images, arg[20])
+    last_shape(g, x, y, c, &arg)
+    arg.block, arg.bias = even(images, 4), 0  # few numbers in one sum round better, and give the threads work
+    parts = ceil_div(images, arg.block)
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, c, channels
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     tasks = parts * ceil_div(channels, last_lanes(out.code))
-    launch_work(find_last(LAST_WEIGHT, x.code, c), ptr, 3, arg, LAST_ARGS, tasks, grain_of(work, tasks), work)
+    launch_work(find_last(LAST_WEIGHT, x.code, c), ptr, 3, <int64_t*>&arg, sizeof(arg) // 8, tasks,
+                grain_of(work, tasks), work)
     sizes[1], sizes[2], sizes[3] = channels, c, g.taps
     strides[0], strides[1], strides[2], strides[3] = g.taps * c * channels, 1, channels, c * channels
     return alias_tensor(out, 4, sizes, strides, 0)

@@ -256,11 +256,11 @@ class NoCudaError(RuntimeError, AssertionError):
     missing."""
 
 
-cdef int check_device(object where) except -1:
-    """0 for the CPU; raises where the device is not built in."""
-    if where is None or where is CPU:
+cdef int check_device(object given) except -1:
+    """0 for the CPU; raises if the device is not built in."""
+    if given is None or given is CPU:
         return 0
-    cdef device d = where if isinstance(where, device) else device(where)
+    cdef device d = given if isinstance(given, device) else device(given)
     if d.type == "cpu":
         return 0
     if d.type == "cuda":

@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .dims cimport ceil_div
+from .kernel_args cimport DotArgs, DotRowsArgs, MatmulArgs
 from .memory cimport release_scratch, take_scratch
 from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport TASK, grain_of, kernel_t, launch, launch_work, thread_count
@@ -28,8 +29,6 @@ cdef enum:
     TRANSPOSED = 8
     DOWN_FIRST = 16
     NEARBY = 32
-    MATMUL_ARGS = 24
-    DOT_ARGS = 20
     FAR = 1 << 16         # bytes from row to row
     LARGE = 1 << 19       # bytes of a matrix that does not fit the nearer caches
     ROWS = 6              # of a register tile
@@ -78,7 +77,6 @@ cdef int load(int code) except -1:
     from ..kernels import dot, gemm, target
     from . import machine
     width = target.host().vector_bytes
-    assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS == len(dot.ROWS_ARGS)
     assert dot.MOST_ROWS == FEW_SHORT_ROWS and dot.MOST_COLUMNS == FEW_COLUMNS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
@@ -193,7 +191,7 @@ cdef int empty_product(Product* p) except -1:
 
 cdef int along_memory(Product* p, bint transposed) except -1:
     """Few rows of A, or few columns of B (``transposed``), times all of the other operand."""
-    cdef int64_t arg[DOT_ARGS]
+    cdef DotArgs arg
     cdef char* ptr[4]
     cdef int64_t tasks, few, many, block
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
@@ -205,10 +203,13 @@ cdef int along_memory(Product* p, bint transposed) except -1:
     block = many if block >= many else (8 if block < 8 else block)
     tasks = ceil_div(many, block)
     ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
-    arg[:] = [few, many, p.k, p.a.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, p.d.columns, p.init != 0, block,
-              p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
+    arg.p, arg.q, arg.k, arg.init, arg.qc, arg.n1 = few, many, p.k, p.init != 0, block, p.n1
+    arg.x_i, arg.x_b0, arg.x_b1 = p.a.rows, p.a.outer, p.a.inner
+    arg.w_j, arg.w_b0, arg.w_b1 = p.b.columns, p.b.outer, p.b.inner
+    arg.o_i, arg.o_j, arg.o_b0, arg.o_b1 = p.c.rows, p.c.columns, p.c.outer, p.c.inner
+    arg.d_i, arg.d_j, arg.d_b0, arg.d_b1 = p.d.rows, p.d.columns, p.d.outer, p.d.inner
     tasks *= p.n0 * p.n1
-    launch_work(of_dtype(ALONG_MEMORY, p.code), ptr, 4, arg, DOT_ARGS, tasks,
+    launch_work(of_dtype(ALONG_MEMORY, p.code), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks,
                 grain_of(work * max(READ // few, <int64_t>1), tasks), work)
     return 0
 
@@ -227,7 +228,7 @@ cdef bint reads_rows(Product* p) noexcept:
 
 cdef int few_rows(Product* p) except -1:
     """Few rows of A times all of B, which is read once, one strip of columns after the other."""
-    cdef int64_t arg[DOT_ARGS]
+    cdef DotRowsArgs arg
     cdef char* ptr[4]
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
     cdef int64_t columns, tasks
@@ -236,9 +237,12 @@ cdef int few_rows(Product* p) except -1:
     columns = min(max(ceil_div(columns, 256), <int64_t>1) * 256, <int64_t>FEW_COLUMNS)
     tasks = ceil_div(p.n, columns) * p.n0 * p.n1
     ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
-    arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.c.rows, p.d.rows, p.d.columns, p.init != 0, columns,
-              p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    launch_work(of_dtype(FEW, p.code), ptr, 4, arg, DOT_ARGS, tasks,
+    arg.p, arg.n, arg.k, arg.init, arg.nc, arg.n1 = p.m, p.n, p.k, p.init != 0, columns, p.n1
+    arg.x_i, arg.x_k, arg.x_b0, arg.x_b1 = p.a.rows, p.a.columns, p.a.outer, p.a.inner
+    arg.b_k, arg.b_b0, arg.b_b1 = p.b.rows, p.b.outer, p.b.inner
+    arg.o_i, arg.o_b0, arg.o_b1 = p.c.rows, p.c.outer, p.c.inner
+    arg.d_i, arg.d_j, arg.d_b0, arg.d_b1 = p.d.rows, p.d.columns, p.d.outer, p.d.inner
+    launch_work(of_dtype(FEW, p.code), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks,
                 grain_of(work * max(READ // p.m, <int64_t>1), tasks), work)
     return 0
 
@@ -331,7 +335,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef bint narrow = panel * item == 64
     cdef bint alone = narrow and thread_count() == 1  # how C is cut changes no sum
-    cdef int64_t arg[MATMUL_ARGS]
+    cdef MatmulArgs arg
     cdef char* ptr[5]
     wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
     if flags & TRANSPOSED:
@@ -361,10 +365,13 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     if init and p.n > 1 and p.d.columns == 0:
         init = 2
     ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr, tiles(p.code)
-    arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, init, down,
-              across, depth, flags, p.n1, p.a.outer, p.a.inner,
-              p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    launch_work(of_dtype(MATMUL, p.code), ptr, 5, arg, MATMUL_ARGS, down * across * batch,
+    arg.m, arg.n, arg.k, arg.init, arg.n1 = p.m, p.n, p.k, init, p.n1
+    arg.down, arg.across, arg.kc, arg.flags = down, across, depth, flags
+    arg.a_m, arg.a_k, arg.a_b0, arg.a_b1 = p.a.rows, p.a.columns, p.a.outer, p.a.inner
+    arg.b_k, arg.b_n, arg.b_b0, arg.b_b1 = p.b.rows, p.b.columns, p.b.outer, p.b.inner
+    arg.c_m, arg.c_n, arg.c_b0, arg.c_b1 = p.c.rows, p.c.columns, p.c.outer, p.c.inner
+    arg.d_m, arg.d_b0, arg.d_b1 = p.d.rows, p.d.outer, p.d.inner
+    launch_work(of_dtype(MATMUL, p.code), ptr, 5, <int64_t*>&arg, sizeof(arg) // 8, down * across * batch,
                 grain_of(work, down * across * batch), work)
     return 0
 

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport only_plans
+from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
 from .pool cimport PIECE_BYTES as PIECE, kernel_t, launch as run_kernel, launch_units
@@ -25,7 +26,6 @@ cdef enum:
     SMALL_BYTES = 1 << 17                # of work: below it one thread does all
     PART_BYTES = 1 << 16                 # of the indexed side that are moved before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
-    ROW_ARGS = 17                        # arguments of the kernels that move rows
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
@@ -141,7 +141,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     cdef int nb = index.nd
     cdef int64_t total = index.count, step, bad = 0, p = 1, work, low = 0, extent = 1
     cdef Dims outer, rest, middle
-    cdef int64_t arg[ROW_ARGS]
+    cdef RowArgs arg
     cdef char* ptr[4]
     cdef bint good = True
     cdef kernel_t fn
@@ -175,38 +175,38 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if action != GET and not in_range(index, far.sizes[first], wrap):
             raise_out_of_range(indices, far, first)
         how, step = (WRAP if wrap else PLAIN), far.strides[first] * ITEMSIZE[near.code]
-    memset(arg, 0, sizeof(arg))
-    arg[0] = total
-    arg[1] = rest.size[rest.n - 1] if rest.n else 1
-    arg[2] = rest.size[0] if rest.n == 2 else 1
-    arg[3] = outer.size[outer.n - 1] if outer.n else 1
+    memset(&arg, 0, sizeof(arg))
+    arg.nb = total
+    arg.n0 = rest.size[rest.n - 1] if rest.n else 1
+    arg.n1 = rest.size[0] if rest.n == 2 else 1
+    arg.pb = outer.size[outer.n - 1] if outer.n else 1
     for k in range(outer.n):
         p *= outer.size[k]
     if rest.n:
-        arg[4], arg[9] = rest.far[rest.n - 1], rest.near[rest.n - 1]
+        arg.far_n0, arg.near_n0 = rest.far[rest.n - 1], rest.near[rest.n - 1]
     else:
-        arg[4], arg[9] = item, item
+        arg.far_n0, arg.near_n0 = item, item
     if rest.n == 2:
-        arg[5], arg[10] = rest.far[0], rest.near[0]
+        arg.far_n1, arg.near_n1 = rest.far[0], rest.near[0]
     if outer.n:
-        arg[7], arg[12] = outer.far[outer.n - 1], outer.near[outer.n - 1]
+        arg.far_pb, arg.near_pb = outer.far[outer.n - 1], outer.near[outer.n - 1]
     if outer.n == 2:
-        arg[6], arg[11] = outer.far[0], outer.near[0]
-    arg[8] = middle.near[0] if middle.n else 0
-    arg[13], arg[14] = far.sizes[first], step
-    if rest.n == 0 and outer.n == 0 and (action != GET or arg[8] == item or total == 1):
+        arg.far_pa, arg.near_pa = outer.far[0], outer.near[0]
+    arg.near_b = middle.near[0] if middle.n else 0
+    arg.size, arg.stride = far.sizes[first], step
+    if rest.n == 0 and outer.n == 0 and (action != GET or arg.near_b == item or total == 1):
         inner = ONE
         if total == 1:
-            arg[8] = item
-    elif rest.n == 0 and action <= PUT and (action != GET or arg[8] == item or total == 1):
+            arg.near_b = item
+    elif rest.n == 0 and action <= PUT and (action != GET or arg.near_b == item or total == 1):
         inner = EACH
         if total == 1:
-            arg[8] = item
+            arg.near_b = item
     elif rest.n == 0 and action > PUT:
         inner = ONE
-    elif arg[4] == item and arg[9] == item and rest.n:
+    elif arg.far_n0 == item and arg.near_n0 == item and rest.n:
         inner = RUN
-    elif action == PUT and arg[9] == 0:
+    elif action == PUT and arg.near_n0 == 0:
         inner = FILL
     else:
         inner = STRIDED
@@ -215,18 +215,18 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     ptr[3] = address_to_read(index)
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
-    work = arg[1] * arg[2] * item
+    work = arg.n0 * arg.n1 * item
     if action <= PUT:
         key = item << 16 | action << 8 | inner << 4 | how
         fn = known(ROWS, key)
         if fn == NULL:
             fn = build(ROWS, key, (item, ACTIONS[action], INNER[inner], HOW[how]))
         if inner == EACH:
-            launch(fn, ptr, 4, arg, ROW_ARGS, p, total * item)
+            launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p, total * item)
         elif action == PUT:
-            launch_ordered(fn, ptr, arg, p, total, work, low, extent)
+            launch_ordered(fn, ptr, &arg, p, total, work, low, extent)
         else:
-            launch(fn, ptr, 4, arg, ROW_ARGS, p * total, work)
+            launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p * total, work)
         if bad:
             raise_out_of_range(indices, far, first)
     else:
@@ -234,22 +234,24 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         fn = known(ADD_ROWS, key)
         if fn == NULL:
             fn = build(ADD_ROWS, key, (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
-        launch_ordered(fn, ptr, arg, p, 1, work, low, extent)
+        launch_ordered(fn, ptr, &arg, p, 1, work, low, extent)
     return 0
 
 
+cdef struct Ranges:      # of the indexed side: the kernel and its units, the first byte and the bytes of a range
+    RowArgs rows
+    int64_t kernel, units, low, nbytes
+
+
 cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The rows of the indexed side that are in ranges [begin, end), by the whole index.
-
-    The kernel's own arguments are followed by the kernel, its units, the first byte and the bytes of a range.
-    """
-    cdef int64_t own[ROW_ARGS]
-    memcpy(own, arg, sizeof(own))
-    own[15], own[16] = arg[ROW_ARGS + 2] + begin * arg[ROW_ARGS + 3], arg[ROW_ARGS + 2] + end * arg[ROW_ARGS + 3]
-    (<kernel_t>arg[ROW_ARGS])(ptr, own, 0, arg[ROW_ARGS + 1])
+    """The rows of the indexed side that are in ranges [begin, end), by the whole index."""
+    cdef const Ranges* given = <const Ranges*>arg
+    cdef RowArgs own = given.rows
+    own.low, own.high = given.low + begin * given.nbytes, given.low + end * given.nbytes
+    (<kernel_t>given.kernel)(ptr, <int64_t*>&own, 0, given.units)
 
 
-cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t units, int64_t work, int64_t low,
+cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_t units, int64_t work, int64_t low,
                         int64_t extent) except -1:
     """Keep writes to one place in the order of the index: a thread does the whole index, for its outer positions or for
     the rows of the indexed side that it owns.
@@ -258,17 +260,17 @@ cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_
     rows within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the
     processor prefetches lines of the other thread's part.
     """
-    cdef int64_t total = arg[0] * work, parts = 8 if work >= 1024 else 4
-    cdef int64_t more[ROW_ARGS + 4]
-    arg[15], arg[16] = low, low + extent
+    cdef int64_t total = arg.nb * work, parts = 8 if work >= 1024 else 4
+    cdef Ranges ranges
+    arg.low, arg.high = low, low + extent
     cdef bint small = p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128)
     if small or p >= 8 or work < 128:
-        run_kernel(fn, ptr, 4, arg, ROW_ARGS, p * units, (PIECE // total + 1 if total < PIECE else 1) * units, small)
+        run_kernel(fn, ptr, 4, <int64_t*>arg, sizeof(RowArgs) // 8, p * units,
+                   (PIECE // total + 1 if total < PIECE else 1) * units, small)
     else:
-        memcpy(more, arg, ROW_ARGS * 8)
-        more[ROW_ARGS], more[ROW_ARGS + 1] = <int64_t>fn, p * units
-        more[ROW_ARGS + 2], more[ROW_ARGS + 3] = low, (extent + parts - 1) // parts
-        run_kernel(write_range, ptr, 4, more, ROW_ARGS + 4, parts, 1, False)
+        ranges.rows, ranges.kernel, ranges.units = arg[0], <int64_t>fn, p * units
+        ranges.low, ranges.nbytes = low, (extent + parts - 1) // parts
+        run_kernel(write_range, ptr, 4, <int64_t*>&ranges, sizeof(ranges) // 8, parts, 1, False)
     return 0
 
 
@@ -381,12 +383,23 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
     return move_each(far, near, alias_tensor(at, nd, index.sizes, strides, 0), dim, action, True)
 
 
+cdef struct OuterDim:    # bytes from one position to the next on the two sides and in the index
+    int64_t count, far, near, index
+
+
+cdef struct Along:
+    AlongArgs head
+    OuterDim outer[MAXDIM]
+
+
 cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
     """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range
     (``trusted``)."""
-    cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind, key
+    cdef int d, nd = at.nd, inner, outer = 0, what, parts, kind, key
     cdef int item = ITEMSIZE[near.code], code = near.code
-    cdef int64_t arg[10 + 4 * MAXDIM]
+    cdef Along numbers
+    cdef AlongArgs* arg = &numbers.head
+    cdef OuterDim* o = numbers.outer
     cdef int64_t bad = 0, total = 1, size, size_bytes, units
     cdef char* ptr[4]
     cdef kernel_t fn
@@ -400,45 +413,45 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         return along_complex(far, near, at, dim, action)
     last = nd == 0 or dim == nd - 1
     inner = nd - 1
-    memset(arg, 0, 10 * sizeof(int64_t))
-    arg[0] = at.sizes[dim] if nd else 1
-    arg[1] = 1 if last else at.sizes[inner]
-    arg[3] = size
+    memset(arg, 0, sizeof(AlongArgs))
+    arg.nd = at.sizes[dim] if nd else 1
+    arg.nj = 1 if last else at.sizes[inner]
+    arg.size = size
     if nd:
-        arg[4], arg[6], arg[8] = far.strides[dim] * item, near.strides[dim] * item, at.strides[dim] * 8
+        arg.far_d, arg.near_d, arg.index_d = far.strides[dim] * item, near.strides[dim] * item, at.strides[dim] * 8
     if not last:
-        arg[5], arg[7], arg[9] = far.strides[inner] * item, near.strides[inner] * item, at.strides[inner] * 8
+        arg.far_j, arg.near_j = far.strides[inner] * item, near.strides[inner] * item
+        arg.index_j = at.strides[inner] * 8
         for d in range(nd - 2, dim, -1):  # merge dimensions that are adjacent in all three
-            if far.strides[d] * item != arg[5] * arg[1] or near.strides[d] * item != arg[7] * arg[1] \
-                    or at.strides[d] * 8 != arg[9] * arg[1]:
+            if far.strides[d] * item != arg.far_j * arg.nj or near.strides[d] * item != arg.near_j * arg.nj \
+                    or at.strides[d] * 8 != arg.index_j * arg.nj:
                 break
-            arg[1] *= at.sizes[d]
+            arg.nj *= at.sizes[d]
             inner = d
     for d in range(nd):
         if d == dim or (d >= inner and not last) or at.sizes[d] == 1:
             continue
-        k = 10 + 4 * outer
-        arg[k] = at.sizes[d]
-        arg[k + 1], arg[k + 2], arg[k + 3] = far.strides[d] * item, near.strides[d] * item, at.strides[d] * 8
+        o[outer].count, o[outer].index = at.sizes[d], at.strides[d] * 8
+        o[outer].far, o[outer].near = far.strides[d] * item, near.strides[d] * item
         total *= at.sizes[d]
         outer += 1
     if outer > 1:
-        outer = merge_dims(arg + 10, arg + 11, outer, 3, 1, 4)
+        outer = merge_dims(&o.count, &o.far, outer, 3, 1, 4)
     # Units: outer positions times parts of the inner dimension. The indexed side of a part should stay in the cache,
     # and a part has at least 256 items (with 64, 1024 x 1024 float32 took 5.8 ms, with 256 3.1).
-    arg[2] = arg[1]
+    arg.chunk = arg.nj
     if not last and at.count >= 16384:
         size_bytes = size * item
-        arg[2] = max(PART_BYTES // size_bytes if size_bytes < PART_BYTES else 1, <int64_t>256)
-        if total < 16 and arg[9] == 0:  # whole runs are moved
-            arg[2] = (arg[1] + 7) // 8
-    parts = <int>((arg[1] + arg[2] - 1) // arg[2])
+        arg.chunk = max(PART_BYTES // size_bytes if size_bytes < PART_BYTES else 1, <int64_t>256)
+        if total < 16 and arg.index_j == 0:  # whole runs are moved
+            arg.chunk = (arg.nj + 7) // 8
+    parts = <int>((arg.nj + arg.chunk - 1) // arg.chunk)
     units = total * parts
     what = item if action <= PUT else code
     kind = <int>last
-    if last and arg[4] == item and arg[6] == item and arg[8] == 8:
+    if last and arg.far_d == item and arg.near_d == item and arg.index_d == 8:
         kind = 2
-    elif not last and arg[9] == 0 and arg[5] == item and arg[7] == item:
+    elif not last and arg.index_j == 0 and arg.far_j == item and arg.near_j == item:
         kind = 3
     key = what << 24 | action << 16 | kind << 8 | outer
     fn = known(ALONG, key)
@@ -449,7 +462,8 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
     note_flag(&bad, 8)
     ptr[1] = <char*>&bad
     ptr[3] = address_to_read(at)
-    launch(fn, ptr, 4, arg, 10 + 4 * outer, units, at.count // units * 16)
+    launch(fn, ptr, 4, <int64_t*>&numbers, <int>(sizeof(AlongArgs) + outer * sizeof(OuterDim)) // 8, units,
+           at.count // units * 16)
     return bad == 0
 
 

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from .memory cimport foreign_storage, settle
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_held
-from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand
+from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, wrap_dim
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
@@ -87,9 +87,18 @@ def copy_tensor(Tensor target, Tensor source):
     copy_into(target, source)
 
 
-def require_device(where):
-    """Raise where ``where`` (a device, a string, an index) is not a device that tensors can be on."""
-    check_device(where)
+def wrapped_dim(dim, int ndim, str name):
+    """A dimension of the op ``name`` in ``[0, ndim)``, -1 being the last; a tensor without dimensions takes 0 and -1.
+
+    Raises:
+        IndexError: there is no such dimension.
+    """
+    return wrap_dim(dim, ndim, name)
+
+
+def require_device(device):
+    """Raise if ``device`` (a device, a string, an index) is not one that tensors can be on."""
+    check_device(device)
 
 
 def is_dense_tensor(Tensor t):

@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 
 from .joined cimport put_off_joined
 from .memory cimport unsettled
+from .kernel_args cimport TransposeArgs
 from .planners cimport build, known, new_owner, of_number
 from .dims cimport merge_dims
 from .formats cimport empty_last, is_last
@@ -48,33 +49,32 @@ cdef kernel_t transpose_kernel(int item, bint large) except NULL:
     return of_number(TRANSPOSE_LARGE if large else TRANSPOSE, item)
 
 
-cdef enum:
-    TRANSPOSE_NUMBERS = 11  # of the kernel
-    TRANSPOSE_HEAD = TRANSPOSE_NUMBERS + 3
+cdef struct OuterDim:      # its size, and its strides in the target and in the source in bytes
+    int64_t size, target, source
+
+
+cdef struct Transposed:    # the kernel, its units for each position of the dimensions outside of it, and those
+    TransposeArgs args
+    int64_t kernel, units, ndims
+    OuterDim dims[MAXDIM]
 
 
 cdef void transpose_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Units [begin, end): those of the kernel, for each position of the dimensions outside of it.
-
-    After the kernel's own numbers come the kernel, its units for each position, the number of dimensions outside, and
-    for each of these its size and its strides in the target and the source, in bytes.
-    """
+    """Units [begin, end): those of the kernel, for each position of the dimensions outside of it."""
+    cdef const Transposed* t = <const Transposed*>arg
     cdef char* p[2]
-    cdef int64_t index, first, stop, units = arg[TRANSPOSE_NUMBERS + 1]
-    cdef const int64_t* dims
+    cdef int64_t index, first, stop, units = t.units, d
     while begin < end:
         index = begin // units
         first = begin - index * units
         stop = min(units, first + end - begin)
         begin += stop - first
         p[0], p[1] = ptr[0], ptr[1]
-        dims = arg + TRANSPOSE_HEAD + 3 * arg[TRANSPOSE_NUMBERS + 2]
-        while dims > arg + TRANSPOSE_HEAD:
-            dims -= 3
-            p[0] += index % dims[0] * dims[1]
-            p[1] += index % dims[0] * dims[2]
-            index //= dims[0]
-        (<kernel_t>arg[TRANSPOSE_NUMBERS])(p, arg, first, stop)
+        for d in range(t.ndims - 1, -1, -1):
+            p[0] += index % t.dims[d].size * t.dims[d].target
+            p[1] += index % t.dims[d].size * t.dims[d].source
+            index //= t.dims[d].size
+        (<kernel_t>t.kernel)(p, arg, first, stop)
 
 
 cdef int pair_with(int n, int few, int along, const int64_t* sizes, const int64_t* strides) noexcept:
@@ -97,9 +97,10 @@ def copy_transposed(Tensor target, Tensor source):
     cdef int64_t strides[2 * MAXDIM]
     cdef int64_t* ts = strides
     cdef int64_t* ss = strides + MAXDIM
-    cdef int64_t arg[TRANSPOSE_HEAD + 3 * MAXDIM]
+    cdef Transposed t
+    cdef TransposeArgs* arg = &t.args
     cdef char** ptr = [address_of(target), address_to_read(source)]
-    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, at, pair = -1
+    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, pair = -1
     cdef int64_t total, outer = 1, rest
     cdef bint large
     if target.nd != source.nd or target.nd < 2:
@@ -116,52 +117,51 @@ def copy_transposed(Tensor target, Tensor source):
             column = d
         if ss[d] == 1:
             row = d
-    if row < 0 or column < 0 or row == column or ss[column] == 0:  # a repeated column is no matrix to turn
+    if row < 0 or column < 0 or row == column or ss[column] == 0:  # a repeated column is no matrix to transpose
         return False
-    arg[0], arg[1] = sizes[row], sizes[column]
-    arg[2], arg[3] = ts[row] * item, ss[column] * item
-    arg[9] = arg[10] = 0
-    large = target.count * item >= LARGE_BYTES and arg[0] >= 64 and arg[1] * item >= 256
+    arg.rows, arg.columns = sizes[row], sizes[column]
+    arg.dst_row, arg.src_row = ts[row] * item, ss[column] * item
+    arg.far = arg.few = 0
+    large = target.count * item >= LARGE_BYTES and arg.rows >= 64 and arg.columns * item >= 256
     if item < 16 and not large:
         # Few columns or rows that lie side by side; pixels of 2 x 2 are four of them.
         pair = pair_with(n, column, row, sizes, ts)
         if pair >= 0:
-            arg[1], arg[9], arg[10] = 4, ss[pair] * item, 4
+            arg.columns, arg.far, arg.few = 4, ss[pair] * item, 4
         elif 1 < sizes[column] <= 4 and ts[row] == sizes[column]:
-            arg[9], arg[10] = 2 * arg[3], sizes[column]
+            arg.far, arg.few = 2 * arg.src_row, sizes[column]
         else:
             pair = pair_with(n, row, column, sizes, ss)
             if pair >= 0:
-                arg[0], arg[9], arg[10] = 4, ts[pair] * item, -4
+                arg.rows, arg.far, arg.few = 4, ts[pair] * item, -4
             elif 1 < sizes[row] <= 4 and ss[column] == sizes[row]:
-                arg[9], arg[10] = 2 * arg[2], -sizes[row]
+                arg.far, arg.few = 2 * arg.dst_row, -sizes[row]
     k = 0  # what is left: two batch dimensions for the kernel, a loop over the rest
     for d in range(n):
         if d != row and d != column and d != pair:
             sizes[k], ts[k], ss[k] = sizes[d], ts[d] * item, ss[d] * item
             k += 1
-    arg[4] = sizes[k - 1] if k else 1
-    arg[6] = ts[k - 1] if k else 0
-    arg[8] = ss[k - 1] if k else 0
-    arg[5] = ts[k - 2] if k > 1 else 0
-    arg[7] = ss[k - 2] if k > 1 else 0
+    arg.b1 = sizes[k - 1] if k else 1
+    arg.dst_b1 = ts[k - 1] if k else 0
+    arg.src_b1 = ss[k - 1] if k else 0
+    arg.dst_b0 = ts[k - 2] if k > 1 else 0
+    arg.src_b0 = ss[k - 2] if k > 1 else 0
     n = k - 2 if k > 2 else 0
     for d in range(n):
         outer *= sizes[d]
-        at = TRANSPOSE_HEAD + 3 * d
-        arg[at], arg[at + 1], arg[at + 2] = sizes[d], ts[d], ss[d]
-    arg[TRANSPOSE_NUMBERS] = <int64_t>transpose_kernel(item, large)
-    total = arg[4] * (sizes[k - 2] if k > 1 else 1)
+        t.dims[d].size, t.dims[d].target, t.dims[d].source = sizes[d], ts[d], ss[d]
+    t.kernel = <int64_t>transpose_kernel(item, large)
+    total = arg.b1 * (sizes[k - 2] if k > 1 else 1)
     d = log2_item(item)
     if large:
-        total *= (arg[0] + BLOCK[d][0] - 1) // BLOCK[d][0] * ((arg[1] + BLOCK[d][1] - 1) // BLOCK[d][1])
+        total *= (arg.rows + BLOCK[d][0] - 1) // BLOCK[d][0] * ((arg.columns + BLOCK[d][1] - 1) // BLOCK[d][1])
         rest = 1
     else:
-        total *= (arg[0] + STRIP[d] - 1) // STRIP[d]
-        rest = units_in(PIECE_BYTES, min(STRIP[d], arg[0]) * arg[1] * item)
-    arg[TRANSPOSE_NUMBERS + 1], arg[TRANSPOSE_NUMBERS + 2] = total, n
-    launch(transpose_piece, ptr, 2, arg, TRANSPOSE_HEAD + 3 * n, outer * total, rest,
-           target.count * item < PARALLEL_BYTES)
+        total *= (arg.rows + STRIP[d] - 1) // STRIP[d]
+        rest = units_in(PIECE_BYTES, min(STRIP[d], arg.rows) * arg.columns * item)
+    t.units, t.ndims = total, n
+    launch(transpose_piece, ptr, 2, <int64_t*>&t, <int>(sizeof(t) - (MAXDIM - n) * sizeof(OuterDim)) // 8,
+           outer * total, rest, target.count * item < PARALLEL_BYTES)
     return True
 
 

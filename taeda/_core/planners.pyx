@@ -6,6 +6,8 @@ not run. Every other device has what was registered for it here, and an op witho
 
 A *kernel* is compiled code. Its owner is an op or a family, a function of ``taeda.kernels`` that builds it; its key
 says for which dtypes and layouts. All planners in the core look their kernels up here.
+
+What a planner in Python works out from the forms of an op's arguments is here as well (:func:`kept`).
 """
 
 import importlib
@@ -20,6 +22,7 @@ cdef list OWNERS = [None]       # names, by number
 cdef list BUILDERS = [None, None]   # by number of the device: what builds a kernel there
 cdef dict PLANNERS = {}         # (op, number of the device) -> what computes it
 cdef dict wide = {}             # kernels whose keys do not fit 64 bits
+cdef dict FORMS = {}            # of each planner: forms of its arguments -> what it gave for them
 cdef uint64_t last = 0
 cdef Entry* entries = NULL
 cdef uint64_t used = 0
@@ -109,6 +112,39 @@ cdef kernel_t of_key(tuple key, object make, tuple args) except NULL:
     if found is None:
         found = wide[key] = make(*args)
     return <kernel_t><size_t>found
+
+
+# ---- what planners work out ------------------------------------------------------------------------------------------
+
+cdef enum:
+    MOST_FORMS = 256   # of a planner
+
+
+def kept(planner):
+    """``planner``, of forms alone (sizes, dtypes, numbers), called once for each: the table keeps what it gives.
+
+    An op on another device has a planner of its own, so the planner says which device it is.
+    """
+    cdef dict results = {}
+    FORMS[planner] = results
+
+    def find(*forms):
+        found = results.get(forms)
+        if found is None:
+            found = planner(*forms)
+            if len(results) >= MOST_FORMS:
+                results.clear()
+            results[forms] = found
+        return found
+
+    find.__name__ = find.__qualname__ = planner.__name__
+    find.__doc__, find.__wrapped__ = planner.__doc__, planner
+    return find
+
+
+def count_forms(planner):
+    """How many forms of arguments the table has for a planner that is :func:`kept`."""
+    return len(FORMS[planner.__wrapped__])
 
 
 # ---- other devices ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from .dims cimport ceil_div
 from .gemm cimport Matrix, Product
+from .kernel_args cimport ShortArgs, ShortPackArgs
 from .memory cimport release_scratch, take_scratch
 from .planners cimport build, known, new_owner
 from .pool cimport grain_of, kernel_t, launch_work
@@ -16,8 +17,6 @@ cdef tuple NAMES = DTYPE_NAMES
 cdef enum:
     SIDE = 16             # of a block, in words of 32 bits
     BLOCK = 1024          # bytes of a block
-    PACK_ARGS = 7
-    SHORT_ARGS = 21
     SHORT_WORK = 1 << 15  # multiplications from which packing pays
 
 cdef uint64_t SHORT_PACK = new_owner("short_gemm.pack"), SHORT_PRODUCT = new_owner("short_gemm.product")
@@ -28,7 +27,6 @@ cdef str short_engine(int code):
     """The engine for a dtype on this machine, or ""."""
     if _engines[code] is None:
         from ..kernels import short_gemm
-        assert len(short_gemm.PACK_ARGS) == PACK_ARGS and len(short_gemm.PRODUCT_ARGS) == SHORT_ARGS
         _engines[code] = short_gemm.engine(NAMES[code])
     return _engines[code]
 
@@ -41,15 +39,16 @@ cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, in
     """Pack one operand; ``x.rows`` is the stride along k for B."""
     cdef int64_t item = ITEMSIZE[p.code], x_o = x.rows if left else x.columns, x_k = x.columns if left else x.rows
     cdef int64_t pairs = ceil_div(ceil_div(size, SIDE), 2)
-    cdef int64_t arg[PACK_ARGS]
+    cdef ShortPackArgs arg
     cdef char* ptr[2]
     cdef int key = p.code << 2 | left << 1 | (x_k == item)
     cdef kernel_t fn = known(SHORT_PACK, key)
     if fn == NULL:
         fn = build(SHORT_PACK, key, (NAMES[p.code], bool(left), x_k == item))
     ptr[0], ptr[1] = to, x.ptr
-    arg[:] = [size, p.k, x_o, x_k, p.n1 if batches > 1 else 1, x.outer, x.inner]
-    launch_work(fn, ptr, 2, arg, PACK_ARGS, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k),
+    arg.size, arg.k, arg.x_o, arg.x_k = size, p.k, x_o, x_k
+    arg.n1, arg.x_b0, arg.x_b1 = p.n1 if batches > 1 else 1, x.outer, x.inner
+    launch_work(fn, ptr, 2, <int64_t*>&arg, sizeof(arg) // 8, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k),
                 <double>size * p.k * batches)
     return 0
 
@@ -71,7 +70,7 @@ cdef int short_product(Product* p) except -1:
                                                                                                  SIDE) * steps * BLOCK
     cdef int64_t tasks = ceil_div(p.m, down) * ceil_div(p.n, across) * batch
     cdef double work = <double>p.m * p.n * p.k * batch
-    cdef int64_t arg[SHORT_ARGS]
+    cdef ShortArgs arg
     cdef char* ptr[4]
     cdef char* a = <char*>take_scratch(size_a * batch_a) if packs else p.a.ptr
     cdef char* b = <char*>take_scratch(size_b * batch_b)
@@ -93,11 +92,12 @@ cdef int short_product(Product* p) except -1:
         if fn == NULL:
             fn = build(SHORT_PRODUCT, p.code * NDTYPES + p.out, (NAMES[p.code], NAMES[p.out], engine))
         ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, a, b, p.d.ptr
-        arg[:] = [p.m, p.n, steps, words, left.rows, left.columns, steps * BLOCK if packs else SIDE * left.rows,
-                  p.c.rows,
-                  p.d.rows, p.d.columns, p.init != 0, down, across, p.n1, left.outer, left.inner, p.c.outer, p.c.inner,
-                  p.d.outer, p.d.inner, size_b if batch_b > 1 else 0]
-        launch_work(fn, ptr, 4, arg, SHORT_ARGS, tasks, grain_of(work / 16, tasks), work)
+        arg.m, arg.n, arg.steps, arg.words, arg.init, arg.n1 = p.m, p.n, steps, words, p.init != 0, p.n1
+        arg.a_m, arg.a_k, arg.a_tile = left.rows, left.columns, steps * BLOCK if packs else SIDE * left.rows
+        arg.down, arg.across, arg.b_step = down, across, size_b if batch_b > 1 else 0
+        arg.a_b0, arg.a_b1, arg.c_m, arg.c_b0, arg.c_b1 = left.outer, left.inner, p.c.rows, p.c.outer, p.c.inner
+        arg.d_m, arg.d_n, arg.d_b0, arg.d_b1 = p.d.rows, p.d.columns, p.d.outer, p.d.inner
+        launch_work(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work / 16, tasks), work)
     finally:
         if a != NULL and packs:
             release_scratch(a, size_a * batch_a)

@@ -9,15 +9,13 @@ from libc.string cimport memcpy
 from .dims cimport ceil_div
 from .gemm cimport Blocks, blocks, pack_left, packed_size, tiles as tile_kernel
 from .geometry cimport LARGE_WEIGHTS, Geometry, even
+from .kernel_args cimport ConvArgs, ConvGeometry, ConvWeightArgs, InterleaveArgs
 from .memory cimport release_scratch, take_scratch
 from .planners cimport new_owner, of_dtype
 from .pool cimport TASK, grain_of, kernel_t, launch_work
 from .tensor cimport F32, F64, I16, ITEMSIZE, Tensor, address_of, alias_tensor, copy_into, empty_tensor
 
 cdef enum:
-    CONV_ARGS = 43
-    INTERLEAVE_ARGS = 6
-    WEIGHT_ARGS = 40
     PACKED = 2
 
 cdef uint64_t CONV = new_owner("conv.conv"), CONV_WEIGHT = new_owner("conv.conv_weight")
@@ -29,8 +27,6 @@ cdef kernel_t find(uint64_t family, int code) except NULL:
     global _unfold_rows, _unfold_pixels
     if _unfold_rows == 0:
         from ..kernels import conv
-        assert len(conv.CONV_ARGS) == CONV_ARGS and len(conv.WEIGHT_ARGS) == WEIGHT_ARGS
-        assert len(conv.INTERLEAVE_ARGS) == INTERLEAVE_ARGS
         _unfold_rows, _unfold_pixels = conv.UNFOLD_ROWS, conv.UNFOLD_PIXELS
     return of_dtype(family, code)
 
@@ -44,15 +40,14 @@ cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, in
     return g.pixels < b.panel or (m * c * g.taps * ITEMSIZE[code] > LARGE_WEIGHTS // 2 and g.pixels < 8 * b.panel)
 
 
-cdef void describe(Geometry* g, Tensor x, int64_t* arg) noexcept:
+cdef void describe(Geometry* g, Tensor x, ConvGeometry* arg) noexcept:
     """The geometry's arguments, for an input ``x`` of three spatial dimensions."""
     cdef int64_t item = ITEMSIZE[x.code]
-    cdef int n
-    for n in range(3):
-        arg[n], arg[3 + n], arg[6 + n] = g.o[n], g.i[n], g.k[n]
-        arg[9 + n], arg[12 + n], arg[15 + n] = g.s[n], g.d[n], g.p[n]
-    for n in range(4):
-        arg[18 + n] = x.strides[1 + n] * item
+    arg.od, arg.oh, arg.ow, arg.id, arg.ih, arg.iw = g.o[0], g.o[1], g.o[2], g.i[0], g.i[1], g.i[2]
+    arg.kd, arg.kh, arg.kw, arg.sd, arg.sh, arg.sw = g.k[0], g.k[1], g.k[2], g.s[0], g.s[1], g.s[2]
+    arg.dd, arg.dh, arg.dw, arg.pd, arg.ph, arg.pw = g.d[0], g.d[1], g.d[2], g.p[0], g.p[1], g.p[2]
+    arg.x_c, arg.x_d, arg.x_h, arg.x_w = (x.strides[1] * item, x.strides[2] * item, x.strides[3] * item,
+                                          x.strides[4] * item)
 
 
 cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
@@ -60,7 +55,7 @@ cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor 
     cdef int code = x.code
     cdef int64_t groups = w.sizes[0], m = w.sizes[1], channels = w.sizes[2], k = channels * g.taps
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
-    cdef int64_t arg[CONV_ARGS]
+    cdef ConvArgs arg
     cdef double work = <double>images * groups * m * k * g.pixels
     cdef Blocks b = blocks(code)
     cdef char* ptr[5]
@@ -82,13 +77,13 @@ cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor 
     tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
     ptr[0], ptr[1], ptr[3] = address_of(out), address_of(x), address_of(out) if bias is None else address_of(bias)
     ptr[4] = tile_kernel(code)
-    describe(g, x, arg)
-    arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
-    arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
-    arg[28], arg[29], arg[30] = out.strides[0] * item, m * g.pixels * item, g.pixels * item
-    arg[31], arg[32], arg[33], arg[34], arg[35] = m * k * item, k * item, item, 0, 0
-    arg[36], arg[37], arg[38] = m * item, item, 0 if bias is None else 2
-    arg[39], arg[40], arg[41], arg[42] = mc, nc, cc, tt
+    describe(g, x, <ConvGeometry*>&arg)
+    arg.images, arg.groups, arg.m, arg.channels = images, groups, m, channels
+    arg.x_n, arg.x_g = x.strides[0] * item, x.strides[1] * channels * item
+    arg.c_n, arg.c_g, arg.c_m = out.strides[0] * item, m * g.pixels * item, g.pixels * item
+    arg.a_g, arg.a_m, arg.a_k, arg.a_tile, arg.packed = m * k * item, k * item, item, 0, 0
+    arg.d_g, arg.d_m, arg.init = m * item, item, 0 if bias is None else 2
+    arg.mc, arg.nc, arg.cc, arg.tt = mc, nc, cc, tt
     try:
         if m >= 2 * b.rows and groups <= 8 and images * g.pixels >= 1024:
             size = packed_size(code, m, k)
@@ -98,9 +93,10 @@ cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor 
             else:
                 for group in range(groups):
                     pack_left(code, a + group * size, address_of(w) + group * m * k * item, m, k, k * item, item)
-                arg[31], arg[32], arg[33], arg[34], arg[35] = size, item, b.pitch * item, k * b.pitch * item, PACKED
+                arg.a_g, arg.a_m, arg.a_k = size, item, b.pitch * item
+                arg.a_tile, arg.packed = k * b.pitch * item, PACKED
         ptr[2] = a
-        launch_work(fn, ptr, 5, arg, CONV_ARGS, tasks, grain_of(work, tasks), work)
+        launch_work(fn, ptr, 5, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work, tasks), work)
     finally:
         if size:
             release_scratch(a, size * groups)
@@ -138,7 +134,7 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     contiguous."""
     cdef int code = x.code
     cdef int64_t sizes[4]
-    cdef int64_t arg[WEIGHT_ARGS]
+    cdef ConvWeightArgs arg
     cdef char* ptr[4]
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
@@ -163,14 +159,14 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     out = empty_tensor(code, 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     ptr[3] = tile_kernel(code)
-    describe(g, x, arg)
-    arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
-    arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
-    arg[28], arg[29], arg[30] = groups * m * g.pixels * item, m * g.pixels * item, g.pixels * item
-    arg[31], arg[32], arg[33] = out.strides[0] * item, out.strides[1] * item, m * item
-    arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
-    arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
-    launch_work(fn, ptr, 4, arg, WEIGHT_ARGS, tasks, grain_of(work, tasks), work)
+    describe(g, x, <ConvGeometry*>&arg)
+    arg.images, arg.groups, arg.m, arg.channels = images, groups, m, channels
+    arg.x_n, arg.x_g = x.strides[0] * item, x.strides[1] * channels * item
+    arg.g_n, arg.g_g, arg.g_m = groups * m * g.pixels * item, m * g.pixels * item, g.pixels * item
+    arg.c_p, arg.c_g, arg.c_r = out.strides[0] * item, out.strides[1] * item, m * item
+    arg.parts, arg.run, arg.nc, arg.cc, arg.tt = parts, part_run, nc, cc, tt
+    arg.pixels = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
+    launch_work(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work, tasks), work)
     return transposed_back(out)
 
 
@@ -189,11 +185,12 @@ cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except 
     """Interleave even and odd columns, both contiguous, into ``out [n, c, z, y, x]``, whose rows may be strided."""
     cdef int code = F32 if ITEMSIZE[out.code] == 4 else F64 if ITEMSIZE[out.code] == 8 else I16
     cdef int64_t item = ITEMSIZE[code], planes = out.sizes[0] * out.sizes[1] * out.sizes[2]
-    cdef int64_t arg[INTERLEAVE_ARGS]
+    cdef InterleaveArgs arg
     cdef char* ptr[3]
     cdef kernel_t fn = find(INTERLEAVE, code)
-    arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
-    arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
+    arg.depth, arg.height, arg.width = out.sizes[2], out.sizes[3], out.sizes[4]
+    arg.y_c, arg.y_d, arg.y_h = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(even_columns), address_of(odd_columns)
-    launch_work(fn, ptr, 3, arg, INTERLEAVE_ARGS, planes, grain_of(<double>out.count, planes), <double>out.count)
+    launch_work(fn, ptr, 3, <int64_t*>&arg, sizeof(arg) // 8, planes, grain_of(<double>out.count, planes),
+                <double>out.count)
     return 0

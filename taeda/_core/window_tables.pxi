@@ -5,6 +5,11 @@ cdef inline int64_t before_first(Geometry* g, int n) noexcept:
     return g.p[n] + (max(g.k[n] - 1, <int64_t>0) * -g.d[n] if g.d[n] < 0 else 0)
 
 
+cdef inline int64_t to_last_tap(Geometry* g, int n) noexcept:
+    """From the place of the first tap to that of the last."""
+    return (g.k[n] - 1) * abs(g.d[n])
+
+
 cdef inline void tap_at(Geometry* g, int64_t tap, int64_t* at) noexcept:
     """The place of a tap in its window."""
     at[0] = tap // (g.k[1] * g.k[2]) * abs(g.d[0])
@@ -19,7 +24,7 @@ cdef inline int64_t volume_byte(Volume* v, const int64_t* at) noexcept:
 cdef bint meets_padding(Geometry* g) noexcept:
     cdef int n
     for n in range(3):
-        if before_first(g, n) > 0 or (g.o[n] - 1) * g.s[n] + (g.k[n] - 1) * abs(g.d[n]) - before_first(g, n) >= g.i[n]:
+        if before_first(g, n) > 0 or (g.o[n] - 1) * g.s[n] + to_last_tap(g, n) - before_first(g, n) >= g.i[n]:
             return True
     return False
 

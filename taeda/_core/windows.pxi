@@ -1,10 +1,6 @@
 # Launcher of kernels/conv_windows.py: convolution with channels along the vectors.
 
 cdef enum:
-    WINDOWS_ARGS = 69
-    WINDOWS_WEIGHT_ARGS = 67
-    AT_VOLUMES = 44            # of the arguments
-    AT_OWN = 56                # arguments that only one of the kernels has
     TABLES = 6
     PHASE_ITEMS = 13           # of a phase's entry in the tables
     TABLE_ROWS = 24            # sums have room for a multiple of this, as in the kernels
@@ -27,9 +23,6 @@ cdef uint64_t WINDOWS_GRADIENT = new_owner("conv_windows.windows_gradient")
 cdef uint64_t PAIR_ROWS = new_owner("conv_windows.pair_rows")
 cdef int64_t NOWHERE = <int64_t>1 << 40   # a place beyond all bounds
 cdef int64_t _tile_heights[NDTYPES][WIDEST_PANEL + 1]   # by columns of a panel; 0 if not known yet
-
-cdef struct Volume:            # a block of the input laid out; sizes in bytes
-    int64_t pitch, row, slice, image, length, plane
 
 cdef struct Windows:           # partition of the output into blocks: images, depth, rows, columns
     int64_t b[4]
@@ -61,7 +54,6 @@ cdef kernel_t find_windows(uint64_t family, int code) except NULL:
     cdef kernel_t fn = known(family, code)
     if fn == NULL:
         from ..kernels import conv_windows
-        assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
         assert len(conv_windows.PHASE) == PHASE_ITEMS
         assert (conv_windows.ROWS == TABLE_ROWS and len(conv_windows.TILE) == TILE_HEAD
                 and len(conv_windows.RUN) == RUN_ITEMS)
@@ -174,25 +166,26 @@ cdef Tensor in_rows(Tensor x):
     return x if channels_last(x) else whole_planes(x)
 
 
-cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t groups, int64_t* arg) noexcept:
+cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t groups,
+                        WindowsShape* arg) noexcept:
     """The arguments that both kernels begin with, except offsets in the slot."""
-    cdef int64_t item = ITEMSIZE[x.code], to_item = ITEMSIZE[y.code], n
-    arg[0], arg[1], arg[2], arg[3] = y.sizes[1] // groups, x.sizes[1] // groups, groups, x.sizes[0]
-    for n in range(3):
-        arg[4 + n], arg[7 + n], arg[10 + n] = g.i[n], g.o[n], g.s[n]
-        arg[13 + n] = before_first(g, n)  # output o meets tap k at o s - p + k d
-        arg[16 + n] = (g.k[n] - 1) * abs(g.d[n])
-        arg[23 + n] = w.n[1 + n]
-    for n in range(4):
-        arg[19 + n] = w.b[n]
-    arg[26], arg[27] = w.cc, w.unit
-    for n in range(3):
-        arg[28 + n], arg[32 + n] = x.strides[n] * item, y.strides[n] * to_item
-    arg[36], arg[37], arg[38] = channels_last(x), channels_last(y), g.taps
-    arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), to_item * (y.strides[4] if arg[37] else 1)
-    arg[42], arg[43] = w.rows, w.planar
-    for n in range(2):
-        memcpy(arg + AT_VOLUMES + 6 * n, &w.volume[n], sizeof(Volume))
+    cdef int64_t item = ITEMSIZE[x.code], to_item = ITEMSIZE[y.code]
+    arg.m, arg.c, arg.groups, arg.images = y.sizes[1] // groups, x.sizes[1] // groups, groups, x.sizes[0]
+    arg.id, arg.ih, arg.iw = g.i[0], g.i[1], g.i[2]
+    arg.od, arg.oh, arg.ow = g.o[0], g.o[1], g.o[2]
+    arg.sz, arg.sy, arg.sx = g.s[0], g.s[1], g.s[2]
+    # Output o meets tap k at o s - p + k d.
+    arg.pz, arg.py, arg.px = before_first(g, 0), before_first(g, 1), before_first(g, 2)
+    arg.fz, arg.fy, arg.fx = to_last_tap(g, 0), to_last_tap(g, 1), to_last_tap(g, 2)
+    arg.bn, arg.bz, arg.by, arg.bx = w.b[0], w.b[1], w.b[2], w.b[3]
+    arg.nz, arg.ny, arg.nx = w.n[1], w.n[2], w.n[3]
+    arg.cc, arg.unit, arg.taps = w.cc, w.unit, g.taps
+    arg.x_n, arg.x_c, arg.x_z = x.strides[0] * item, x.strides[1] * item, x.strides[2] * item
+    arg.y_n, arg.y_c, arg.y_z = y.strides[0] * to_item, y.strides[1] * to_item, y.strides[2] * to_item
+    arg.x_last, arg.y_last = channels_last(x), channels_last(y)
+    arg.x_p, arg.y_p = item * (x.strides[4] if arg.x_last else 1), to_item * (y.strides[4] if arg.y_last else 1)
+    arg.rows, arg.planar = w.rows, w.planar
+    memcpy(&arg.pitch0, w.volume, sizeof(w.volume))
 
 
 # ---- launches --------------------------------------------------------------------------------------------------------
@@ -219,8 +212,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
     x = in_rows(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
-    cdef int64_t arg[WINDOWS_ARGS]
-    cdef int64_t* own = arg + AT_OWN
+    cdef WindowsArgs arg
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = out.sizes[1] // groups
     cdef int64_t panels = ceil_div(m, b.panel), each, tasks, pixels, taps = 0, n
     cdef double work = 0
@@ -245,18 +237,18 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
     if w.blocks * groups < FEW_BLOCKS:
         each = ceil_div(panels, ceil_div(<int64_t>FEW_BLOCKS, w.blocks * groups))
     tasks = w.blocks * groups * ceil_div(panels, each)
-    windows_shape(g, &w, x, out, groups, arg)
-    arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
-    arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    own[0], own[1], own[2], own[3] = w_g, bias is not None, number, 0
-    for n in range(3):
-        own[4 + n], own[7 + n] = scale[n], out.sizes[2 + n]
-    own[11] = w.result[1] * w.result[2]
-    own[10], own[12] = w.result[0] * own[11], w.result[2]
-    memory = make_slots(&slots, arg[41] + w.transposed, tasks)
+    windows_shape(g, &w, x, out, groups, <WindowsShape*>&arg)
+    arg.panels, arg.at_sum = each, ceil_div(w.bytes, 64) * 64
+    arg.at_pixels = arg.at_sum + (each * w.rows + 16) * b.panel * item
+    arg.w_g, arg.bias, arg.phases, arg.phases_at = w_g, bias is not None, number, 0
+    arg.uz, arg.uy, arg.ux = scale[0], scale[1], scale[2]
+    arg.dz, arg.dy, arg.dx = out.sizes[2], out.sizes[3], out.sizes[4]
+    arg.sum_z = w.result[1] * w.result[2]
+    arg.sum_n, arg.sum_y = w.result[0] * arg.sum_z, w.result[2]
+    memory = make_slots(&slots, arg.at_pixels + w.transposed, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = address_of(out), address_of(x), packed, address_of(tables)
     ptr[3] = address_of(out) if bias is None else address_of(bias)
-    run_in_slots(&slots, find_windows(CONV_WINDOWS, out.code), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
+    run_in_slots(&slots, find_windows(CONV_WINDOWS, out.code), ptr, 5, <int64_t*>&arg, sizeof(arg) // 8, tasks, work)
     return 0
 
 
@@ -367,8 +359,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     x, y = in_rows(x), in_rows(y)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
-    cdef int64_t arg[WINDOWS_WEIGHT_ARGS]
-    cdef int64_t* own
+    cdef WindowsWeightArgs arg
     cdef int64_t sizes[4]
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t panels = ceil_div(m, b.panel), tasks, parts, each, cc, c_panels, step
@@ -379,7 +370,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the error of a sum of 256 in one register is 2.2 times PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct, direct)
-    cdef Tensor tables = gradient_tables(g, &w, code, m, x if direct else None, arg + AT_OWN + 5), memory
+    cdef Tensor tables = gradient_tables(g, &w, code, m, x if direct else None, &arg.tiles00), memory
     c_panels = ceil_div(c, cc)
     # With few taps, a volume should meet more than one panel of the gradient if there are many.
     each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))
@@ -389,14 +380,13 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     parts = ceil_div(w.blocks, step)
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, groups * m, c, g.taps
     cdef Tensor out = empty_tensor(code, 4, sizes)
-    windows_shape(g, &w, x, y, groups, arg)
-    arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
-    arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    own = arg + AT_OWN
-    own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.transposed, out.strides[0] * item, direct
-    memory = make_slots(&slots, own[2] + (w.pixels + 16) * b.panel * item, tasks * parts)
+    windows_shape(g, &w, x, y, groups, <WindowsShape*>&arg)
+    arg.panels, arg.at_sum = each, ceil_div(w.bytes, 64) * 64
+    arg.at_pixels = arg.at_sum + (each * w.rows + 16) * b.panel * item
+    arg.blocks, arg.run, arg.at_g = w.blocks, step, arg.at_pixels + w.transposed
+    arg.c_p, arg.direct = out.strides[0] * item, direct
+    memory = make_slots(&slots, arg.at_g + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(tables)
-    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, BF16 if pairs else code), ptr, 4, arg,
-                 WINDOWS_WEIGHT_ARGS,
-                 tasks * parts, work)
+    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, BF16 if pairs else code), ptr, 4, <int64_t*>&arg,
+                 sizeof(arg) // 8, tasks * parts, work)
     return out

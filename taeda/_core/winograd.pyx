@@ -5,15 +5,14 @@ from libc.stdint cimport int64_t, uint64_t
 from .dims cimport ceil_div
 from .gemm cimport Blocks, blocks, tiles as tile_kernel
 from .geometry cimport FEW_BLOCKS, Geometry, even, whole_planes
-from .planners cimport known, new_owner, of_dtype
+from .kernel_args cimport WinogradArgs, WinogradShape, WinogradWeightArgs
+from .planners cimport new_owner, of_dtype
 from .pool cimport kernel_t, launch_work
 from .recorder cimport note_prepared
 from .slots cimport MOST_SLOT, Slots, make_slots, run_in_slots, working
 from .tensor cimport F32, Tensor, address_of, empty_tensor
 
 cdef enum:
-    WINOGRAD_ARGS = 30
-    WINOGRAD_WEIGHT_ARGS = 29
     POSITIONS = 16
     LEAST_CHANNELS = 32    # with fewer of either the transforms cost as much as the products save
     BLOCK_TILES = 96       # of a task
@@ -31,15 +30,6 @@ cdef uint64_t WINOGRAD_GRADIENT = new_owner("winograd.winograd_gradient")
 cdef struct Tiles:     # the partition of the images into tiles; sizes in bytes
     int64_t down, across, rows, block, blocks
     int64_t v_t, v_x, v_b, pixels
-
-
-cdef kernel_t find_winograd(uint64_t family, int code) except NULL:
-    cdef kernel_t fn = known(family, code)
-    if fn == NULL:
-        from ..kernels import winograd
-        assert len(winograd.WINOGRAD_ARGS) == WINOGRAD_ARGS and len(winograd.WEIGHT_ARGS) == WINOGRAD_WEIGHT_ARGS
-        fn = of_dtype(family, code)
-    return fn
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------
@@ -70,17 +60,18 @@ cdef Tiles tiles_of(Geometry* g, int64_t images, int64_t channels, int64_t most,
     return t
 
 
-cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m, int64_t w_c, int64_t* arg) noexcept:
+cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m, int64_t w_c,
+                         WinogradShape* arg) noexcept:
     """The arguments that all the kernels begin with: ``SHAPE``."""
     cdef bint flip = g.d[1] < 0
-    arg[0], arg[1] = y.sizes[1], x.sizes[1]
-    arg[2], arg[3], arg[4], arg[5] = g.i[1], g.i[2], g.o[1], g.o[2]
+    arg.m, arg.c = y.sizes[1], x.sizes[1]
+    arg.ih, arg.iw, arg.oh, arg.ow = g.i[1], g.i[2], g.o[1], g.o[2]
     # Output o meets tap k at o - p + k d; where d is -1 that is o - (p + 2) + (2 - k).
-    arg[6], arg[7] = g.p[1] + 2 * flip, g.p[2] + 2 * flip
-    arg[8], arg[9], arg[10], arg[11] = t.down, t.across, t.rows, t.block
-    arg[12], arg[13], arg[14], arg[15] = x.strides[0] * 4, x.strides[1] * 4, y.strides[0] * 4, y.strides[1] * 4
-    arg[16], arg[17], arg[18] = w_m * 4, w_c * 4, flip
-    arg[19], arg[20], arg[21] = t.v_b, t.v_x, t.v_t
+    arg.ph, arg.pw = g.p[1] + 2 * flip, g.p[2] + 2 * flip
+    arg.th, arg.tw, arg.rows, arg.block = t.down, t.across, t.rows, t.block
+    arg.x_n, arg.x_c, arg.y_n, arg.y_c = x.strides[0] * 4, x.strides[1] * 4, y.strides[0] * 4, y.strides[1] * 4
+    arg.w_m, arg.w_c, arg.flip = w_m * 4, w_c * 4, flip
+    arg.v_b, arg.v_x, arg.v_t = t.v_b, t.v_x, t.v_t
 
 
 # ---- launches --------------------------------------------------------------------------------------------------------
@@ -90,7 +81,7 @@ cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t 
     x = whole_planes(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
-    cdef int64_t arg[WINOGRAD_ARGS]
+    cdef WinogradArgs arg
     cdef int64_t c = x.sizes[1], m = out.sizes[1], panels = ceil_div(m, b.panel), c_panels, tasks, cc, ready
     cdef Tiles t = tiles_of(g, x.sizes[0], c, BLOCK_TILES, b.panel)
     cdef double work = <double>m * c * t.rows * t.across * POSITIONS
@@ -101,30 +92,30 @@ cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t 
     if t.blocks > 2:  # else each block would transform them again
         ready |= WEIGHTS_READY
     cc = even(c, DEPTH)
-    winograd_shape(g, &t, x, out, w_m, w_c, arg)
-    arg[22], arg[23], arg[24], arg[25] = 1 if ready & INPUT_READY else panels, cc, bias is not None, ready
-    arg[26] = 0 if ready & INPUT_READY else t.v_b
-    arg[27] = arg[26] + POSITIONS * t.block * t.across * b.panel * 4
-    arg[28] = arg[27] + (0 if ready & WEIGHTS_READY else POSITIONS * cc * b.panel * 4)
-    arg[29] = arg[28] + t.pixels
-    tasks, c_panels = t.blocks * ceil_div(panels, arg[22]), ceil_div(c, b.panel)
-    memory = make_slots(&slots, arg[29] + t.pixels, max(tasks, t.blocks * c_panels))
+    winograd_shape(g, &t, x, out, w_m, w_c, <WinogradShape*>&arg)
+    arg.panels, arg.cc, arg.bias, arg.ready = 1 if ready & INPUT_READY else panels, cc, bias is not None, ready
+    arg.at_m = 0 if ready & INPUT_READY else t.v_b
+    arg.at_u = arg.at_m + POSITIONS * t.block * t.across * b.panel * 4
+    arg.at_pixels = arg.at_u + (0 if ready & WEIGHTS_READY else POSITIONS * cc * b.panel * 4)
+    arg.at_out = arg.at_pixels + t.pixels
+    tasks, c_panels = t.blocks * ceil_div(panels, arg.panels), ceil_div(c, b.panel)
+    memory = make_slots(&slots, arg.at_out + t.pixels, max(tasks, t.blocks * c_panels))
     if ready & WEIGHTS_READY:
         u = working(POSITIONS * panels * c * b.panel * 4)
         note_prepared(address_of(u))
         ptr[0], ptr[1] = address_of(u), w
-        launch_work(find_winograd(WINOGRAD_WEIGHTS, code), ptr, 2, arg, WINOGRAD_ARGS, panels, 1, u.count)
+        launch_work(of_dtype(WINOGRAD_WEIGHTS, code), ptr, 2, <int64_t*>&arg, sizeof(arg) // 8, panels, 1, u.count)
         w = address_of(u)
     ptr[1] = address_of(x)
     if ready & INPUT_READY:
         v = working(t.blocks * t.v_b)
         ptr[0] = address_of(v)
-        run_in_slots(&slots, find_winograd(WINOGRAD_INPUT, code), ptr, 2, arg, WINOGRAD_ARGS,
+        run_in_slots(&slots, of_dtype(WINOGRAD_INPUT, code), ptr, 2, <int64_t*>&arg, sizeof(arg) // 8,
                      t.blocks * c_panels, v.count)
         ptr[1] = address_of(v)
     ptr[0], ptr[2], ptr[3], ptr[4] = (address_of(out), w, address_of(out) if bias is None else address_of(bias),
                                       tile_kernel(code))
-    run_in_slots(&slots, find_winograd(WINOGRAD_TILES, code), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
+    run_in_slots(&slots, of_dtype(WINOGRAD_TILES, code), ptr, 5, <int64_t*>&arg, sizeof(arg) // 8, tasks, work)
     return 0
 
 
@@ -133,28 +124,28 @@ cdef Tensor winograd_gradient(Geometry* g, Tensor x, Tensor y):
     x, y = whole_planes(x), whole_planes(y)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
-    cdef int64_t arg[WINOGRAD_WEIGHT_ARGS]
+    cdef WinogradWeightArgs arg
     cdef int64_t sizes[4]
     cdef int64_t c = x.sizes[1], m = y.sizes[1], mc = even(m, WEIGHT_ROWS), tasks, parts, each
     cdef Tiles t = tiles_of(g, x.sizes[0], b.panel, WEIGHT_TILES, b.panel)
     cdef double work = <double>m * c * t.rows * t.across * POSITIONS
     cdef Slots slots
     cdef char* ptr[4]
-    cdef kernel_t fn = find_winograd(WINOGRAD_GRADIENT, code)
+    cdef kernel_t fn = of_dtype(WINOGRAD_GRADIENT, code)
     tasks = ceil_div(m, mc) * ceil_div(c, b.panel)
     parts = min(t.blocks, ceil_div(16, tasks))
     each = ceil_div(t.blocks, parts)
     parts = ceil_div(t.blocks, each)
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, m, c, 9
     cdef Tensor out = empty_tensor(code, 4, sizes)
-    winograd_shape(g, &t, x, y, c * 9, 9, arg)
-    arg[22], arg[23] = each, mc
-    arg[25] = (ceil_div(mc, 16) * 16 + 16) * 4
-    arg[24] = t.block * t.across * arg[25]
-    arg[26] = t.v_b
-    arg[27] = arg[26] + POSITIONS * arg[24]
-    arg[28] = arg[27] + POSITIONS * mc * b.panel * 4
-    cdef Tensor memory = make_slots(&slots, arg[28] + t.pixels, tasks * parts)
+    winograd_shape(g, &t, x, y, c * 9, 9, <WinogradShape*>&arg)
+    arg.run, arg.mc = each, mc
+    arg.g_t = (ceil_div(mc, 16) * 16 + 16) * 4
+    arg.g_x = t.block * t.across * arg.g_t
+    arg.at_g = t.v_b
+    arg.at_sum = arg.at_g + POSITIONS * arg.g_x
+    arg.at_pixels = arg.at_sum + POSITIONS * mc * b.panel * 4
+    cdef Tensor memory = make_slots(&slots, arg.at_pixels + t.pixels, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), tile_kernel(code)
-    run_in_slots(&slots, fn, ptr, 4, arg, WINOGRAD_WEIGHT_ARGS, tasks * parts, work)
+    run_in_slots(&slots, fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks * parts, work)
     return out

@@ -32,6 +32,8 @@ from .pool import larger
 from .short_gemm import dot, interleaved
 from .target import host
 
+#: Of a volume: bytes from pixel to pixel, row to row and so on; steps of a run.
+VOLUME = tuple("pitch row slice image length plane".split())
 #: The common arguments. Channels are those of a group: ``m`` outputs from ``c`` inputs. By dimension (z, y, x): sizes
 #: of input and output, stride, padding (some may be negative), and ``f``, the distance from the first tap to the last.
 #: A block has at most ``b`` output positions along each dimension (``bn`` images); there are ``n`` blocks along each.
@@ -39,9 +41,11 @@ from .target import host
 #: rounded up to ``unit``. Then byte strides of image, channel, depth and pixel; whether channels are last in memory;
 #: ``panels`` of output channels per task; the offsets of sums and of transposed pixels in the slot, which begins with
 #: the volume; ``rows``, for which the sums have room.
-SHAPE = tuple(
-    "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
-    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows planar".split()
+#: Last comes :data:`VOLUME` of a whole panel of channels, then of the last panel.
+SHAPE = (
+    *"m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
+    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows planar".split(),
+    *(f"{x}{i}" for i in range(2) for x in VOLUME),
 )
 #: Offsets of the tables of tiles, for volumes of a whole panel of channels and of the last one, each for whole panels
 #: of outputs and for the last one; offsets of the tables of runs.
@@ -58,20 +62,13 @@ PHASE = (*TABLES, *"length0 length1 runs some count taps begin".split())
 TILE = tuple("z_low z_high y_low y_high x_low x_high begin end skip".split())
 #: An entry of the table of runs: the byte offset where it begins, and its place.
 RUN = tuple("at z y x".split())
-#: For a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel, row to row and so on;
-#: steps of a run.
-VOLUME = tuple("pitch row slice image length plane".split())
-
 #: Bytes of a group's weights; whether there is a bias; the number of phases, and where their table begins. By
 #: dimension: the result has ``u`` positions for one of a block, and ``d`` in all. ``sum_*``: sums from image to image,
 #: slice to slice and row to row.
-WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
-                *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())  # fmt: skip
+WINDOWS_ARGS = (*SHAPE, *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())
 #: The blocks are summed in ``parts`` of ``run``; the offset of the transposed gradient; items from part to part of the
 #: result; whether the input is read in place (windows without padding).
-WEIGHT_ARGS = (
-    *SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct", *TABLES,
-)  # fmt: skip
+WEIGHT_ARGS = (*SHAPE, "blocks", "run", "at_g", "c_p", "direct", *TABLES)
 
 #: The arguments of ``window_weights``: channels of a group, byte strides of channels in the weights, whose taps are
 #: contiguous; bytes of a group and of its panels. For bfloat16: ``c`` pairs, ``w_h`` bytes from one half to the other,
@@ -506,8 +503,8 @@ def pair_rows(f: Function, dtype: str) -> None:
             inside = f.first(left, lanes)
             both = [f.load(f.offset(first, V.index * 2), U16, lanes, inside)]
             both.append(f.load(f.offset(second, V.index * 2), U16, lanes, f.select(alone, none, inside)))
-            for i, words in enumerate(interleaved(both)):
-                f.store(f.offset(to, V.index * 4 + i * 2 * lanes), words, f.first(left * 2 - i * lanes, lanes))
+            for i, pairs in enumerate(interleaved(both)):
+                f.store(f.offset(to, V.index * 4 + i * 2 * lanes), pairs, f.first(left * 2 - i * lanes, lanes))
 
 
 # ---- products -------------------------------------------------------------------------------------------------------

@@ -59,6 +59,13 @@ def fill_bytes(f: Function, dst: Value, nbytes: Value, x: Value, item: int) -> N
 
 
 # ---- transposition --------------------------------------------------------------------------------------------------
+#: The arguments of ``transpose``: rows, columns and strides in bytes of the result and of the source; ``b1`` is the
+#: size of the inner of two batch dimensions. ``few`` is one of :data:`FEW` where so many columns lie side by side in
+#: the result, its negative where so many rows do in the source, else 0. Of four the last two are ``far`` behind the
+#: first two.
+TRANSPOSE_ARGS = tuple("rows columns dst_row src_row b1 dst_b0 dst_b1 src_b0 src_b1 far few".split())
+
+
 def transpose_registers(rows: list[Value]) -> list[Value]:
     """The transpose of an n x n tile held as n vectors of n lanes, by log2(n) rounds of perfect shuffles."""
     n = len(rows)
@@ -107,23 +114,23 @@ def _plain(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, 
         copy_item(f, to, f.offset(src, J.index * src_row + I.index * item), item)
 
 
-def _batch(f: Function, index: Value) -> tuple[Value, Value]:
+def _batch(f: Function, g: dict[str, Value], index: Value) -> tuple[Value, Value]:
     """Where batch ``index`` of the result and of the source starts (:func:`transpose`)."""
-    b0 = index / f.size(4)
-    b1 = index - b0 * f.size(4)
-    return (f.offset(f.data(0), b0 * f.size(5) + b1 * f.size(6)), f.offset(f.data(1), b0 * f.size(7) + b1 * f.size(8)))
+    b0 = index / g["b1"]
+    b1 = index - b0 * g["b1"]
+    return (
+        f.offset(f.data(0), b0 * g["dst_b0"] + b1 * g["dst_b1"]),
+        f.offset(f.data(1), b0 * g["src_b0"] + b1 * g["src_b1"]),
+    )
 
 
-def _strips(f: Function, strips: Value, strip: int) -> Iterator[tuple[Value, Value, Value]]:
+def _strips(f: Function, g: dict[str, Value], strips: Value, strip: int) -> Iterator[tuple[Value, Value, Value]]:
     """For each strip of ``[begin, end)`` its first row, and where its batch of the result and of the source starts.
 
     Positions are updated from strip to strip: two divisions took longer than transposing the 32 items of a small
     matrix.
     """
-    inner, steps = (
-        f.size(4),
-        [(f.size(5 + 2 * k), f.size(6 + 2 * k)) for k in range(2)],
-    )  # outer and inner steps of both
+    inner, steps = g["b1"], [(g["dst_b0"], g["dst_b1"]), (g["src_b0"], g["src_b1"])]
     batch = f.begin / strips
     b0 = batch / inner
     b1 = batch - b0 * inner
@@ -197,15 +204,12 @@ def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[V
 def transpose(f: Function, item: int) -> None:
     """``dst[b0, b1, i, j] = src[b0, b1, j, i]``, both contiguous in their last dimension.
 
-    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1
-    stride, far, few]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips
-    of ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns are adjacent
-    in the result, its negative where so many rows are adjacent in the source, else 0. Of four, the last two are ``far``
-    bytes after the first two.
+    See :data:`TRANSPOSE_ARGS`. ``[begin, end)`` are strips of ``transpose_rows(item)`` rows, for each batch.
     """
-    rows, columns, dst_row, src_row, far, woven = (f.size(i) for i in (0, 1, 2, 3, 9, 10))
+    g = {name: f.size(i) for i, name in enumerate(TRANSPOSE_ARGS)}
+    rows, columns, dst_row, src_row, far, woven = (g[x] for x in "rows columns dst_row src_row far few".split())
     side, strip, widths = tile_side(f, item), transpose_rows(item), _widths(f, item)
-    for first, to, at in _strips(f, (rows + (strip - 1)) / strip, strip):
+    for first, to, at in _strips(f, g, (rows + (strip - 1)) / strip, strip):
         to, at = f.offset(to, first * dst_row), f.offset(at, first * item)
         count = f.select(rows - first < strip, rows - first, f.i64(strip))
         for few in FEW if item < 16 else ():
@@ -267,7 +271,8 @@ def transpose_large(f: Function, item: int) -> None:
     lines, a few at a time are assembled in the first-level cache and written by whole lines (3001 x 3008: 4.2 and 9.3
     ms). A row's part of a block then begins and ends at cache lines, and the block reads a few more columns.
     """
-    rows, columns, dst_row, src_row = (f.size(i) for i in range(4))
+    g = {name: f.size(i) for i, name in enumerate(TRANSPOSE_ARGS)}
+    rows, columns, dst_row, src_row = (g[x] for x in "rows columns dst_row src_row".split())
     n, side = tile_side(f, item), BLOCK[item]
     run = side * item  # bytes
     pitch = run + LINE
@@ -280,7 +285,7 @@ def transpose_large(f: Function, item: int) -> None:
         inside = index - batch * (blocks_i * blocks_j)
         i = inside / blocks_j
         first_i, first_j = i * side, (inside - i * blocks_j) * side
-        to, at = _batch(f, batch)
+        to, at = _batch(f, g, batch)
         to = f.offset(to, first_i * dst_row + first_j * item)
         return to, f.offset(at, first_j * src_row + first_i * item), first_i, first_j
 

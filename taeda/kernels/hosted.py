@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .copy import TRANSPOSE_ARGS
+from .indexing import ROW_ARGS
 from .ir import F32, F64, I32, I64, PTR, Function, Type, Value
 from .routine import atomic_exchange, atomic_store
 
 #: Where the address of a kernel is among the numbers of such a launch.
-KERNEL_AT = {"run_piece": 0, "transpose_piece": 11, "write_range": 17}
+KERNEL_AT = {"run_piece": 0, "transpose_piece": len(TRANSPOSE_ARGS), "write_range": len(ROW_ARGS)}
 
 
 def _call(f: Function, name: str, *args: Value) -> None:
@@ -84,7 +86,8 @@ def run_piece(f: Function) -> None:
 
 def transpose_piece(f: Function) -> None:
     """Units [begin, end) of a transposing kernel, for each position of the outer dimensions."""
-    units, kernel, outside = f.size(12), f.size(11), f.size(13)
+    count = len(TRANSPOSE_ARGS)
+    kernel, units, outside = (f.size(count + i) for i in range(3))
     pair = f.scratch(16)
     with f.while_([f.begin]) as L:
         at = L.carry[0]
@@ -93,7 +96,7 @@ def transpose_piece(f: Function) -> None:
         first = at - position * units
         stop = _least(f, units, first + f.end - at)
         with f.loop(0, outside, carry=[position, f.data(0), f.data(1)]) as D:
-            dims = f.offset(f.arg, (outside - 1 - D.index) * 24 + 14 * 8)
+            dims = f.offset(f.arg, (outside - 1 - D.index) * 24 + (count + 3) * 8)
             rest, to, source = D.carry
             size = _word(f, dims, 0)
             k = rest % size
@@ -131,11 +134,13 @@ def sum_nothing(f: Function) -> None:
 
 def write_range(f: Function) -> None:
     """The rows of the indexed side that are in ranges [begin, end), by the whole index."""
-    own = f.scratch(8 * 17)
-    _call(f, "memcpy", own, f.arg, f.i64(8 * 17))
-    for place, bound in ((15, f.begin), (16, f.end)):
-        f.store(f.offset(own, 8 * place), f.size(19) + bound * f.size(20))
-    f.call_kernel(_kernel(f, f.size(17)), f.ptr, own, f.i64(0), f.size(18))
+    count = len(ROW_ARGS)
+    kernel, units, low, nbytes = (f.size(count + i) for i in range(4))
+    own = f.scratch(8 * count)
+    _call(f, "memcpy", own, f.arg, f.i64(8 * count))
+    for name, bound in (("low", f.begin), ("high", f.end)):
+        f.store(f.offset(own, 8 * ROW_ARGS.index(name)), low + bound * nbytes)
+    f.call_kernel(_kernel(f, kernel), f.ptr, own, f.i64(0), units)
 
 
 def in_slot(f: Function) -> None:

@@ -116,15 +116,27 @@ def offsets(f: Function, count: int) -> None:
     report(f, f.data(1), _each_vector(f, body))
 
 
+#: The arguments of :func:`rows`: index positions, columns and rows of what one moves, positions of the inner of two
+#: outer dimensions; byte strides of all these on the indexed side and on the plain one; the size and the byte stride of
+#: the indexed dimension. Of rows that are put only those at byte offsets within ``[low, high)`` are moved: threads that
+#: keep the order of the index share these.
+ROW_ARGS = tuple(
+    "nb n0 n1 pb far_n0 far_n1 far_pa far_pb near_b near_n0 near_n1 near_pa near_pb size stride low high".split()
+)
+#: The arguments of :func:`along` before those of outer dimensions: sizes of ``d`` and ``j``, and items of ``j`` in a
+#: chunk; the size of the indexed dimension; byte strides on the indexed side, on the plain one and in the index.
+ALONG_ARGS = tuple("nd nj chunk size far_d far_j near_d near_j index_d index_j".split())
+
+
 class _Rows:
     """The addresses of :func:`rows`: the indexed side (``far``), the plain side (``near``) and the index."""
 
     def __init__(self, f: Function, how: str, trusted: bool):
         self.f, self.how, self.trusted = f, how, trusted
-        self.nb, self.n0, self.n1, self.pb = (f.size(i) for i in range(4))
-        self.far_n0, self.far_n1, self.far_pa, self.far_pb = (f.size(i) for i in range(4, 8))
-        self.near_b, self.near_n0, self.near_n1, self.near_pa, self.near_pb = (f.size(i) for i in range(8, 13))
-        self.size, self.stride, self.low, self.high = (f.size(i) for i in range(13, 17))
+        self.numbers = {name: f.size(i) for i, name in enumerate(ROW_ARGS)}
+
+    def __getattr__(self, name: str) -> Value:
+        return self.numbers[name]
 
     def outer(self, p: Value) -> tuple[Value, Value]:
         """Offsets of the outer position ``p`` on the far and on the near side."""
@@ -160,10 +172,8 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     is what the index holds: ``offset`` bytes, or positions to be multiplied by a stride, ``plain`` or ``wrap``
     (negative ones count from the end). ``get`` checks positions; for ``put`` they must have been checked before.
 
-    ``ptr = [dst, bad, src, index]``;
-    ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb strides, size, stride, low, high]``.
-    ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``. ``put`` moves only rows at byte offsets within
-    ``[low, high)``: threads that keep the order of the index share the rows in this way.
+    ``ptr = [dst, bad, src, index]``; see :data:`ROW_ARGS`. ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are
+    the ``p``.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
@@ -322,14 +332,13 @@ def along(f: Function, what: int | str, action: str, layout: str, outer: int) ->
     along it; ``run`` where one index serves all ``j`` and the others are contiguous along ``j``; else ``any``. ``get``
     checks indices, and negative ones are out of range; for the other actions they must have been checked before.
 
-    ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j, then
-    per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an outer
-    position and a chunk of ``j``.
+    ``ptr = [dst, bad, src, index]``; after :data:`ALONG_ARGS` come, of each outer dimension, its size and its three
+    byte strides. ``[begin, end)`` are pairs of an outer position and a chunk of ``j``.
     """
     dst, src, index = f.data(0), f.data(2), f.data(3)
     last, dense = layout in ("last", "dense"), layout == "dense"
     item = what if isinstance(what, int) else TYPES[what].bytes
-    nd, nj, chunk, size, far_d, far_j, near_d, near_j, index_d, index_j = (f.size(i) for i in range(10))
+    nd, nj, chunk, size, far_d, far_j, near_d, near_j, index_d, index_j = map(f.size, range(len(ALONG_ARGS)))
     if dense:
         far_d, near_d, index_d = f.i64(item), f.i64(item), f.i64(8)
     chunks = (nj + (chunk - 1)) / chunk
@@ -368,7 +377,7 @@ def along(f: Function, what: int | str, action: str, layout: str, outer: int) ->
         o = U.index if last else U.index / chunks
         rest, far_o, near_o, index_o = o, f.i64(0), f.i64(0), f.i64(0)
         for k in reversed(range(outer)):
-            count, a, b, c = (f.size(10 + 4 * k + m) for m in range(4))
+            count, a, b, c = (f.size(len(ALONG_ARGS) + 4 * k + m) for m in range(4))
             i = rest
             if k:
                 rest = rest / count

@@ -7,6 +7,8 @@ which load contiguous vectors and pick elements by a shuffle: a gather takes fiv
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from .build import kernel
 from .fused import apply_steps, numbers_of
 from .gemm import smaller
@@ -17,7 +19,8 @@ from .rows import Epilogue
 #: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension
 #: runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else
 #: by the size of the window within the image (0), or within the image and its padding (-1).
-POOL_ARGS = tuple("od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw adaptive divide".split())
+PoolArgs = namedtuple("PoolArgs", "od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw adaptive divide")
+POOL_ARGS = PoolArgs._fields
 
 
 #: Strides along a row that have kernels of their own; 0 stands for the others, and for windows of different sizes.

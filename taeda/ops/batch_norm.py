@@ -5,13 +5,13 @@ The gradient is an op with a decomposition into public ops.
 
 from __future__ import annotations
 
-import functools
 import math
 
 from .. import _core
 from .._core import between, empty, empty_like, float32, float64, launch
 from .._core.formats import is_channels_last
 from .._core.fusion import puts_off_ops
+from .._core.planners import kept
 from ..kernels import normalize as kernels
 from ..kernels import scalar as s
 from ..kernels import target
@@ -77,7 +77,7 @@ class _Channels:
         return kernel(*key), *rest
 
 
-@functools.lru_cache(256)
+@kept
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
     if len(shape) < 2 and math.prod(shape):
@@ -99,7 +99,7 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     return rows.plan(kernels.batch_norm_eval, ((dtype,), (dtype,), m, v, w, b))
 
 
-@functools.lru_cache(256)
+@kept
 def _batch_backward_form(shape, dtype, training, weight):
     rows, acc = _Channels(shape, dtype), _working(dtype)
     operands = ((dtype,), acc, acc, (dtype,), (dtype,), acc, acc, weight)
@@ -183,7 +183,7 @@ def _unread(input):
     return empty(input.shape[1:2], input.dtype).zero_()
 
 
-@functools.lru_cache(256)
+@kept
 def _batch_form(shape, dtype, *signatures):
     """What runs batch norm in training of these sizes and dtypes."""
     _batch_plan(shape, dtype, True, *signatures)  # the checks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from .. import _core
@@ -10,6 +9,7 @@ from .._core import Tensor
 from .._core.formats import is_channels_last, keep_format
 from .._core.fusion import puts_off_ops
 from .._core.planes import Placed
+from .._core.planners import kept
 from ..kernels import pool as kernels
 from ..kernels import pool_last
 from .creation import arange
@@ -98,8 +98,8 @@ def _three(values, fill: int) -> tuple[int, ...]:
     return (fill,) * (3 - len(values)) + tuple(values)
 
 
-def _args(space, size, kernel, stride, padding, dilation, adaptive=0, divide=1) -> tuple[int, ...]:
-    return (
+def _args(space, size, kernel, stride, padding, dilation, adaptive=0, divide=1):
+    return kernels.PoolArgs(
         *_three(size, 1),
         *_three(space, 1),
         *_three(kernel, 1),
@@ -137,8 +137,8 @@ def _launch_last(kind: str, input: Tensor, size, args) -> list[Tensor]:
     if kind == "argmax":
         outs.append(_core.empty(shape, _core.int64))
     rows = outs[0].numel() // (size[-1] * channels) if outs[0].numel() else 0
-    grain = max(1, 32768 // max(1, size[-1] * channels * math.prod(args[6:9])))
-    plain = not args[18] and max(args[12:15]) == 1
+    grain = max(1, 32768 // max(1, size[-1] * channels * args.kd * args.kh * args.kw))
+    plain = not args.adaptive and max(args.dd, args.dh, args.dw) == 1
     _core.launch(pool_last.pool_last(x.dtype.name, kind, plain), (*outs, x), (*args, channels), rows, grain)
     outs[0] = outs[0].to(input.dtype)
     return [_as_image(out) for out in outs]
@@ -149,8 +149,8 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     if input.dtype.name in _REAL and is_channels_last(input):
         return _launch_last(kind, input, size, args)
     shape = (*input.shape[:-n], *size)
-    kernel, dilation, padding = args[6:9], args[12:15], args[15:18]
-    whole = kernel == _three(input.shape[-n:], 1) and max(dilation) == 1 and not any(padding)
+    whole = (args.kd, args.kh, args.kw) == (args.id, args.ih, args.iw) and max(args.dd, args.dh, args.dw) == 1
+    whole = whole and not (args.pd or args.ph or args.pw)
     if whole and math.prod(size) == 1 and kind != "sum":
         x = input.flatten(-n)  # one window over the whole plane
         return [y.reshape(shape) for y in (x.max(-1) if kind == "argmax" else (x.amax(-1),))]
@@ -159,9 +159,9 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     if kind == "argmax":
         outs.append(_core.empty(shape, _core.int64))
     rows = outs[0].numel() // size[-1] if outs[0].numel() else 0
-    work = size[-1] * math.prod(args[6:9])
-    stride = args[11] if args[11] in kernels.STRIDES and not args[18] else 0
-    _core.launch(kernels.pool(x.dtype.name, kind, stride), (*outs, x), args, rows, max(1, 32768 // max(1, work)))
+    work = size[-1] * args.kd * args.kh * args.kw
+    stride = args.sw if args.sw in kernels.STRIDES and not args.adaptive else 0
+    _core.launch(kernels.pool(x.dtype.name, kind, stride), (*outs, x), tuple(args), rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
         outs[0] = outs[0].to(input.dtype)
     return [keep_format(out, input) for out in outs] if n > 1 else outs
@@ -234,7 +234,7 @@ def _placing(dtype: str, shape, space, windows) -> tuple[tuple[str, bool], int, 
     return (dtype, apart), inputs, max(1, 32768 // max(inputs + math.prod(space), 1))
 
 
-@functools.lru_cache(256)
+@kept
 def _planes(dtype: str, shape, space, windows) -> Placed:
     """What puts gradients of this shape into planes, together with what goes on with them."""
     key, inputs, grain = _placing(dtype, shape, space, windows)
@@ -386,7 +386,7 @@ def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     grain = max(1, 32768 // (space[-1] * math.prod(kernel)))
     beside = kernel[-1] == stride[-1] and stride[-1] in (2, 4) and not padding[-1]
     step = stride[-1] if beside or stride[-1] == 1 else -2 if stride[-1] == 2 else 0
-    _core.launch(kernels.pool_spread(g.dtype.name, step), (out, g), args, rows, grain)
+    _core.launch(kernels.pool_spread(g.dtype.name, step), (out, g), tuple(args), rows, grain)
     return keep_format(out.to(grad.dtype), grad)
 
 

@@ -6,13 +6,13 @@ the number of rows of each step; states of sequences that have ended, or not beg
 
 from __future__ import annotations
 
-import functools
 from array import array
 from itertools import accumulate
 from typing import Any
 
 from .. import _core
 from .._core import Tensor, empty, launch
+from .._core.planners import kept
 from ..kernels import gemm, target
 from ..kernels import recurrent as kernels
 from . import flops
@@ -133,13 +133,20 @@ def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...
             )
 
 
+def _copy_of(x: Tensor) -> Tensor:
+    """A contiguous copy."""
+    made = empty(x.shape, x.dtype)
+    _core.copy_tensor(made, x)
+    return made
+
+
 def _table(blocks: list[tuple[int, int]]) -> bytes:
     """Of each step its block and that of the step before it."""
     pairs = zip(blocks, [(0, 0), *blocks], strict=False)
     return array("q", [x for now, before in pairs for x in (*now, *before)]).tobytes()
 
 
-@functools.lru_cache(8)  # of a new form, the call that runs and the one that is planned
+@kept
 class _Steps:
     """The steps of a layer in the order in which they are done, and how they are shared among threads.
 
@@ -229,8 +236,7 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
         c0=(c0, tuple(h0.shape)), gates=(gates, (rows, kernels.GATES[mode] * hidden)),
         w_hh=(w_hh, (kernels.GATES[mode] * hidden, hidden)), b_hh=(b_hh, (kernels.GATES[mode] * hidden,)),
     )  # fmt: skip
-    h = h0.clone(memory_format=_core.contiguous_format)
-    c = c0.clone(memory_format=_core.contiguous_format) if c0 is not None else empty((0,), dtype)
+    h, c = _copy_of(h0), empty((0,), dtype) if c0 is None else _copy_of(c0)
     out = empty((rows, hidden), dtype)
     saved = empty((rows, _SAVED[mode] * hidden if save else 0), dtype)
     old_c = empty((rows, hidden if save and c0 is not None else 0), dtype)
@@ -274,6 +280,8 @@ def _states_before(out: Tensor, h0: Tensor, sizes: tuple[int, ...], reverse: boo
     """The state before each step, for every row of ``out``."""
     if not out.shape[0]:
         return out
+    if len(set(sizes)) == 1:  # neighbours in memory, in one piece
+        return cat([out[sizes[0] :], h0] if reverse else [h0, out[: -sizes[0]]])
     blocks = sorted((*now, *before) for now, before in _pairs(_blocks(sizes, reverse)))
     parts = []
     for _, n, before, met in blocks:
@@ -281,9 +289,6 @@ def _states_before(out: Tensor, h0: Tensor, sizes: tuple[int, ...], reverse: boo
             parts.append(out[before : before + min(n, met)])
         if n > met:
             parts.append(h0[met:n])
-    if len(set(sizes)) == 1:  # neighbours in memory, in one piece
-        n = sizes[0]
-        parts = [out[n:], h0] if reverse else [h0, out[:-n]]
     return cat(parts)
 
 
@@ -319,7 +324,7 @@ def _steps_back(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, re
     That of the state lacks the products of the rows that begin later unless ``first``.
     """
     (rows, hidden), width, dtype, g_out = out.shape, w_hh.shape[0], out.dtype, g_out.contiguous()
-    g_h, g_c = (None if g is None else g.clone(memory_format=_core.contiguous_format) for g in (g_h, g_c))
+    g_h, g_c = _copy_of(g_h), None if g_c is None else _copy_of(g_c)
     d_x = empty((rows, width), dtype)
     d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
     given = (g_out, saved, old_c, old_h, out)
@@ -330,7 +335,8 @@ def _steps_back(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, re
         if first:
             for (start, n), (_, met) in _pairs(_blocks(sizes, reverse)):
                 if n > met:
-                    g_h[met:n] += matmul(d_h[start + met : start + n], w_hh)
+                    begun = g_h[met:n]
+                    begun += matmul(d_h[start + met : start + n], w_hh)
     else:
         g_h = _gradient_step_by_step(mode, g_h, g_c, w_hh, _blocks(sizes, reverse), (d_x, d_h), given)
     return d_x, d_h, g_h, g_c

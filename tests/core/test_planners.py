@@ -96,3 +96,25 @@ def test_kernels_are_kept_in_one_table():
     assert planners.count_kernels() == before
     taeda.erfinv(x[:, ::2])
     assert planners.count_kernels() > before
+
+
+def test_a_kept_planner_is_called_once_for_a_form():
+    calls = []
+
+    @planners.kept
+    def plan(shape, dtype):
+        """How it is launched."""
+        calls.append((shape, dtype))
+        if not shape:
+            raise ValueError("no shape")
+        return [*shape]
+
+    assert plan((2, 3), "float32") is plan((2, 3), "float32") and plan.__doc__ == "How it is launched."
+    assert plan((2, 3), "float64") == [2, 3] and len(calls) == 2
+    for _ in range(2):  # an error is not kept
+        with pytest.raises(ValueError, match="no shape"):
+            plan((), "float32")
+    assert len(calls) == 4 and planners.count_forms(plan) == 2
+    for n in range(1000):
+        plan((n + 4,), "float32")
+        assert planners.count_forms(plan) <= 256
