@@ -415,7 +415,9 @@ class Tensor:
     def __sub__(self, other: Any) -> Tensor: ...
     def __truediv__(self, other: Any) -> Tensor: ...
     def __xor__(self, other: Any) -> Tensor: ...
-    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None) -> None: ...
+    def backward(
+        self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None
+    ) -> None: ...
     @property
     def data(self) -> Tensor: ...
     @data.setter
@@ -562,7 +564,8 @@ class Tensor:
     def _pinverse(self, rcond: Number = 1e-15) -> Any:
         r""":func:`linalg_pinv` with the older default of the tolerance."""
     def _svd_method(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
-        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
+        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is
+        false."""
     def abs(self, *, out: Any = None) -> Tensor:
         r"""The absolute value; of a complex number, a real one."""
     def abs_(self) -> Tensor:
@@ -586,7 +589,8 @@ class Tensor:
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
-        r"""``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in PyTorch."""
+        r"""``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in
+        PyTorch."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
         r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
     def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
@@ -609,19 +613,37 @@ class Tensor:
         r"""In-place form of :func:`addr`."""
     def adjoint(self) -> Any:
         r"""The conjugate transpose of the last two dimensions."""
-    def all(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def all(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
+        None
+    ) -> Tensor:
         r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
-    def allclose(self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+    def allclose(
+        self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
+    ) -> Any:
         r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
-    def amax(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def amax(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
+        None
+    ) -> Tensor:
         r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
-    def amin(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def amin(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
+        None
+    ) -> Tensor:
         r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
-    def aminmax(self, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
-        r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
+    def aminmax(
+        self, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any =
+        None
+    ) -> Any:
+        r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min,
+        max)``."""
     def angle(self, *, out: Any = None) -> Tensor:
         r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
-    def any(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def any(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
+        None
+    ) -> Tensor:
         r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
     def apply_(self, callable: Any) -> Any:
         r"""Every element becomes ``callable(element)``, in place. Slow: for what no op does, on the CPU."""
@@ -653,15 +675,25 @@ class Tensor:
         r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     def arctanh_(self) -> Tensor:
         r"""In-place form of :func:`atanh`."""
-    def argmax(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
-    def argmin(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
+    def argmax(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
+        None
+    ) -> Tensor:
+        r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the
+        largest."""
+    def argmin(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
+        None
+    ) -> Tensor:
+        r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the
+        smallest."""
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
         r"""The indices that sort a dimension; see :func:`sort`."""
     def as_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
         r"""A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
-    def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
+    def as_strided_scatter(
+        self, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
+    ) -> Any:
         r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
     def as_subclass(self, cls: Any) -> Any:
         r"""``input`` as an object of class ``cls``, in the same place of the graph."""
@@ -689,7 +721,9 @@ class Tensor:
         r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     def atanh_(self) -> Tensor:
         r"""In-place form of :func:`atanh`."""
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+    def baddbmm(
+        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
+    ) -> Tensor:
         r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""In-place form of :func:`baddbmm`."""
@@ -808,10 +842,14 @@ class Tensor:
     def cpu(self, memory_format: Any = None) -> Any:
         r"""``input`` on the CPU."""
     def cross(self, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
-        r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
+        r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that
+        size."""
     def cube_(self) -> Tensor:
         r"""In-place form of :func:`cube`."""
-    def cuda(self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
+    def cuda(
+        self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
+        None
+    ) -> Any:
         r"""``input`` on a CUDA device."""
     def cummax(self, dim: builtins.int, *, out: Any = None) -> Any:
         r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
@@ -961,7 +999,9 @@ class Tensor:
         r"""In-place form of :func:`igammac`."""
     def gammaln_(self) -> Tensor:
         r"""In-place form of :func:`lgamma`."""
-    def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
+    def gather(
+        self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None
+    ) -> Tensor:
         r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
     def gcd(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The greatest common divisor, not negative."""
@@ -974,7 +1014,8 @@ class Tensor:
     def geometric_(self, p: Any, *, generator: Any | None = None) -> Tensor:
         r"""Fill with the number of trials up to the first success, of probability ``p`` each."""
     def geqrf(self, *, out: Any = None) -> Any:
-        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales"""
+        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with
+        scales"""
     def ger(self, vec2: Tensor) -> Any:
         r"""``out[i, j] = input[i] * vec2[j]``."""
     def greater(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -999,15 +1040,23 @@ class Tensor:
         r"""In-place form of :func:`hardswish`."""
     def hardtanh_(self, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
         r"""In-place form of :func:`hardtanh`."""
-    def hash_tensor(self, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number = 0) -> Any:
-        r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64."""
+    def hash_tensor(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number
+        = 0
+    ) -> Any:
+        r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a
+        uint64."""
     def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
         r"""0 below 0, 1 above it, ``values`` at 0."""
     def heaviside_(self, values: Any) -> Tensor:
         r"""In-place form of :func:`heaviside`."""
     def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
-        r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
-    def histogram(self, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+        r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are
+        equal)."""
+    def histogram(
+        self, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any =
+        None
+    ) -> Any:
         r"""How many elements (or how much weight) lie in each bin."""
     def hsplit(self, indices_or_sections: Any) -> Any:
         r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
@@ -1020,14 +1069,18 @@ class Tensor:
     def i0_(self) -> Tensor:
         r"""In-place form of :func:`i0`."""
     def igamma(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,"""
+        r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to
+        ``other``,"""
     def igamma_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`igamma`."""
     def igammac(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small."""
+        r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is
+        small."""
     def igammac_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`igammac`."""
-    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None) -> Tensor:
+    def index_add(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None
+    ) -> Tensor:
         r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
     def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`index_add`."""
@@ -1036,16 +1089,23 @@ class Tensor:
     def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         r"""In-place form of :func:`index_copy`."""
     def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from"""
+        r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count
+        from"""
     def index_fill_(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`index_fill`."""
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""Write ``values`` at ``indices``, or add them there."""
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`index_put`."""
-    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
-        r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
-    def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+    def index_reduce(
+        self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True, out:
+        Any = None
+    ) -> Tensor:
+        r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or
+        ``"amin"``."""
+    def index_reduce_(
+        self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True
+    ) -> Tensor:
         r"""In-place form of :func:`index_reduce`."""
     def index_select(self, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
         r"""The slices at ``index``, a vector, along ``dim``."""
@@ -1065,7 +1125,9 @@ class Tensor:
         r"""Whether both are the same window on the same storage."""
     def is_shared(self) -> Any:
         r"""Whether the memory of ``input`` can be seen by other processes: see :meth:`share_memory_`."""
-    def isclose(self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+    def isclose(
+        self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
+    ) -> Any:
         r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
     def isfinite(self, *, out: Any = None) -> Tensor:
         r"""Whether an element is neither infinite nor NaN."""
@@ -1079,8 +1141,13 @@ class Tensor:
         r"""Whether an element is positive infinity."""
     def isreal(self, *, out: Any = None) -> Tensor:
         r"""Whether an element has no imaginary part."""
-    def istft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool = False) -> Any:
-        r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares."""
+    def istft(
+        self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool =
+        True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool
+        = False
+    ) -> Any:
+        r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows'
+        squares."""
     def kron(self, other: Tensor | Number) -> Any:
         r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
     def kthvalue(self, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
@@ -1134,7 +1201,8 @@ class Tensor:
     def log_normal_(self, mean: Number = 1.0, std: Number = 2.0, *, generator: Any | None = None) -> Tensor:
         r"""Fill with numbers whose logarithm is normal with the given mean and standard deviation."""
     def log_softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-        r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision."""
+        r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of
+        precision."""
     def logaddexp(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``log(exp(input) + exp(other))`` with no overflow."""
     def logaddexp2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1168,7 +1236,8 @@ class Tensor:
     def long(self, memory_format: Any = None) -> Any:
         r"""``input`` as int64."""
     def lstsq(*args: Any, **kwargs: Any) -> Any:
-        r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are sums. Calling it is a RuntimeError."""
+        r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are
+        sums. Calling it is a RuntimeError."""
     def lt(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input < other``."""
     def lt_(self, other: Tensor | Number) -> Tensor:
@@ -1178,9 +1247,11 @@ class Tensor:
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Any:
         r"""The older argument order of :func:`linalg_lu_solve`."""
     def map2_(self, x: Any, y: Any, callable: Any) -> Any:
-        r"""Every element becomes ``callable(element, element of x, element of y)``, in place; ``x`` and ``y`` broadcast."""
+        r"""Every element becomes ``callable(element, element of x, element of y)``, in place; ``x`` and ``y``
+        broadcast."""
     def map_(self, tensor: Tensor, callable: Any) -> Any:
-        r"""Every element becomes ``callable(element, element of tensor)``, in place; ``tensor`` broadcasts to ``input``."""
+        r"""Every element becomes ``callable(element, element of tensor)``, in place; ``tensor`` broadcasts to
+        ``input``."""
     def masked_fill(self, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
     def masked_fill_(self, mask: Tensor, value: Tensor | Number) -> Tensor:
@@ -1190,23 +1261,34 @@ class Tensor:
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         r"""In-place form of :func:`masked_scatter`."""
     def masked_select(self, mask: Tensor, *, out: Any = None) -> Tensor:
-        r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
+        r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two
+        broadcast."""
     def matmul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Matrix product by the rank of the operands."""
     def matrix_exp(self, *, out: Any = None) -> Tensor:
-        r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
+        r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham
+        2005)."""
     def matrix_power(self, n: Any) -> Any:
         r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
-    def max(self, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
-        r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
+    def max(
+        self, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None
+    ) -> Any:
+        r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
+        maximum."""
     def maximum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The larger of the two, NaN where either is NaN."""
-    def mean(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    def mean(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
+        | None = None, out: Any = None
+    ) -> Tensor:
         r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
     def median(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
         r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
-    def min(self, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
-        r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
+    def min(
+        self, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None
+    ) -> Any:
+        r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
+        minimum."""
     def minimum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The smaller of the two, NaN where either is NaN."""
     def mish_(self) -> Tensor:
@@ -1229,7 +1311,9 @@ class Tensor:
         r"""``input * other``; of bools, whether both hold."""
     def mul_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`mul`."""
-    def multinomial(self, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None) -> Tensor:
+    def multinomial(
+        self, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None
+    ) -> Tensor:
         r"""Indices drawn with the probabilities (up to a factor) in each row."""
     def multiply(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input * other``; of bools, whether both hold."""
@@ -1245,13 +1329,24 @@ class Tensor:
         r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
     def nan_to_num_(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
         r"""In-place form of :func:`nan_to_num`."""
-    def nanmean(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Any:
+    def nanmean(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
+        | None = None
+    ) -> Any:
         r"""Mean over ``dim`` of the elements that are not NaN."""
-    def nanmedian(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+    def nanmedian(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False
+    ) -> Any:
         r""":func:`median` of the elements that are not NaN."""
-    def nanquantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Any:
+    def nanquantile(
+        self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
+        interpolation: builtins.str = 'linear'
+    ) -> Any:
         r""":func:`quantile` of the elements that are numbers."""
-    def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    def nansum(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
+        | None = None, out: Any = None
+    ) -> Tensor:
         r"""Sum over ``dim`` with NaN counted as 0."""
     def narrow(self, dim: builtins.int, start: Any, length: Any) -> Any:
         r"""A view of ``length`` elements from ``start`` along ``dim``."""
@@ -1269,17 +1364,40 @@ class Tensor:
         r"""``-input``. For bools use ``~``."""
     def negative_(self) -> Tensor:
         r"""In-place form of :func:`neg`."""
-    def new_empty(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_empty(
+        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
+        device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
+        pin_memory: builtins.bool = False
+    ) -> Any:
         r"""An uninitialised tensor with the dtype of ``input``."""
-    def new_empty_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False) -> Any:
+    def new_empty_strided(
+        self, size: Sequence[builtins.int] | builtins.int, stride: Any, dtype: _dtype | None = None, layout: Any = None,
+        device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+        False
+    ) -> Any:
         r"""An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
-    def new_full(self, size: Sequence[builtins.int] | builtins.int, fill_value: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_full(
+        self, size: Sequence[builtins.int] | builtins.int, fill_value: Any, dtype: _dtype | None = None, device: _device
+        | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory:
+        builtins.bool = False
+    ) -> Any:
         r"""``fill_value`` everywhere, with the dtype of ``input``."""
-    def new_ones(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_ones(
+        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
+        device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
+        pin_memory: builtins.bool = False
+    ) -> Any:
         r"""Ones with the dtype of ``input``."""
-    def new_tensor(self, data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_tensor(
+        self, data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad:
+        builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False
+    ) -> Any:
         r"""A copy of ``data`` with the dtype of ``input``."""
-    def new_zeros(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_zeros(
+        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
+        device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
+        pin_memory: builtins.bool = False
+    ) -> Any:
         r"""Zeros with the dtype of ``input``."""
     def nextafter(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The next floating-point number from ``input`` toward ``other``."""
@@ -1289,18 +1407,26 @@ class Tensor:
         r"""Where ``input`` is not zero."""
     def nonzero_static(self, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1) -> Any:
         r"""The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer."""
-    def norm(self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None) -> Any:
+    def norm(
+        self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False,
+        dtype: _dtype | None = None
+    ) -> Any:
         r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
     def normal_(self, mean: Number = 0.0, std: Number = 1.0, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number is in"""
+        r"""Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number
+        is in"""
     def not_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether the elements differ; NaN differs from all."""
     def not_equal_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`ne`."""
     def orgqr(self, tau: Any) -> Any:
         r""":func:`linalg_householder_product`."""
-    def ormqr(self, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where"""
+    def ormqr(
+        self, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out:
+        Any = None
+    ) -> Tensor:
+        r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H``
+        where"""
     def outer(self, vec2: Tensor) -> Any:
         r"""``out[i, j] = input[i] * vec2[j]``."""
     def permute(self, *dims: Any) -> Any:
@@ -1325,7 +1451,10 @@ class Tensor:
         r"""In-place form of :func:`power`."""
     def prelu(self, weight: Any) -> Any:
         r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
-    def prod(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    def prod(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
+        | None = None, out: Any = None
+    ) -> Tensor:
         r"""Product over ``dim`` (all dimensions by default)."""
     def psi_(self) -> Tensor:
         r"""In-place form of :func:`digamma`."""
@@ -1335,14 +1464,18 @@ class Tensor:
         r"""In-place form of :func:`put`."""
     def qr(self, some: builtins.bool = True) -> Any:
         r"""``input = Q R``, reduced unless ``some`` is false."""
-    def quantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Any:
+    def quantile(
+        self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
+        interpolation: builtins.str = 'linear'
+    ) -> Any:
         r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
     def rad2deg(self, *, out: Any = None) -> Tensor:
         r"""Radians to degrees."""
     def rad2deg_(self) -> Tensor:
         r"""In-place form of :func:`rad2deg`."""
     def random_(self, from_: Any = None, to: Any = ..., *, generator: Any | None = None) -> Tensor:
-        r"""Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds"""
+        r"""Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it
+        holds"""
     def ravel(self) -> Any:
         r"""All elements in one dimension."""
     def reciprocal(self, *, out: Any = None) -> Tensor:
@@ -1360,22 +1493,29 @@ class Tensor:
     def remainder_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`remainder`."""
     def renorm(self, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
-        r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+        r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that
+        norm."""
     def renorm_(self, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
         r"""In-place form of :func:`renorm`."""
     def repeat(self, *repeats: Any) -> Tensor:
         r"""The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
-    def repeat_interleave(self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
+    def repeat_interleave(
+        self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None
+    ) -> Any:
         r"""Each element, or slice along ``dim``, repeated in place."""
     def replace_nonfinite_(self, nan: Any, posinf: Any, neginf: Any) -> Tensor:
         r"""In-place form of :func:`replace_nonfinite`."""
     def reshape(self, *shape: Any) -> Any:
-        r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
+        r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a
+        copy."""
     def reshape_as(self, other: Tensor | Number) -> Any:
         r""":func:`reshape` to the sizes of ``other``."""
     def resize(self, *sizes: Any) -> Any:
-        r""":func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow (deprecated)."""
-    def resize_(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, memory_format: Any = None) -> Any:
+        r""":func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow
+        (deprecated)."""
+    def resize_(
+        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, memory_format: Any = None
+    ) -> Any:
         r"""Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
     def resize_as(self, tensor: Tensor) -> Any:
         r""":func:`resize` to the sizes of ``tensor`` (deprecated)."""
@@ -1401,30 +1541,45 @@ class Tensor:
         r"""In-place form of :func:`rsqrt`."""
     def rsub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``other - alpha * input``."""
-    def scatter(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None, out: Any = None) -> Tensor:
+    def scatter(
+        self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number
+        | None = None, out: Any = None
+    ) -> Tensor:
         r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
-    def scatter_(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
+    def scatter_(
+        self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number
+        | None = None
+    ) -> Tensor:
         r"""In-place form of :func:`scatter`."""
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
         r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         r"""In-place form of :func:`scatter_add`."""
-    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
+    def scatter_reduce(
+        self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True, out:
+        Any = None
+    ) -> Tensor:
         r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
-    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+    def scatter_reduce_(
+        self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True
+    ) -> Tensor:
         r"""In-place form of :func:`scatter_reduce`."""
     def select(self, dim: builtins.int, index: Tensor) -> Any:
         r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
     def select_scatter(self, src: Tensor, dim: builtins.int, index: Tensor) -> Any:
         r"""A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
-    def set_(self, source: Tensor | None = None, storage_offset: Number = 0, size: Sequence[builtins.int] | builtins.int | None = None, stride: Any = None) -> Any:
+    def set_(
+        self, source: Tensor | None = None, storage_offset: Number = 0, size: Sequence[builtins.int] | builtins.int |
+        None = None, stride: Any = None
+    ) -> Any:
         r"""Make ``input`` a window on the memory of ``source``."""
     def sgn(self, *, out: Any = None) -> Tensor:
         r"""``input / |input|``, 0 at 0."""
     def sgn_(self) -> Tensor:
         r"""In-place form of :func:`sgn`."""
     def share_memory_(self) -> Any:
-        r"""Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives ``input``."""
+        r"""Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives
+        ``input``."""
     def short(self, memory_format: Any = None) -> Any:
         r"""``input`` as int16."""
     def sigmoid(self, *, out: Any = None) -> Tensor:
@@ -1451,22 +1606,31 @@ class Tensor:
         r"""The hyperbolic sine."""
     def sinh_(self) -> Tensor:
         r"""In-place form of :func:`sinh`."""
-    def slice_inverse(self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
-        r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``."""
-    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+    def slice_inverse(
+        self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
+    ) -> Any:
+        r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of
+        ``src``."""
+    def slice_scatter(
+        self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
+    ) -> Any:
         r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
     def slogdet(self) -> Any:
         r""":func:`linalg_slogdet`."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
         r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
     def solve(*args: Any, **kwargs: Any) -> Any:
-        r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for the factors. Calling it is a RuntimeError."""
-    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
+        r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor
+        for the factors. Calling it is a RuntimeError."""
+    def sort(
+        self, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None
+    ) -> Any:
         r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
     def sparse_mask(self, mask: Tensor) -> Any:
         r"""The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
     def split(self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None) -> Any:
-        r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+        r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a
+        list."""
     def sqrt(self, *, out: Any = None) -> Tensor:
         r"""The square root; NaN of negative numbers."""
     def sqrt_(self) -> Tensor:
@@ -1477,9 +1641,16 @@ class Tensor:
         r"""In-place form of :func:`square`."""
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
         r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
-    def std(self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+    def std(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool =
+        False, *, correction: Any = None, out: Any = None
+    ) -> Any:
         r"""Standard deviation: the square root of :func:`var`."""
-    def stft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+    def stft(
+        self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool =
+        True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None,
+        return_complex: Any = None, align_to_window: Any = None
+    ) -> Any:
         r"""Fourier transforms of overlapping pieces of a signal."""
     def sub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
@@ -1489,24 +1660,30 @@ class Tensor:
         r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     def subtract_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`sub`."""
-    def sum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    def sum(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
+        | None = None, out: Any = None
+    ) -> Tensor:
         r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
     def sum_to_size(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None) -> Any:
         r"""Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
-        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
+        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is
+        false."""
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Any:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Any:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def symeig(*args: Any, **kwargs: Any) -> Any:
-        r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh. Calling it is a RuntimeError."""
+        r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh. Calling it is a
+        RuntimeError."""
     def t(self) -> Any:
         r"""The transpose of a matrix; a vector or a scalar is given back."""
     def take(self, index: Tensor, *, out: Any = None) -> Tensor:
         r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
     def take_along_dim(self, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
-        r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+        r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one
+        dimension."""
     def tan(self, *, out: Any = None) -> Tensor:
         r"""The tangent of an angle in radians."""
     def tan_(self) -> Tensor:
@@ -1524,10 +1701,13 @@ class Tensor:
     def times_itself_(self) -> Tensor:
         r"""In-place form of :func:`times_itself`."""
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false."""
+        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is
+        false."""
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Any:
         r"""``input``, which is dense already (or in another dtype)."""
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Any:
+    def to_sparse(
+        self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
+    ) -> Any:
         r"""``input`` as a sparse tensor of its elements that are not 0."""
     def to_sparse_coo(self) -> Any:
         r"""``input`` as a sparse tensor in coordinate form."""
@@ -1535,13 +1715,20 @@ class Tensor:
         r"""A matrix compressed by columns, without its elements that are 0."""
     def to_sparse_csr(self, dense_dim: Any = None) -> Any:
         r"""A matrix compressed by rows, without its elements that are 0."""
-    def topk(self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
-        r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
+    def topk(
+        self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any =
+        None
+    ) -> Any:
+        r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come
+        first."""
     def trace(self) -> Any:
         r"""The sum of the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Any:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
-    def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
+    def triangular_solve(
+        self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool =
+        False
+    ) -> Any:
         r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
     def tril(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
         r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
@@ -1572,22 +1759,33 @@ class Tensor:
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Any:
         r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
     def unfold(self, dimension: Any, size: Sequence[builtins.int] | builtins.int, step: Any) -> Any:
-        r"""A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last dimension."""
+        r"""A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last
+        dimension."""
     def uniform_(self, from_: Number = 0.0, to: Number = 1.0, *, generator: Any | None = None) -> Tensor:
         r"""Fill with uniform numbers in [``from``, ``to``)."""
-    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    def unique(
+        self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False,
+        dim: builtins.int | Sequence[builtins.int] | None = None
+    ) -> Tensor:
         r"""The distinct values in ascending order."""
-    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    def unique_consecutive(
+        self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int |
+        Sequence[builtins.int] | None = None
+    ) -> Tensor:
         r"""One element of each run of equal ones; arguments as for :func:`unique`."""
     def unsafe_chunk(self, chunks: Any, dim: builtins.int = 0) -> Any:
         r""":func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
     def unsafe_split(self, split_size: Any, dim: builtins.int = 0) -> Any:
         r""":func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
     def unsafe_split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0) -> Any:
-        r""":func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
+        r""":func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place
+        independently."""
     def unsqueeze(self, dim: builtins.int) -> Any:
         r"""A view with a dimension of size 1 inserted at ``dim``."""
-    def var(self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+    def var(
+        self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool =
+        False, *, correction: Any = None, out: Any = None
+    ) -> Any:
         r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
     def vdot(self, other: Tensor | Number) -> Any:
         r"""Inner product of two vectors, the first conjugated."""
@@ -1620,7 +1818,9 @@ def acosh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`acosh`."""
 def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input + alpha * other``; of bools, whether either holds."""
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Any:
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
+) -> Any:
     r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
     r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
@@ -1636,30 +1836,53 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     r"""``beta * input + alpha * outer(vec1, vec2)``."""
 def adjoint(input: Tensor) -> Any:
     r"""The conjugate transpose of the last two dimensions."""
-def affine_grid_generator(theta: Any, size: Sequence[builtins.int] | builtins.int, align_corners: Any, *, out: Any = None) -> Any:
+def affine_grid_generator(
+    theta: Any, size: Sequence[builtins.int] | builtins.int, align_corners: Any, *, out: Any = None
+) -> Any:
     r""":func:`taeda.nn.functional.affine_grid`."""
 def alias_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`alias` views."""
-def all(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def all(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Tensor:
     r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
-def allclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+def allclose(
+    input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
+) -> Any:
     r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
 def alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
     r"""If ``train``, dropout that keeps mean and variance of selu's output."""
 def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
     r"""In-place form of :func:`alpha_dropout`."""
-def amax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def amax(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Tensor:
     r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
-def amin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def amin(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Tensor:
     r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
-def aminmax(input: Tensor, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
+def aminmax(
+    input: Tensor, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any
+    = None
+) -> Any:
     r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
 def angle(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
-def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def any(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Tensor:
     r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
-def arange(*args: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **bounds: Any) -> Any:
-    r"""Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``."""
+def arange(
+    *args: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None
+    = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **bounds: Any
+) -> Any:
+    r"""Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end,
+    step)``."""
 def arccos(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc cosine in radians; NaN outside [-1, 1]."""
 def arccos_(input: Tensor) -> Tensor:
@@ -1686,19 +1909,34 @@ def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
 def arctanh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`atanh`."""
-def argmax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def argmax(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Tensor:
     r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
-def argmin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
-def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Any = None) -> Any:
+def argmin(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Tensor:
+    r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the
+    smallest."""
+def argsort(
+    input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Any
+    = None
+) -> Any:
     r"""The indices that sort a dimension; see :func:`sort`."""
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Coordinates of the elements that are not zero, one row each, in row-major order."""
-def as_strided(input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided(
+    input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
+) -> Any:
     r"""A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
 def as_strided_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`as_strided` views."""
-def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Any:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None, *,
+    out: Any = None
+) -> Any:
     r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
 def asin(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc sine in radians; NaN outside [-1, 1]."""
@@ -1724,9 +1962,15 @@ def atleast_2d(*tensors: Any) -> Any:
     r"""Tensors of fewer than two dimensions as rows; others as they are."""
 def atleast_3d(*tensors: Any) -> Any:
     r"""Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are."""
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
+) -> Tensor:
     r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
-def bartlett_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+def bartlett_window(
+    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False, **options: Any
+) -> Any:
     r"""Bartlett's triangular window. Periodic by default: its period is its length, rather than one point less."""
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
     r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
@@ -1748,7 +1992,11 @@ def bitwise_right_shift(input: Tensor, other: Tensor | Number, *, out: Any = Non
     r"""``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
 def bitwise_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input ^ other``."""
-def blackman_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+def blackman_window(
+    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False, **options: Any
+) -> Any:
     r"""Blackman's window. Periodic by default: its period is its length, rather than one point less."""
 def block_diag(*tensors: Any) -> Any:
     r"""A matrix with the given matrices along its diagonal and zeros elsewhere; vectors are rows."""
@@ -1760,14 +2008,17 @@ def broadcast_tensors(*tensors: Any) -> Any:
     r"""Every tensor expanded to their common shape."""
 def broadcast_to(input: Tensor, size: Sequence[builtins.int] | builtins.int) -> Any:
     r"""``input`` expanded to ``size``."""
-def bucketize(input: Tensor, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None) -> Any:
+def bucketize(
+    input: Tensor, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None
+) -> Any:
     r"""The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
 def cartesian_prod(*tensors: Any) -> Any:
     r"""All choices of one element of each vector, as rows."""
 def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""Join tensors along a dimension that they have."""
 def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: builtins.str = 'use_mm_for_euclid_dist_if_necessary') -> Any:
-    r"""Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``."""
+    r"""Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P,
+    R)``."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The smallest integer not below."""
 def ceil_(input: Tensor) -> Tensor:
@@ -1822,21 +2073,42 @@ def conj_physical_(input: Tensor) -> Any:
     r"""In-place form of :func:`conj_physical`."""
 def constant_pad_nd(input: Tensor, pad: Any, value: Tensor | Number = 0, *, out: Any = None) -> Tensor:
     r"""``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one"""
-def conv1d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
+def conv1d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
+    Number = 1, *, out: Any = None
+) -> Tensor:
     r"""Cross-correlation: every output is a weighted sum of a window of the input."""
-def conv2d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
+def conv2d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
+    Number = 1, *, out: Any = None
+) -> Tensor:
     r"""Cross-correlation: every output is a weighted sum of a window of the input."""
-def conv3d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
+def conv3d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
+    Number = 1, *, out: Any = None
+) -> Tensor:
     r"""Cross-correlation: every output is a weighted sum of a window of the input."""
 def conv_tbc(input: Tensor, weight: Any, bias: Any, pad: Number = 0) -> Any:
     r"""One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
-def conv_transpose1d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
+def conv_transpose1d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
+    groups: Number = 1, dilation: Number = 1, *, out: Any = None
+) -> Tensor:
     r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
-def conv_transpose2d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
+def conv_transpose2d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
+    groups: Number = 1, dilation: Number = 1, *, out: Any = None
+) -> Tensor:
     r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
-def conv_transpose3d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
+def conv_transpose3d(
+    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
+    groups: Number = 1, dilation: Number = 1, *, out: Any = None
+) -> Tensor:
     r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
-def convolution(input: Tensor, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding: Any, groups: Any, *, out: Any = None) -> Any:
+def convolution(
+    input: Tensor, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding:
+    Any, groups: Any, *, out: Any = None
+) -> Any:
     r"""A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has."""
 def copysign(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
@@ -1854,7 +2126,9 @@ def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | No
     r"""The number of elements along ``dim`` that are not 0, as int64."""
 def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Any:
     r"""The covariance matrix of variables (rows) observed in columns."""
-def cross(input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None) -> Any:
+def cross(
+    input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
+) -> Any:
     r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
@@ -1888,9 +2162,13 @@ def diagonal(input: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Nu
     r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
 def diagonal_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`diagonal` views."""
-def diagonal_scatter(input: Tensor, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1, *, out: Any = None) -> Any:
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1, *, out: Any = None
+) -> Any:
     r"""A copy of ``input`` with ``src`` on a diagonal."""
-def diff(input: Tensor, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None) -> Any:
+def diff(
+    input: Tensor, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None
+) -> Any:
     r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
 def digamma(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The derivative of :func:`lgamma`."""
@@ -1914,19 +2192,42 @@ def eig(*args: Any, **kwargs: Any) -> Any:
     r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex. Calling it is a RuntimeError."""
 def einsum(*args: Any) -> Any:
     r"""Sum of products of elements by the Einstein convention."""
-def embedding(weight: Any, indices: Any, padding_idx: Number = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False, *, out: Any = None) -> Tensor:
+def embedding(
+    weight: Any, indices: Any, padding_idx: Number = -1, scale_grad_by_freq: builtins.bool = False, sparse:
+    builtins.bool = False, *, out: Any = None
+) -> Tensor:
     r"""Rows of ``weight`` at ``indices``."""
-def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: builtins.bool = False, mode: Number = 0, sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: Any = None) -> Any:
-    r""":func:`taeda.nn.functional.embedding_bag`, with the bag of each index, the bags' sizes and the maxima's places."""
+def embedding_bag(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: builtins.bool = False, mode: Number = 0, sparse:
+    builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: Any
+    = None
+) -> Any:
+    r""":func:`taeda.nn.functional.embedding_bag`, with the bag of each index, the bags' sizes and the maxima's
+    places."""
 def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Number = 2.0) -> Any:
     r"""Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
-def empty(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = None) -> Any:
+def empty(
+    *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
+    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
+    builtins.bool = False, memory_format: Any = None
+) -> Any:
     r"""A tensor of the given sizes with undefined elements."""
-def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+def empty_like(
+    input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
+) -> Any:
     r"""Undefined elements, in the sizes and dtype of ``input``."""
-def empty_permuted(size: Sequence[builtins.int] | builtins.int, physical_layout: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def empty_permuted(
+    size: Sequence[builtins.int] | builtins.int, physical_layout: Any, *, dtype: _dtype | None = None, layout: Any =
+    None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool
+    = False
+) -> Any:
     r"""A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
-def empty_strided(size: Sequence[builtins.int] | builtins.int, stride: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def empty_strided(
+    size: Sequence[builtins.int] | builtins.int, stride: Any, *, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool =
+    False
+) -> Any:
     r"""A tensor of the given sizes and strides (in elements) with undefined elements."""
 def eq(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements are equal; NaN equals nothing."""
@@ -1956,9 +2257,14 @@ def expm1(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``e ** input - 1``, exact for small ``input``."""
 def expm1_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`expm1`."""
-def eye(n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def eye(
+    n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device |
+    builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
+) -> Any:
     r"""The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
-def fake_quantize_per_channel_affine(input: Tensor, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any) -> Any:
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any
+) -> Any:
     r""":func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dimension ``axis``."""
 def fake_quantize_per_tensor_affine(input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Any:
     r"""``(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale``."""
@@ -2006,15 +2312,31 @@ def frac_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`frac`."""
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
-def frobenius_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+def frobenius_norm(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Any:
     r"""The square root of the sum of squared absolute values over one or two dimensions."""
-def from_file(filename: Any, shared: Any = None, size: Sequence[builtins.int] | builtins.int | builtins.int = 0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False) -> Any:
+def from_file(
+    filename: Any, shared: Any = None, size: Sequence[builtins.int] | builtins.int | builtins.int = 0, *, dtype: _dtype
+    | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False
+) -> Any:
     r"""A tensor over a file, mapped into memory."""
-def full(size: Sequence[builtins.int] | builtins.int, fill_value: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def full(
+    size: Sequence[builtins.int] | builtins.int, fill_value: Any, *, out: Any = None, dtype: _dtype | None = None,
+    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
+    builtins.bool = False
+) -> Any:
     r"""A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
-def full_like(input: Tensor, fill_value: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str |
+    None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
+) -> Any:
     r"""``fill_value``, in the sizes and dtype of ``input``."""
-def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
+def gather(
+    input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None
+) -> Tensor:
     r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
 def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The greatest common divisor, not negative."""
@@ -2028,33 +2350,60 @@ def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
 def get_device(input: Tensor) -> Any:
     r"""The number of the device that ``input`` is on; -1 for the CPU."""
-def gradient(input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number = 1) -> Any:
+def gradient(
+    input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number
+    = 1
+) -> Any:
     r"""Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
 def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
-def grid_sampler_2d(input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None) -> Any:
+def grid_sampler_2d(
+    input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None
+) -> Any:
     r""":func:`grid_sampler` of ``(N, C, H, W)``."""
-def grid_sampler_3d(input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None) -> Any:
+def grid_sampler_3d(
+    input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None
+) -> Any:
     r""":func:`grid_sampler` of ``(N, C, D, H, W)``."""
-def group_norm(input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled: builtins.bool = True) -> Any:
+def group_norm(
+    input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled:
+    builtins.bool = True
+) -> Any:
     r"""Normalise over each group of channels and all positions (Wu and He 2018)."""
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
-def hamming_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
-    r"""Hamming's window, ``alpha - beta cos``. Periodic by default: its period is its length, rather than one point less."""
-def hann_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+def hamming_window(
+    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False, **options: Any
+) -> Any:
+    r"""Hamming's window, ``alpha - beta cos``. Periodic by default: its period is its length, rather than one point
+    less."""
+def hann_window(
+    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False, **options: Any
+) -> Any:
     r"""Hann's window. Periodic by default: its period is its length, rather than one point less."""
 def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
     r"""``input`` where its size exceeds ``lambd``, else 0."""
-def hash_tensor(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number = 0, out: Any = None) -> Any:
-    r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64."""
+def hash_tensor(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode:
+    Number = 0, out: Any = None
+) -> Any:
+    r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a
+    uint64."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, ``values`` at 0."""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
-    r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
-def histogram(input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+    r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are
+    equal)."""
+def histogram(
+    input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out:
+    Any = None
+) -> Any:
     r"""How many elements (or how much weight) lie in each bin."""
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
     r"""How many points (or how much weight) lie in each bin of several dimensions."""
@@ -2069,22 +2418,31 @@ def i0(input: Tensor, *, out: Any = None) -> Tensor:
 def i0_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`i0`."""
 def igamma(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,"""
+    r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to
+    ``other``,"""
 def igammac(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small."""
 def imag(input: Tensor) -> Any:
     r"""The imaginary part of a complex tensor, as a view."""
-def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None) -> Tensor:
+def index_add(
+    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None
+) -> Tensor:
     r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
 def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
     r"""Write the slices of ``source`` at ``index`` along ``dim``."""
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from"""
-def index_put(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count
+    from"""
+def index_put(
+    input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None
+) -> Tensor:
     r"""Write ``values`` at ``indices``, or add them there."""
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
     r"""In-place form of :func:`index_put`."""
-def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
+def index_reduce(
+    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True,
+    out: Any = None
+) -> Tensor:
     r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
 def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
     r"""The slices at ``index``, a vector, along ``dim``."""
@@ -2108,11 +2466,16 @@ def is_same_size(input: Tensor, other: Tensor | Number) -> Any:
     r"""Whether the sizes are equal."""
 def is_signed(input: Tensor) -> Any:
     r"""Whether the dtype has negative numbers."""
-def isclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+def isclose(
+    input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
+) -> Any:
     r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
 def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is neither infinite nor NaN."""
-def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Any = None) -> Any:
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Any
+    = None
+) -> Any:
     r"""Whether each element is one of ``test_elements``; either may be a number."""
 def isinf(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is infinite (either part of a complex one)."""
@@ -2124,15 +2487,27 @@ def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is positive infinity."""
 def isreal(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element has no imaginary part."""
-def istft(input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool = False) -> Any:
-    r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares."""
-def kaiser_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+def istft(
+    input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool
+    = True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool =
+    False
+) -> Any:
+    r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows'
+    squares."""
+def kaiser_window(
+    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False, **options: Any
+) -> Any:
     r"""Kaiser's window of shape ``beta``. Periodic by default: its period is its length, rather than one point less."""
 def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
 def kthvalue(input: Tensor, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The ``k``-th smallest element (from 1) along a dimension, and its index."""
-def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enable: builtins.bool = True) -> Tensor:
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enable:
+    builtins.bool = True
+) -> Tensor:
     r"""``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016)."""
 def lcm(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The least common multiple, not negative."""
@@ -2152,9 +2527,16 @@ def less_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Ten
     r"""Whether ``input <= other``."""
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The logarithm of ``|gamma(input)|``."""
-def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def linspace(
+    start: Any, end: Any, steps: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
+) -> Any:
     r"""``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
-def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
+def lobpcg(
+    A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any =
+    None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any =
+    None, ortho_bparams: Any = None
+) -> Any:
     r"""The ``k`` largest (smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``."""
 def log(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The natural logarithm: -inf of 0, NaN of negative numbers."""
@@ -2173,7 +2555,8 @@ def log2_(input: Tensor) -> Tensor:
 def log_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`log`."""
 def log_softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-    r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision."""
+    r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of
+    precision."""
 def logaddexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``log(exp(input) + exp(other))`` with no overflow."""
 def logaddexp2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2194,19 +2577,27 @@ def logit(input: Tensor, eps: Any = None, *, out: Any = None) -> Tensor:
     r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
 def logit_(input: Tensor, eps: Any = None) -> Tensor:
     r"""In-place form of :func:`logit`."""
-def logspace(start: Any, end: Any, steps: Any, base: Number = 10.0, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def logspace(
+    start: Any, end: Any, steps: Any, base: Number = 10.0, *, out: Any = None, dtype: _dtype | None = None, layout: Any
+    = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
+    builtins.bool = False
+) -> Any:
     r"""``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
 def logsumexp(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
 def lstsq(*args: Any, **kwargs: Any) -> Any:
-    r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are sums. Calling it is a RuntimeError."""
+    r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are
+    sums. Calling it is a RuntimeError."""
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input < other``."""
 def lu(A: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
     r"""The older argument order of :func:`linalg_lu_solve`."""
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Any:
+def lu_unpack(
+    LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any =
+    None
+) -> Any:
     r"""``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
@@ -2222,18 +2613,32 @@ def matrix_power(input: Tensor, n: Any, *, out: Any = None) -> Any:
     r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
 def matrix_rank(*args: Any, **kwargs: Any) -> Any:
     r"""Removed from PyTorch: use linalg.matrix_rank(A, tol, hermitian=...). Calling it is a RuntimeError."""
-def max(input: Tensor, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
-    r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
+def max(
+    input: Tensor, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any =
+    None
+) -> Any:
+    r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
+    maximum."""
 def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The larger of the two, NaN where either is NaN."""
-def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def mean(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
+    _dtype | None = None, out: Any = None
+) -> Tensor:
     r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
-def median(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+def median(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Any:
     r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
 def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     r"""Coordinates of a grid: each vector expanded to the grid's shape, as views."""
-def min(input: Tensor, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
-    r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
+def min(
+    input: Tensor, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any =
+    None
+) -> Any:
+    r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
+    minimum."""
 def minimum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The smaller of the two, NaN where either is NaN."""
 def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
@@ -2248,7 +2653,10 @@ def msort(input: Tensor, *, out: Any = None) -> Any:
     r"""The values sorted along dimension 0."""
 def mul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input * other``; of bools, whether both hold."""
-def multinomial(input: Tensor, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None) -> Tensor:
+def multinomial(
+    input: Tensor, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any =
+    None
+) -> Tensor:
     r"""Indices drawn with the probabilities (up to a factor) in each row."""
 def multiply(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input * other``; of bools, whether both hold."""
@@ -2260,23 +2668,40 @@ def nan_to_num(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any =
     r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     r"""In-place form of :func:`nan_to_num`."""
-def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Any:
+def nanmean(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
+    _dtype | None = None, out: Any = None
+) -> Any:
     r"""Mean over ``dim`` of the elements that are not NaN."""
-def nanmedian(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+def nanmedian(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
+    = None
+) -> Any:
     r""":func:`median` of the elements that are not NaN."""
-def nanquantile(input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+def nanquantile(
+    input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
+    interpolation: builtins.str = 'linear', out: Any = None
+) -> Any:
     r""":func:`quantile` of the elements that are numbers."""
-def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def nansum(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
+    _dtype | None = None, out: Any = None
+) -> Tensor:
     r"""Sum over ``dim`` with NaN counted as 0."""
 def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Any:
     r"""A view of ``length`` elements from ``start`` along ``dim``."""
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Any:
     r"""A copy of :func:`narrow`."""
-def native_batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any, *, out: Any = None) -> Any:
+def native_batch_norm(
+    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any,
+    *, out: Any = None
+) -> Any:
     r""":func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not"""
 def native_dropout(input: Tensor, p: Any, train: builtins.bool = True, *, out: Any = None) -> Any:
     r"""Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
-def native_group_norm(input: Tensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, *, out: Any = None) -> Any:
+def native_group_norm(
+    input: Tensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, *, out: Any = None
+) -> Any:
     r""":func:`taeda.group_norm`, with the mean and the inverse deviation of each group."""
 def native_layer_norm(input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     r""":func:`layer_norm`, with the mean and the inverse deviation of each row."""
@@ -2294,13 +2719,22 @@ def nextafter(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tens
     r"""The next floating-point number from ``input`` toward ``other``."""
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
     r"""Where ``input`` is not zero."""
-def nonzero_static(input: Tensor, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1, out: Any = None) -> Any:
+def nonzero_static(
+    input: Tensor, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1, out: Any = None
+) -> Any:
     r"""The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer."""
-def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Any:
+def norm(
+    input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool =
+    False, dtype: _dtype | None = None, *, out: Any = None
+) -> Any:
     r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
 def norm_except_dim(v: Any, pow: Number = 2, dim: builtins.int = 0) -> Any:
     r"""Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
-def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+def normal(
+    mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None =
+    None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None =
+    None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any
+) -> Any:
     r"""Normal numbers with means and standard deviations given as tensors or numbers."""
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements differ; NaN differs from all."""
@@ -2308,14 +2742,25 @@ def nuclear_norm(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool 
     r"""The sum of the singular values of the matrices in ``dim``, which may be left out:"""
 def numel(input: Tensor) -> Any:
     r"""The number of elements."""
-def ones(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def ones(
+    *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
+    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
+    builtins.bool = False
+) -> Any:
     r"""A tensor of the given sizes filled with ones."""
-def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+def ones_like(
+    input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
+) -> Any:
     r"""Ones, in the sizes and dtype of ``input``."""
 def orgqr(input: Tensor, tau: Any, *, out: Any = None) -> Any:
     r""":func:`linalg_householder_product`."""
-def ormqr(input: Tensor, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where"""
+def ormqr(
+    input: Tensor, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *,
+    out: Any = None
+) -> Tensor:
+    r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H``
+    where"""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
 def pca_lowrank(A: Any, q: Any = None, center: builtins.bool = True, niter: Number = 2) -> Any:
@@ -2340,33 +2785,69 @@ def pow(input: Tensor, exponent: Tensor | Number, *, out: Any = None) -> Any:
     r"""``input ** exponent``; either may be a number."""
 def prelu(input: Tensor, weight: Any) -> Any:
     r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
-def prod(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def prod(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
+    _dtype | None = None, out: Any = None
+) -> Tensor:
     r"""Product over ``dim`` (all dimensions by default)."""
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
 def qr(input: Tensor, some: builtins.bool = True, *, out: Any = None) -> Any:
     r"""``input = Q R``, reduced unless ``some`` is false."""
-def quantile(input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+def quantile(
+    input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
+    interpolation: builtins.str = 'linear', out: Any = None
+) -> Any:
     r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Radians to degrees."""
 def rad2deg_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`rad2deg`."""
-def rand(*size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+def rand(
+    *size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
+    Any
+) -> Any:
     r"""Uniform numbers in [0, 1)."""
-def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
+def rand_like(
+    input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory:
+    builtins.bool = False
+) -> Any:
     r"""Uniform numbers in [0, 1), in a tensor like ``input``."""
-def randint(*args: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+def randint(
+    *args: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
+    Any
+) -> Any:
     r"""Uniform integers: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high)."""
-def randint_like(input: Tensor, low: Number = 0, high: Any = None, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
+def randint_like(
+    input: Tensor, low: Number = 0, high: Any = None, *, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator:
+    Any | None = None, pin_memory: builtins.bool = False
+) -> Any:
     r"""Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
-def randn(*size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+def randn(
+    *size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
+    Any
+) -> Any:
     r"""Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
-def randn_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
+def randn_like(
+    input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory:
+    builtins.bool = False
+) -> Any:
     r"""Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
-def randperm(n: Any, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def randperm(
+    n: Any, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
+) -> Any:
     r"""A random permutation of 0 to ``n - 1``."""
-def range(start: Number = 0, end: Any = None, step: Number = 1, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False) -> Any:
+def range(
+    start: Number = 0, end: Any = None, step: Number = 1, *, out: Any = None, dtype: _dtype | None = None, layout: Any =
+    None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False
+) -> Any:
     r"""Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
 def ravel(input: Tensor) -> Any:
     r"""All elements in one dimension."""
@@ -2384,10 +2865,14 @@ def remainder(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tens
     r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
 def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any, *, out: Any = None) -> Any:
     r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
-def repeat_interleave(input: Tensor | None = None, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
+def repeat_interleave(
+    input: Tensor | None = None, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *,
+    output_size: Any = None
+) -> Any:
     r"""Each element, or slice along ``dim``, repeated in place."""
 def reshape(input: Tensor, *shape: Any) -> Any:
-    r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
+    r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a
+    copy."""
 def resize_as_(input: Tensor, the_template: Any, memory_format: Any = None) -> Any:
     r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
 def resolve_conj(input: Tensor) -> Any:
@@ -2406,9 +2891,16 @@ def round_(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Any:
     r"""In-place form of :func:`round`."""
 def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along the rows, dimension 0; vectors are rows."""
-def rrelu(input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False, generator: Any | None = None) -> Any:
-    r""":func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the mean."""
-def rrelu_(input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False, generator: Any | None = None) -> Any:
+def rrelu(
+    input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False,
+    generator: Any | None = None
+) -> Any:
+    r""":func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the
+    mean."""
+def rrelu_(
+    input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False,
+    generator: Any | None = None
+) -> Any:
     r"""In-place form of :func:`rrelu`."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``1 / sqrt(input)``."""
@@ -2416,17 +2908,32 @@ def rsqrt_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`rsqrt`."""
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``other - alpha * input``."""
-def scalar_tensor(s: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def scalar_tensor(
+    s: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
+) -> Any:
     r"""The number ``s`` as a tensor of no dimensions."""
-def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None, out: Any = None) -> Tensor:
+def scatter(
+    input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor |
+    Number | None = None, out: Any = None
+) -> Tensor:
     r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
 def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
-def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
+def scatter_reduce(
+    input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True,
+    out: Any = None
+) -> Tensor:
     r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
-def searchsorted(sorted_sequence: Any, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: Any = None, sorter: Any = None, out: Any = None) -> Any:
+def searchsorted(
+    sorted_sequence: Any, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: Any =
+    None, sorter: Any = None, out: Any = None
+) -> Any:
     r"""Where values would go into sorted rows."""
-def segment_reduce(data: Any, reduce: Any, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0, unsafe: builtins.bool = False, initial: Any = None) -> Any:
+def segment_reduce(
+    data: Any, reduce: Any, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0, unsafe:
+    builtins.bool = False, initial: Any = None
+) -> Any:
     r"""Reduce consecutive segments along ``axis``, which is the last dimension of ``lengths`` or ``offsets``."""
 def select(input: Tensor, dim: builtins.int, index: Tensor) -> Any:
     r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
@@ -2462,25 +2969,48 @@ def sinh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`sinh`."""
 def slice_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`slice` views."""
-def slice_inverse(input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+def slice_inverse(
+    input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
+) -> Any:
     r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``."""
-def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1, *, out: Any = None) -> Any:
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1, *, out: Any
+    = None
+) -> Any:
     r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     r""":func:`linalg_slogdet`."""
 def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
 def solve(*args: Any, **kwargs: Any) -> Any:
-    r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for the factors. Calling it is a RuntimeError."""
-def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
+    r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for
+    the factors. Calling it is a RuntimeError."""
+def sort(
+    input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None
+) -> Any:
     r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
-def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, layout: Any = None, **kwargs: Any) -> Any:
+def sparse_compressed_tensor(
+    compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None,
+    *, layout: Any = None, **kwargs: Any
+) -> Any:
     r""":func:`sparse_csr_tensor` or :func:`sparse_csc_tensor`, as ``layout`` says."""
-def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None) -> Any:
+def sparse_coo_tensor(
+    indices: Any = None, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype
+    | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
+    builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None
+) -> Any:
     r"""A sparse tensor in coordinate form."""
-def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None) -> Any:
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
+    dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
+) -> Any:
     r"""A sparse matrix compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
-def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None) -> Any:
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
+    dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
+) -> Any:
     r"""A sparse matrix compressed by rows."""
 def split(tensor: Tensor, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None) -> Any:
     r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
@@ -2504,17 +3034,30 @@ def squeeze_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`squeeze` views."""
 def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""Join tensors of one shape along a new dimension."""
-def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+def std(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
+    builtins.bool = False, *, correction: Any = None, out: Any = None
+) -> Any:
     r"""Standard deviation: the square root of :func:`var`."""
-def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
+def std_mean(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
+    builtins.bool = False, *, correction: Any = None
+) -> Any:
     r""":func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
-def stft(input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+def stft(
+    input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool
+    = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None, return_complex:
+    Any = None, align_to_window: Any = None
+) -> Any:
     r"""Fourier transforms of overlapping pieces of a signal."""
 def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
 def subtract(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
-def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def sum(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
+    _dtype | None = None, out: Any = None
+) -> Tensor:
     r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
 def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Any:
     r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
@@ -2532,7 +3075,9 @@ def t_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`t` views."""
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
-def take_along_dim(input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None) -> Any:
+def take_along_dim(
+    input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
+) -> Any:
     r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
 def tan(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The tangent of an angle in radians."""
@@ -2552,8 +3097,12 @@ def threshold_(input: Tensor, threshold: Any, value: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`threshold`."""
 def tile(input: Tensor, *args: Any, dims: Sequence[builtins.int] | None = None) -> Any:
     r""":func:`repeat`, with missing leading counts taken as one."""
-def topk(input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
-    r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
+def topk(
+    input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out:
+    Any = None
+) -> Any:
+    r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come
+    first."""
 def trace(input: Tensor) -> Any:
     r"""The sum of the diagonal of a matrix."""
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
@@ -2564,15 +3113,24 @@ def trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) 
     r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
 def trapz(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Any:
     r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
-def triangular_solve(b: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Any:
+def triangular_solve(
+    b: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False,
+    *, out: Any = None
+) -> Any:
     r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
 def tril(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-def tril_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+def tril_indices(
+    row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None =
+    None, layout: Any = None, pin_memory: builtins.bool = False
+) -> Any:
     r"""Coordinates of the lower triangle, as two rows."""
 def triu(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-def triu_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+def triu_indices(
+    row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None =
+    None, layout: Any = None, pin_memory: builtins.bool = False
+) -> Any:
     r"""Coordinates of the upper triangle, as two rows."""
 def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input / other``; whole numbers give the default floating-point dtype."""
@@ -2588,9 +3146,15 @@ def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -
     r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
 def unfold_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`unfold` views."""
-def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+def unique(
+    input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool =
+    False, dim: builtins.int | Sequence[builtins.int] | None = None
+) -> Tensor:
     r"""The distinct values in ascending order."""
-def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+def unique_consecutive(
+    input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int |
+    Sequence[builtins.int] | None = None
+) -> Tensor:
     r"""One element of each run of equal ones; arguments as for :func:`unique`."""
 def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> Any:
     r"""Flat indices into an array of ``shape`` as one index tensor per dimension."""
@@ -2606,9 +3170,15 @@ def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`unsqueeze` views."""
 def vander(x: Any, N: Any = None, increasing: builtins.bool = False) -> Any:
     r"""The Vandermonde matrix: powers of a vector's elements, as columns."""
-def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+def var(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
+    builtins.bool = False, *, correction: Any = None, out: Any = None
+) -> Any:
     r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
-def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
+def var_mean(
+    input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
+    builtins.bool = False, *, correction: Any = None
+) -> Any:
     r""":func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
 def vdot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Inner product of two vectors, the first conjugated."""
@@ -2634,7 +3204,14 @@ def xlogy_(input: Tensor, other: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`xlogy`."""
 def zero_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`zero`."""
-def zeros(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def zeros(
+    *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
+    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
+    builtins.bool = False
+) -> Any:
     r"""A tensor of the given sizes filled with zeros."""
-def zeros_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+def zeros_like(
+    input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
+) -> Any:
     r"""Zeros, in the sizes and dtype of ``input``."""

@@ -8,19 +8,11 @@ from . import masked as functions
 from ._core import Tensor, bool_
 from .autograd import Function, enable_grad, grad
 from .ops.indexing import where
-from .ops.table import OPS
+from .ops.table import is_pointwise, trait
 from .utils._pytree import tree_map
 
 #: Reductions, as methods and functions. All but ``all`` are functions of ``taeda.masked``.
 _REDUCTIONS = frozenset("sum mean prod amax amin argmax argmin all std var".split())
-#: What moves elements and computes nothing: done with the data and with the mask.
-_MOVES = frozenset(
-    "detach clone view _unsafe_view transpose t permute select slice expand unsqueeze squeeze cat stack alias "
-    "contiguous index index_backward flip repeat roll split split_with_sizes unbind index_select diagonal "
-    "slice_backward select_backward".split()
-)  # fmt: skip
-#: What gives as many elements, at the same places, and is no pointwise op.
-_SAME_PLACES = frozenset("_to_copy ones_like full_like fill_ zero_ copy_ sign bernoulli".split())
 
 
 def is_masked_tensor(obj: Any) -> bool:
@@ -112,11 +104,11 @@ class MaskedTensor(Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        name = func.overloadpacket.__name__
+        name, op = func.overloadpacket.__name__, func.overloadpacket.function
         data, mask = (tree_map(lambda x, i=i: _parts(x)[i], args) for i in (0, 1))
         if name in _REDUCTIONS:
             return _wrap(*_reduced(name, data[0], mask[0], args[1:], kwargs))
-        if name in _MOVES:
+        if op is not None and (getattr(op, "kind", "") == "view" or trait(op, "moves")):
             if isinstance(args[0], (list, tuple)) and not all(map(is_masked_tensor, args[0])):
                 raise TypeError(f"{name}: expected MaskedTensors alone, got a Tensor without a mask among them")
             masks = tree_map(lambda x: x._masked_mask if is_masked_tensor(x) else x, args)
@@ -130,17 +122,12 @@ class MaskedTensor(Tensor):
         if name in ("_softmax", "_softmax_backward", "_softmax_backward_data"):
             out_of_it = float("-inf") if name == "_softmax" else 0
             data = [x if m is None else x.masked_fill(~m, out_of_it) for x, m in zip(data, mask, strict=True)]
-        elif not _is_pointwise(name.removesuffix("_"), func) and name not in _SAME_PLACES:
+        elif op is None or not is_pointwise(op):
             return NotImplemented
         result = func(*data, **kwargs)
         if func.mutates:
             return args[0]
         return _wrap(result, masks[0].expand(result.shape))
-
-
-def _is_pointwise(name: str, func: Any) -> bool:
-    op = OPS.get(name) or func.overloadpacket.function
-    return getattr(op, "kind", "") == "pointwise" or getattr(op, "pointwise", None) in (True, "form")
 
 
 def _reduced(name: str, data: Tensor, mask: Tensor, args: tuple, kwargs: dict) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,6 @@ for what has none, such as a mean.
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any
 
@@ -51,12 +50,7 @@ def _dims(dim: Any, input: Tensor) -> tuple[int, ...]:
         return tuple(range(n))
     dims = []
     for d in (dim,) if isinstance(dim, int) else dim:
-        if not -builtins.max(n, 1) <= d < builtins.max(n, 1):
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-builtins.max(n, 1)}, "
-                f"{builtins.max(n, 1) - 1}], but got {d})"
-            )
-        d %= builtins.max(n, 1)
+        d = _core.wrapped_dim(d, n, "masked")
         if d in dims:
             raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
         if n:

@@ -166,6 +166,19 @@ def test_a_circle_is_found(tmp_path, monkeypatch):
     assert sorted(set(_circle(_imports_of_modules()))) == ["taeda.a", "taeda.b"]
 
 
+def test_no_files_of_the_benchmarks_import_each_other_in_a_circle():
+    paths = {path.stem: path for path in (SOURCES.parent / "bench").glob("*.py")}
+    assert len(paths) > 20
+    imports: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        found = {node.module.split(".")[-1] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        found |= {alias.name for node in nodes if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names}
+        imports[name] = found & set(paths) - {name}
+    assert imports["compiled"]  # they are found
+    assert _circle(imports) == []
+
+
 @pytest.fixture(scope="module")
 def after_import(tmp_path_factory):
     """What a new interpreter looks like after ``import taeda``."""
@@ -306,6 +319,32 @@ def test_kernels_are_kept_in_one_table():
     assert kept.search("cdef kernel_t TABLE[5]") and kept.search("cdef kernel_t fn = NULL")
     found = {path.name for path in _core_files() if kept.search(path.read_text())}
     assert found == KEEPING
+
+
+#: Caches of ops beside the planner table, and how many there are: constants, libraries and their routines, equations
+#: that were parsed, tables of weights. What a planner works out from forms is `planners.kept`.
+CACHES = {"aten.py": 1, "contraction.py": 2, "docs.py": 1, "dropout.py": 1, "einsum.py": 2, "fft.py": 1, "lapack.py": 2,
+          "resample.py": 4, "variates.py": 1}  # fmt: skip
+
+
+def test_what_planners_work_out_is_kept_in_the_table():
+    found = {
+        p.name: len(re.findall(r"@functools\.(?:lru_)?cache", p.read_text())) for p in SOURCES.rglob("ops/**/*.py")
+    }
+    assert {name: n for name, n in found.items() if n} == CACHES
+
+
+#: Places in Python that ask for an address: the storage's own method, exchange with other libraries and files, and
+#: checks whether two tensors lie in one place.
+ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "mpi.py", "proxy_tensor.py", "_opcheck.py"}
+
+
+def test_addresses_are_asked_for_in_exchange_alone():
+    asking = [p for p in SOURCES.rglob("*.py") if re.search(r"\.data_ptr\b", p.read_text())]
+    assert {p.name for p in asking if "standin" not in p.parts} == ADDRESSES
+    for path in _core_files():
+        asked = re.findall(r"\.data_ptr\b|def data_ptr", path.read_text())
+        assert asked == (["def data_ptr"] if path.name in ("tensor.pxi", "storage.pxi") else []), path.name
 
 
 def test_helpers_of_launchers_have_one_definition():

@@ -15,6 +15,7 @@ import difflib
 import inspect
 import re
 import sys
+import textwrap
 import types
 from importlib.util import find_spec
 from pathlib import Path
@@ -327,6 +328,17 @@ def _reexport(name: str, target: Any) -> str | None:
     return f"from {module.removeprefix('taeda')} import {target.__name__} as {name}\n"
 
 
+def wrapped(line: str) -> str:
+    """A line of more than 120 columns as several: the head of a function, or a docstring."""
+    indent, (head, _, rest) = " " * (len(line) - len(line.lstrip())), line.strip().partition("(")
+    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    if not head.startswith("def "):
+        return "".join(f"{indent}{x}\n" for x in textwrap.wrap(line.strip(), 120 - len(indent), **options))
+    parameters, _, result = rest.rpartition(") -> ")
+    lines = textwrap.wrap(parameters, 116 - len(indent), **options)
+    return f"{indent}{head}(\n" + "".join(f"{indent}    {x}\n" for x in lines) + f"{indent}) -> {result}\n"
+
+
 def generate() -> str:
     """The whole stub."""
     imports, classes, values, functions = [], [], [], []
@@ -358,7 +370,7 @@ def generate() -> str:
     core = [plain_class(c) for c in core_classes]
     aliases = "_dtype: TypeAlias = dtype\n_device: TypeAlias = device\n"
     parts = [HEADER, "".join(imports), *core, aliases, *classes, "".join(values), tensor_class(), "".join(functions)]
-    return "\n".join(parts)
+    return "".join(x if len(x) <= 121 else wrapped(x) for x in "\n".join(parts).splitlines(keepends=True))
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from taeda.fx import Node
 from taeda.fx.experimental.symbolic_shapes import SymBool, SymFloat, SymInt
 from taeda.jit.schemas import Schema, overloads
 from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Type
-from taeda.ops.aten import SCALAR_OVERLOADS
+from taeda.ops.aten import overload_of
 
 from ._unknown_sizes import _bound
 
@@ -149,55 +149,54 @@ def _tensor(x: Any) -> bool:
     return isinstance(x, Node) and isinstance(x.meta.get("val"), Tensor)
 
 
-def _scalar(node: Node, g: dict) -> Any:
+def _overload(node: Node, g: dict) -> str:
+    return overload_of(node.target.__name__, g, _tensor)
+
+
+def _in_order(*names: str) -> Callable:
+    """The op with the arguments of these names, in ATen's order."""
+
+    def call(node: Node, g: dict) -> Any:
+        return _overload(node, g), {"self" if k == "input" else k: g[k] for k in names if k in g}
+
+    return call
+
+
+def _compared(node: Node, g: dict) -> Any:
     name = node.target.__name__
     if not _tensor(g["input"]):
         swapped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
         if swapped in ("remainder", "fmod"):
             return None
         return f"{swapped}.Scalar", {"self": g["other"], "other": g["input"]}
-    return f"{name}.{'Tensor' if _tensor(g['other']) else 'Scalar'}", {"self": g["input"], "other": g["other"]}
+    return _overload(node, g), {"self": g["input"], "other": g["other"]}
 
 
-def _commuting(name: str) -> Callable:
-    def call(node: Node, g: dict) -> Any:
-        extra = {"*alpha": g["alpha"]} if g.get("alpha", 1) != 1 else {}
-        if _tensor(g["input"]):
-            return f"{name}.Tensor", {"self": g["input"], "other": g["other"], **extra}
-        if extra:
-            return None
-        other = "rsub.Scalar" if name == "sub" else f"{name}.Tensor"
-        return other, {"self": g["other"], "other": g["input"]}
-
-    return call
+def _commuting(node: Node, g: dict) -> Any:
+    extra = {"*alpha": g["alpha"]} if g.get("alpha", 1) != 1 else {}
+    if _tensor(g["input"]):
+        return _overload(node, g), {"self": g["input"], "other": g["other"], **extra}
+    if extra:
+        return None
+    other = "rsub.Scalar" if node.target.__name__ == "sub" else _overload(node, g)
+    return other, {"self": g["other"], "other": g["input"]}
 
 
 def _div(node: Node, g: dict) -> Any:
-    mode = g.get("rounding_mode")
-    more = {} if mode is None else {"*rounding_mode": mode}
-    return f"div.Tensor{'' if mode is None else '_mode'}", {"self": g["input"], "other": g["other"], **more}
+    more = {"*rounding_mode": g["rounding_mode"]} if "rounding_mode" in g else {}
+    return _overload(node, g), {"self": g["input"], "other": g["other"], **more}
 
 
-def _pow(node: Node, g: dict) -> Any:
-    x, y = _tensor(g["input"]), _tensor(g["exponent"])
-    overload = "Tensor_Tensor" if x and y else "Tensor_Scalar" if x else "Scalar"
-    return f"pow.{overload}", {"self": g["input"], "exponent": g["exponent"]}
-
-
-def _reduction(plain: str, along: str, one: bool = False) -> Callable:
-    def call(node: Node, g: dict) -> Any:
-        name = node.target.__name__
-        dtype = {"*dtype": g["dtype"]} if "dtype" in g else {}
-        dim = g.get("dim")
-        if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-            return (f"{name}.{plain}", {"self": g["input"], **dtype}) if not g.get("keepdim") else None
-        many = isinstance(dim, (tuple, list))
-        if many and one:
-            return None
-        dim = dim if one else list(dim) if many else [dim]
-        return f"{name}.{along}", {"self": g["input"], "dim": dim, "keepdim": g.get("keepdim", False), **dtype}
-
-    return call
+def _reduction(node: Node, g: dict) -> Any:
+    target = _overload(node, g)
+    dtype = {"*dtype": g["dtype"]} if "dtype" in g else {}
+    if target.endswith(".default"):
+        return (target, {"self": g["input"], **dtype}) if not g.get("keepdim") else None
+    many = isinstance(g["dim"], (tuple, list))
+    if many and target == "prod.dim_int":
+        return None
+    dim = g["dim"] if target in ("prod.dim_int", "any.dim", "all.dim") else list(g["dim"]) if many else [g["dim"]]
+    return target, {"self": g["input"], "dim": dim, "keepdim": g.get("keepdim", False), **dtype}
 
 
 def _var(node: Node, g: dict) -> Any:
@@ -212,27 +211,10 @@ def _var(node: Node, g: dict) -> Any:
 
 def _extreme(node: Node, g: dict) -> Any:
     """Maxima, minima and medians: of all elements, of two tensors, along a dimension."""
-    name = node.target.__name__
+    target = _overload(node, g)
     other = g.get("dim", g.get("other"))
-    if other is None:
-        return f"{name}.default", {"self": g["input"]}
-    if _tensor(other):
-        return f"{name}.other", {"self": g["input"], "other": other}
-    return f"{name}.dim", {"self": g["input"], "dim": other, "keepdim": g.get("keepdim", False)}
-
-
-def _clamp(node: Node, g: dict) -> Any:
-    low, high = g.get("min"), g.get("max")
-    kind = "Tensor" if _tensor(low) or _tensor(high) else "default"
-    return f"clamp.{kind}", {"self": g["input"], "min": low, "max": high}
-
-
-def _where(node: Node, g: dict) -> Any:
-    if "input" not in g:
-        return "where.default", {"condition": g["condition"]}
-    x, y = _tensor(g["input"]), _tensor(g["other"])
-    overload = "self" if x and y else "ScalarOther" if x else "ScalarSelf" if y else "Scalar"
-    return f"where.{overload}", {"condition": g["condition"], "self": g["input"], "other": g["other"]}
+    given = {"dim": other, "keepdim": g.get("keepdim", False)} if target.endswith(".dim") else {"other": other}
+    return target, {"self": g["input"], **({} if other is None else given)}
 
 
 def _to(node: Node, g: dict) -> Any:
@@ -258,16 +240,9 @@ def _arange(node: Node, g: dict) -> Any:
 def _scatter(node: Node, g: dict) -> Any:
     if g.get("reduce") is not None:
         return None
-    src = g.get("src", g.get("value"))
-    kind = "src" if _tensor(src) else "value"
-    return f"scatter.{kind}", {"self": g["input"], "dim": g["dim"], "index": g["index"], kind: src}
-
-
-def _squeeze(node: Node, g: dict) -> Any:
-    dim = g.get("dim")
-    if dim is None:
-        return "squeeze.default", {"self": g["input"]}
-    return ("squeeze.dims" if isinstance(dim, (tuple, list)) else "squeeze.dim"), {"self": g["input"], "dim": dim}
+    target = _overload(node, g)
+    kind = target.partition(".")[2]
+    return target, {"self": g["input"], "dim": g["dim"], "index": g["index"], kind: g.get("src", g.get("value"))}
 
 
 def _cdist(node: Node, g: dict) -> Any:
@@ -376,14 +351,9 @@ def _fft(name: str) -> Callable:
 
 
 def _split(node: Node, g: dict) -> Any:
-    size = g.get("split_size_or_sections", g.get("split_size"))
-    if isinstance(size, (tuple, list)):
-        return "split_with_sizes.default", {
-            "self": g.get("tensor", g.get("input")),
-            "split_sizes": list(size),
-            "dim": g.get("dim", 0),
-        }
-    return "split.Tensor", {"self": g.get("tensor", g.get("input")), "split_size": size, "dim": g.get("dim", 0)}
+    target, size = _overload(node, g), g.get("split_size_or_sections", g.get("split_size"))
+    sizes = {"split_size": size} if target == "split.Tensor" else {"split_sizes": list(size)}
+    return target, {"self": g.get("tensor", g.get("input")), **sizes, "dim": g.get("dim", 0)}
 
 
 def _histogram(node: Node, g: dict) -> Any:
@@ -441,13 +411,14 @@ def _norm_functional(node: Node, g: dict) -> Any:
 
 
 _SPECIAL: dict[str, Callable] = {
-    **dict.fromkeys(SCALAR_OVERLOADS, _scalar),
-    **{n: _commuting(n) for n in ("add", "sub", "mul")},
-    "div": _div, "true_divide": _div, "pow": _pow, "sum": _reduction("default", "dim_IntList"),
-    "mean": _reduction("default", "dim"), "prod": _reduction("default", "dim_int", True),
-    "any": _reduction("default", "dims"), "all": _reduction("default", "dims"), "var": _var, "std": _var,
-    **dict.fromkeys(("max", "min", "median", "nanmedian"), _extreme), "clamp": _clamp, "where": _where,
-    "to": _to, "arange": _arange, "scatter": _scatter, "squeeze": _squeeze, "round": _round, "sort": _sort,
+    **dict.fromkeys("eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod".split(), _compared),
+    **dict.fromkeys(("add", "sub", "mul"), _commuting), **dict.fromkeys(("div", "true_divide"), _div),
+    **dict.fromkeys(("sum", "mean", "prod", "any", "all"), _reduction), "var": _var, "std": _var,
+    **dict.fromkeys(("max", "min", "median", "nanmedian"), _extreme), "pow": _in_order("input", "exponent"),
+    "where": _in_order("condition", "input", "other"), "fill": _in_order("input", "value"),
+    "squeeze": _in_order("input", "dim"),
+    "clamp": lambda node, g: (_overload(node, g), {"self": g["input"], "min": g.get("min"), "max": g.get("max")}),
+    "to": _to, "arange": _arange, "scatter": _scatter, "round": _round, "sort": _sort,
     "view": _view, "empty": _empty, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
     "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"),
     "einsum": _einsum, "split": _split, "histogram": _histogram, "cdist": _cdist, "unique": _unique,
@@ -456,9 +427,6 @@ _SPECIAL: dict[str, Callable] = {
     **{f"adaptive_max_pool{d}d": _adaptive for d in (1, 2, 3)}, "randint": _randint, "ctc_loss": _ctc_loss,
     "assert_scalar": lambda node, g: ("_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}),
     "edge_pad": lambda node, g: ("pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}),
-    "fill": lambda node, g: (
-        f"fill.{'Tensor' if _tensor(g['value']) else 'Scalar'}", {"self": g["input"], "value": g["value"]}
-    ),
     "index": lambda node, g: ("index.Tensor", {"self": g["input"], "indices": list(g["indices"])}),
     "sym_size": lambda node, g: ("sym_size.int", {"self": g["x"], "dim": g["dim"]}),
     "item": lambda node, g: ("item.default", {"self": g["x"]}),

@@ -704,7 +704,7 @@ def _modules_differ(one: GraphModule, two: GraphModule) -> str | None:
 
 
 def _equal(x: Tensor, y: Tensor) -> bool:
-    return x is y or x.data_ptr() == y.data_ptr() or bool(((x == y) | ((x != x) & (y != y))).all())
+    return x.is_set_to(y) or bool(((x == y) | ((x != x) & (y != y))).all())
 
 
 def _form(node: Node, numbers: dict[Node, int]) -> Any:

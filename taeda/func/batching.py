@@ -298,10 +298,7 @@ def _view_by_geometry(call: Call) -> Any:
 
 def _shift(dim: Any, rank: int, name: str) -> int:
     """A dimension of an example as one of the batch."""
-    n = max(rank, 1)
-    if not -n <= dim < n:
-        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
-    return dim % n + 1
+    return _core.wrapped_dim(dim, rank, name) + 1
 
 
 def _shift_all(dims: Any, rank: int, name: str) -> Any:

@@ -89,24 +89,22 @@ class LSTM:
         return PackedSequence(out, sizes, order, back), (_order(h, back), _order(c, back))
 
 
-class RNNBase:
-    """GRU and RNN: as LSTM, with one state."""
-
-    def _network(self, x: Tensor, h: Tensor) -> Pair:
+_given = "self._script_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional"
+_networks = "\n".join(f"""
+    def _{_name}(self, x: Tensor, {_parameters}) -> Pair:
         if self.mode == "GRU":
-            return aten.gru(
-                x, h, self._script_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
-                self.batch_first,
-            )  # fmt: skip
+            return aten.gru(x, {_more}, {_given}{_last})
         if self.mode == "RNN_TANH":
-            return aten.rnn_tanh(
-                x, h, self._script_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
-                self.batch_first,
-            )  # fmt: skip
-        return aten.rnn_relu(
-            x, h, self._script_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
-            self.batch_first,
-        )  # fmt: skip
+            return aten.rnn_tanh(x, {_more}, {_given}{_last})
+        return aten.rnn_relu(x, {_more}, {_given}{_last})
+""" for _name, _parameters, _more, _last in (
+    ("network", "h: Tensor", "h", ", self.batch_first"), ("packed_network", "sizes: Tensor, h: Tensor", "sizes, h", "")
+))  # fmt: skip
+define("recurrent", f"class _Recurrent:{_networks}", globals())
+
+
+class RNNBase(_Recurrent):  # type: ignore[name-defined]  # noqa: F821
+    """GRU and RNN: as LSTM, with one state."""
 
     def forward__0(self, input: Tensor, hx: Optional[Tensor] = None) -> Pair:
         if input.dim() != 2 and input.dim() != 3:
@@ -133,21 +131,7 @@ class RNNBase:
             )
         else:
             h = _order(hx, order)
-        if self.mode == "GRU":
-            out, h = aten.gru(
-                x, sizes, h, self._script_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional,
-            )  # fmt: skip
-        elif self.mode == "RNN_TANH":
-            out, h = aten.rnn_tanh(
-                x, sizes, h, self._script_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional,
-            )  # fmt: skip
-        else:
-            out, h = aten.rnn_relu(
-                x, sizes, h, self._script_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional,
-            )  # fmt: skip
+        out, h = self._packed_network(x, sizes, h)
         return PackedSequence(out, sizes, order, back), _order(h, back)
 
 

@@ -453,7 +453,7 @@ def adaptive_max_pool1d(input, output_size):
     return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
-@composite(method=False, out=True, canonical=True)
+@composite(method=False, out=True, canonical=True, native=True)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has.
 

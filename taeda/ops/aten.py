@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from .._core import Composite, Tensor
-from .table import OPS
-
-#: Ops that have one overload for a tensor as the second argument, and one for a number.
-SCALAR_OVERLOADS = frozenset("eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod".split())
+from .table import OPS, traits
 
 
 class OpOverload:
@@ -108,14 +106,22 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.__name__}"
 
 
+@traits(moves=True)
 def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
 
 
+@traits(moves=True)
 def _view(input: Tensor, size: Any) -> Tensor:
     return input.view(size)
 
 
+@traits(moves=True)
+def _alias(input: Tensor) -> Tensor:
+    return input.view(input.shape)
+
+
+@traits(pointwise=True)
 def _copied(
     input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
     non_blocking: bool = False, memory_format: Any = None,
@@ -128,7 +134,7 @@ _NATIVE_ALONE = {
     "_local_scalar_dense": lambda input: input.item(),
     "_to_copy": _copied,
     "_unsafe_view": _view,
-    "alias": lambda input: input.view(input.shape),
+    "alias": _alias,
     "slice": _slice,
     "view": _view,
 }
@@ -145,6 +151,89 @@ def __getattr__(name: str) -> OpOverloadPacket:
     if found.function is None:
         raise AttributeError(f"taeda has no op named {name}")
     return found
+
+
+# ---- overloads ------------------------------------------------------------------------------------------------------
+
+#: What tells a call's overload: its name, its arguments by name, and a function that says whether one is a tensor.
+Rule = Callable[[str, dict[str, Any], Callable[[Any], bool]], str]
+
+
+def _by(parameter: str) -> Rule:
+    """One overload for a tensor as that argument, and one for a number."""
+    return lambda name, given, is_tensor: f"{name}.{'Tensor' if is_tensor(given.get(parameter)) else 'Scalar'}"
+
+
+def _along(one: str, several: str, whole: str = "default") -> Rule:
+    """Overloads for one dimension, several, and all."""
+
+    def overload(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
+        dim = given.get("dim")
+        many = isinstance(dim, (tuple, list))
+        return f"{name}.{whole if dim is None or (many and not dim) else several if many else one}"
+
+    return overload
+
+
+def _pow(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
+    if not is_tensor(given["input"]):
+        return "pow.Scalar"
+    return f"pow.Tensor_{'Tensor' if is_tensor(given['exponent']) else 'Scalar'}"
+
+
+def _extreme(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
+    """Of all elements, of two tensors, along a dimension."""
+    other = given.get("dim", given.get("other"))
+    return f"{name}.{'default' if other is None else 'other' if is_tensor(other) else 'dim'}"
+
+
+def _where(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
+    if "input" not in given:
+        return "where.default"
+    x, y = is_tensor(given["input"]), is_tensor(given["other"])
+    return f"where.{'self' if x and y else 'ScalarOther' if x else 'ScalarSelf' if y else 'Scalar'}"
+
+
+def _split(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
+    size = given.get("split_size_or_sections", given.get("split_size"))
+    return "split_with_sizes.default" if isinstance(size, (tuple, list)) else "split.Tensor"
+
+
+_BY_OTHER = "eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod rsub".split()
+#: Of ops that have several signatures there, or one that is not "default": the name and the overload of a call.
+OVERLOADS: dict[str, Rule] = {
+    **dict.fromkeys(_BY_OTHER, _by("other")),
+    **dict.fromkeys(("fill", "masked_fill"), _by("value")),
+    **dict.fromkeys(("max", "min", "median", "nanmedian"), _extreme),
+    **dict.fromkeys(("add", "sub", "mul"), lambda name, given, is_tensor: f"{name}.Tensor"),
+    **dict.fromkeys(
+        ("div", "true_divide"),
+        lambda name, given, is_tensor: "div.Tensor" if given.get("rounding_mode") is None else "div.Tensor_mode",
+    ),
+    **dict.fromkeys(("any", "all"), _along("dim", "dims")),
+    **dict.fromkeys(("transpose", "select", "unbind"), lambda name, given, is_tensor: f"{name}.int"),
+    "clamp": lambda name, given, is_tensor: (
+        f"clamp.{'Tensor' if is_tensor(given.get('min')) or is_tensor(given.get('max')) else 'default'}"
+    ),
+    "lerp": _by("weight"),
+    "mean": _along("dim", "dim"),
+    "pow": _pow,
+    "power": _pow,
+    "prod": _along("dim_int", "dim_int"),
+    "scatter": lambda name, given, is_tensor: (
+        f"scatter.{'src' if is_tensor(given.get('src', given.get('value'))) else 'value'}"
+    ),
+    "split": _split,
+    "squeeze": _along("dim", "dims"),
+    "sum": _along("dim_IntList", "dim_IntList"),
+    "where": _where,
+}
+
+
+def overload_of(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
+    """``"sum.dim_IntList"``: what a call of the op ``name`` with these arguments is in PyTorch's library."""
+    rule = OVERLOADS.get(name)
+    return f"{name}.default" if rule is None else rule(name, given, is_tensor)
 
 
 # ---- what PyTorch makes of our ops ----------------------------------------------------------------------------------

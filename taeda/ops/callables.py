@@ -74,7 +74,7 @@ def _is_any_true(input):
     return input.any()
 
 
-@composite(method=False, additive=True, canonical=True)
+@composite(method=False, additive=True, canonical=True, moves=True)
 def detach(input):
     """A view of the memory of ``input`` that is not part of the graph."""
     return input.detach()

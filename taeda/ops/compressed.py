@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, wrapped_dim
 from .._print import sparse_repr
 from . import sparse_rules  # noqa: F401 (fills RULES)
 from .creation import arange
@@ -21,7 +21,6 @@ from .parts import OfValues, into_out
 from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, sparse_csc, sparse_csr, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors
-from .views import _wrap
 
 
 class CompressedTensor(OfValues):
@@ -135,7 +134,7 @@ class CompressedTensor(OfValues):
         return _make(self._starts, self._others, self._v, self.shape[::-1], not self._by_rows)
 
     def _swapped(self, dim0: int, dim1: int) -> CompressedTensor:
-        return self if _wrap(dim0, 2, "transpose") == _wrap(dim1, 2, "transpose") else self._transposed()
+        return self if wrapped_dim(dim0, 2, "transpose") == wrapped_dim(dim1, 2, "transpose") else self._transposed()
 
     @property
     def T(self) -> CompressedTensor:

@@ -212,7 +212,7 @@ def _made(make: str) -> Any:
     return lowered
 
 
-@composite(lowering=_made("new_empty"))
+@composite(lowering=_made("new_empty"), native=True)
 def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """An uninitialised tensor with the dtype of ``input``."""
     _check_device(device)
@@ -222,7 +222,7 @@ def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     return result.requires_grad_(requires_grad)
 
 
-@composite(lowering=_made("new_zeros"))
+@composite(lowering=_made("new_zeros"), native=True)
 def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Zeros with the dtype of ``input``."""
     result = new_empty(input, *args, size=size, dtype=dtype, device=device)

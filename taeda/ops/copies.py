@@ -30,7 +30,7 @@ def identity(input):
 _core.bind_copy(identity)
 
 
-@primitive(mutates=True, method=False, name="copy", also={"other": "src"}, canonical=True)
+@primitive(mutates=True, method=False, name="copy", also={"other": "src"}, canonical=True, additive=True)
 def copy(input, src, non_blocking=False):
     """Write ``src``, broadcast and converted, into ``input``."""
     if not isinstance(src, Tensor):
@@ -51,7 +51,7 @@ copy.vjp(
 copy_ = copy.traits["inplace"]
 
 
-@primitive(out=False, meta="cast", additive=True, canonical=True)
+@primitive(out=False, meta="cast", additive=True, canonical=True, moves=True)
 def clone(input, *, memory_format=_core.preserve_format):
     """A copy in memory of its own."""
     if memory_format is _core.preserve_format:
@@ -65,7 +65,7 @@ def clone(input, *, memory_format=_core.preserve_format):
 clone.vjp(input=lambda g: g)
 
 
-@composite(additive=True)
+@composite(additive=True, moves=True)
 def contiguous(input, memory_format=_core.contiguous_format):
     """``input`` itself if its elements lie in memory in the given order, else a copy that does."""
     if input.is_contiguous(memory_format=memory_format):

@@ -142,7 +142,7 @@ def zero(input):
 zero.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
-@composite(method=False, meta="sizes", canonical=True)
+@composite(method=False, meta="sizes", canonical=True, native=True)
 def empty(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=None,
@@ -175,7 +175,7 @@ def empty_permuted(
     return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@composite(method=False, meta="sizes", canonical=True)
+@composite(method=False, meta="sizes", canonical=True, native=True)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with zeros.
 
@@ -193,7 +193,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     )
 
 
-@composite(method=False, meta="sizes", canonical=True)
+@composite(method=False, meta="sizes", canonical=True, native=True)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones.
 
@@ -222,7 +222,7 @@ def _dtype_of(value: Any) -> Any:
     return _core.get_default_dtype()
 
 
-@composite(method=False, meta="sizes", canonical=True)
+@composite(method=False, meta="sizes", canonical=True, native=True)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
     if dtype is None:
@@ -320,7 +320,7 @@ def _sequence(start, step, n, dtype):
     return result
 
 
-@composite(method=False, meta="numbers", canonical=True)
+@composite(method=False, meta="numbers", canonical=True, native=True)
 def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **bounds):
     """Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``.
 
@@ -388,7 +388,7 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     return _finish_sequence("range", _sequence(start, step, n, dtype), out, requires_grad, device)
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", native=True)
 def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -463,7 +463,7 @@ def _spaced_in_parts(start, end, steps, dtype):
 _spaced.traits["lowering"] = _spaced_in_parts
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", native=True)
 def logspace(
     start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False,
@@ -488,7 +488,7 @@ def _eye_by_comparison(n, m, dtype, device):
     return (rows.unsqueeze(-1) == columns).to(dtype)
 
 
-@composite(method=False, meta="numbers", lowering=_eye_by_comparison)
+@composite(method=False, meta="numbers", lowering=_eye_by_comparison, native=True)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns.
 

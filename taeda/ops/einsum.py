@@ -9,11 +9,11 @@ import string
 from collections.abc import Container, Sequence
 from typing import Any
 
-from .._core import HELPERS, Tensor
+from .._core import HELPERS, Tensor, wrapped_dim
 from .contraction import order
 from .matmul import matmul
 from .table import composite
-from .views import _wrap, diagonal, permute, reshape, unsqueeze
+from .views import diagonal, permute, reshape, unsqueeze
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -306,7 +306,7 @@ def tensordot(a, b, dims: Any = 2, out=None):
         da, db = ([d] if isinstance(d, int) else list(d) for d in dims)
     if len(da) != len(db):
         raise RuntimeError(f"tensordot: both dimension lists should have same length, got {da} and {db}")
-    da, db = [_wrap(d, a.dim(), "tensordot") for d in da], [_wrap(d, b.dim(), "tensordot") for d in db]
+    da, db = [wrapped_dim(d, a.dim(), "tensordot") for d in da], [wrapped_dim(d, b.dim(), "tensordot") for d in db]
     for i, (p, q) in enumerate(zip(da, db, strict=True)):
         if a.shape[p] == b.shape[q]:
             continue

@@ -209,13 +209,7 @@ def _axes(x, s, dim, name):
         raise IndexError(f"{name}: Dimension specified as {dim[0]} but tensor has no dimensions")
     if dim is not None:
         dim = _whole(dim, "dim")
-        for d in dim:
-            if not -x.dim() <= d < x.dim():
-                raise IndexError(
-                    f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got "
-                    f"{d})"
-                )
-        dim = tuple(d % x.dim() for d in dim)
+        dim = tuple(_core.wrapped_dim(d, x.dim(), name) for d in dim)
         if len(set(dim)) != len(dim):
             raise RuntimeError(f"{name}: FFT dims must be unique")
     if s is not None:

@@ -19,7 +19,7 @@ from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 # ---- reading and writing ---------------------------------------------------------------------------------------------
 
 
-@primitive(selection.index, method=False, out=False, meta="mixed", canonical=True)
+@primitive(selection.index, method=False, out=False, meta="mixed", canonical=True, moves=True)
 def index(input, indices):
     """The elements at ``indices``: one tensor of integers, mask or None per dimension; what advanced indexing comes to.
 

@@ -9,12 +9,14 @@ from .. import _core
 from .._core import HELPERS, Tensor, moves
 from .._core import tensor as core
 from .table import Ints, alias, composite, is_index, primitive, view
-from .views import _wrap, reshape, slice_view, unsqueeze, view_as_itself
+from .views import reshape, slice_view, unsqueeze, view_as_itself
 
 HELPERS["copy_transposed"] = moves.copy_transposed
 
 
-@primitive(moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True)
+@primitive(
+    moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True, moves=True
+)  # fmt: skip
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
@@ -46,7 +48,7 @@ cat.vjp(tensors=_cat_backward)
 alias(cat, "concat", "concatenate", method=False)
 
 
-@primitive(moves.stack, method=False, out="type", out_apart=("tensors",), autocast="widest")
+@primitive(moves.stack, method=False, out="type", out_apart=("tensors",), autocast="widest", moves=True)
 def stack(tensors, dim=0):
     """Join tensors of one shape along a new dimension.
 
@@ -202,7 +204,7 @@ split_with_sizes.vjp(input=_split_backward)
 _core.install("split_with_sizes", split_with_sizes)
 
 
-@composite()
+@composite(native=True, moves=True)
 def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None):
     """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list.
 
@@ -214,7 +216,7 @@ def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None
         split_size_or_sections = split_size
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    at = _wrap(dim, tensor.dim(), "split")
+    at = _core.wrapped_dim(dim, tensor.dim(), "split")
     size = tensor.shape[at]
     if isinstance(split_size_or_sections, (list, tuple)):
         sections = [int(n) for n in split_size_or_sections]
@@ -248,7 +250,7 @@ def chunk(input, chunks, dim=0):
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    at = _wrap(dim, input.dim(), "chunk")
+    at = _core.wrapped_dim(dim, input.dim(), "chunk")
     size = input.shape[at]
     step = -(-size // chunks)
     if step == 0:
@@ -289,7 +291,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     """Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
     if input.dim() == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    at = _wrap(dim, input.dim(), "tensor_split")
+    at = _core.wrapped_dim(dim, input.dim(), "tensor_split")
     size = input.shape[at]
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dim() > 1:

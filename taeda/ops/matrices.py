@@ -11,7 +11,7 @@ from .._warn import warn_once
 from .creation import arange
 from .joining import cat, stack
 from .table import OPS, composite, primitive
-from .views import _wrap, diagonal, diagonal_backward, expand, reshape
+from .views import diagonal, diagonal_backward, expand, reshape
 
 # ---- triangles and diagonals -----------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pi
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
     n = input.dim() + 1
-    first, second = _wrap(dim1, n, "diag_embed"), _wrap(dim2, n, "diag_embed")
+    first, second = _core.wrapped_dim(dim1, n, "diag_embed"), _core.wrapped_dim(dim2, n, "diag_embed")
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     if input.dim() == 0:

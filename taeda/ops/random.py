@@ -345,7 +345,7 @@ def _done(t: Tensor, requires_grad: bool, out: Tensor | None = None) -> Tensor:
     return t
 
 
-@composite(method=False, meta="sizes", canonical=True)
+@composite(method=False, meta="sizes", canonical=True, native=True)
 def rand(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -366,7 +366,7 @@ def rand(
     return _done(_fresh(uniform_, t, 0.0, 1.0, generator, out), requires_grad, out)
 
 
-@composite(method=False, meta="sizes", canonical=True)
+@composite(method=False, meta="sizes", canonical=True, native=True)
 def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -385,7 +385,7 @@ def _no_more(name: str, keywords: dict) -> None:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", native=True)
 def randint(
     *args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -465,7 +465,7 @@ def randn_like(
     return _done(_fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
 
 
-@composite(method=False)
+@composite(method=False, native=True)
 def randint_like(
     input, low=0, high=None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None,
     generator=None, pin_memory=False,
@@ -477,7 +477,7 @@ def randint_like(
     return _done(t, requires_grad)
 
 
-@composite(method=False, meta="numbers", canonical=True)
+@composite(method=False, meta="numbers", canonical=True, native=True)
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -511,7 +511,7 @@ def _permutation(n, generator):
 # ---- from tensors ----------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", native=True)
 def normal(
     mean, std=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False, **kw
@@ -586,7 +586,7 @@ def _broadcast(a: Any, b: Any) -> list[int]:
     return result
 
 
-@primitive(out="any", out_aligned=("input",))
+@primitive(out="any", pointwise=True, operands=1)
 def bernoulli(input, p=None, *, generator=None):
     """Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``).
 

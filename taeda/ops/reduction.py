@@ -8,7 +8,7 @@ import operator
 import warnings
 from typing import Any
 
-from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
+from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8, wrapped_dim
 from .._core.reduce import Reducer
 from ._choices import choice, picked_one
 from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
@@ -711,9 +711,8 @@ def renorm(input, p, dim, maxnorm):
         raise RuntimeError(f"renorm: expected p, the order of the norm, to be above 0, got {p}")
     if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    if not -input.dim() <= dim < input.dim():
-        raise IndexError(f"renorm: Dimension out of range for an input of {input.dim()} dimensions: {dim}")
-    dims = [d for d in range(input.dim()) if d != dim % input.dim()]
+    dim = wrapped_dim(dim, input.dim(), "renorm")
+    dims = [d for d in range(input.dim()) if d != dim]
     size = vector_norm(input, p, dims, True)
     factor = (maxnorm / (size + 1e-7)).masked_fill(~(size > maxnorm), 1)
     return input * factor.to(input.dtype)

@@ -9,7 +9,7 @@ from .._core import tensor as core
 from .creation import arange
 from .indexing import _apart, where_select
 from .table import composite, primitive
-from .views import _wrap, blank, broadcast_shapes, reshape, zeros
+from .views import blank, broadcast_shapes, reshape, zeros
 
 PUT, ADD, MULTIPLY, MINIMUM, MAXIMUM = 1, 2, 3, 4, 5  # actions of _core.indexing
 
@@ -51,7 +51,7 @@ def _explain_along(name, input, at, index, src):
 
 def _expect_along(name, input, dim, index, src):
     """Refuse what does not fit before a first of several writes."""
-    at, n = _wrap(dim, input.dim(), name), max(input.dim(), 1)
+    at, n = _core.wrapped_dim(dim, input.dim(), name), max(input.dim(), 1)
     if not index.numel():
         return
     fits = src.dtype is input.dtype and max(index.dim(), 1) == max(src.dim(), 1) == n
@@ -298,7 +298,7 @@ def _covered(src, index):
 
 @scatter_reduce.vjp_all("input", "src")
 def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_self):
-    a = _Along(input, _wrap(dim, input.dim(), "scatter_reduce"), index, include_self, False)
+    a = _Along(input, _core.wrapped_dim(dim, input.dim(), "scatter_reduce"), index, include_self, False)
     part = _covered(src, index)
     mine, theirs = _reduce_gradients(g, out, input, part, reduce, include_self, a.pick, a, a.counted, a.cover)
     return mine, _onto(theirs, src.shape)
@@ -316,7 +316,7 @@ def take_along_dim(input, indices, dim=None):
             f"take_along_dim(): input and indices should have the same number of dimensions, but got {input.dim()} "
             f"dimensions for input, and {indices.dim()} dimensions for indices"
         )
-    at = _wrap(dim, input.dim(), "take_along_dim")
+    at = _core.wrapped_dim(dim, input.dim(), "take_along_dim")
     ours, theirs = list(input.shape), list(indices.shape)
     size, count = ours[at], theirs[at]
     ours[at] = theirs[at] = 1
@@ -332,7 +332,7 @@ def take_along_dim(input, indices, dim=None):
 
 def _slices(name, input, dim, index):
     """The input with at least one dimension, the dimension, and the index as a vector."""
-    at = _wrap(dim, input.dim(), name)
+    at = _core.wrapped_dim(dim, input.dim(), name)
     if index.dim() > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}")
     if index.dtype is not _core.int64 and index.dtype is not _core.int32:
@@ -347,7 +347,7 @@ def _slices(name, input, dim, index):
 @primitive(
     selection.index_select, out_apart=("input", "index"), out="same",
     samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)], batch="indexed", meta="mixed",
-    canonical=True,
+    canonical=True, moves=True,
 )  # fmt: skip
 def index_select(input, dim, index: Tensor):
     """The slices at ``index``, a vector, along ``dim``.
@@ -410,7 +410,7 @@ def _put_at(input, dim, index, source, accumulate):
     """``input`` with ``source`` at ``index`` along ``dim``, or added there."""
     if not input.dim():
         return reshape(_put_at(reshape(input, (1,)), 0, index, reshape(source, (-1,)), accumulate), ())
-    at = _wrap(dim, input.dim(), "index_put")
+    at = _core.wrapped_dim(dim, input.dim(), "index_put")
     return input.index_put((None,) * at + (reshape(index, (-1,)),), source, accumulate)
 
 
@@ -460,7 +460,7 @@ def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True
 
 @index_reduce.vjp_all("input", "source")
 def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_self):
-    a = _Along(input, _wrap(dim, input.dim(), "index_reduce"), index, include_self, True)
+    a = _Along(input, _core.wrapped_dim(dim, input.dim(), "index_reduce"), index, include_self, True)
     return _reduce_gradients(g, out, input, source, reduce, include_self, a.pick, a, a.counted, a.cover)
 
 
@@ -529,7 +529,7 @@ def index_fill(input, dim, index: Tensor, value):
 
 
 def _index_fill_value(g, dim, index):
-    at = _wrap(dim, g.dim(), "index_fill")
+    at = _core.wrapped_dim(dim, g.dim(), "index_fill")
     n = g.shape[at] if g.dim() else 1
     written = index_fill(zeros((n,), _core.bool_), 0, reshape(index, (-1,)), True)  # each place once
     shape = [n if d == at else 1 for d in range(g.dim())]

@@ -13,7 +13,7 @@ from .reduction import extent
 from .scatter import scatter_reduce
 from .sorting import searchsorted
 from .table import Ints, composite
-from .views import _wrap, as_strided, reshape
+from .views import as_strided, reshape
 
 _SEGMENT = {
     "sum": ("sum", 0),
@@ -49,7 +49,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    axis = _wrap(axis, data.dim(), "segment_reduce")
+    axis = _core.wrapped_dim(axis, data.dim(), "segment_reduce")
     if offsets is None:
         if not unsafe:
             _check_lengths(data, lengths, axis)
@@ -101,7 +101,7 @@ def _chunk_cat(tensors, dim, num_chunks):
         raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     if num_chunks < 1:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
-    at = _wrap(dim, tensors[0].dim(), "_chunk_cat")
+    at = _core.wrapped_dim(dim, tensors[0].dim(), "_chunk_cat")
     pieces = []
     for x in tensors:
         if x.numel() == 0 or x.shape[:at] != tensors[0].shape[:at] or x.dtype is not tensors[0].dtype:
@@ -123,7 +123,7 @@ def hash_tensor(input, dim: Ints | None = None, *, keepdim=False, mode=0):
         raise RuntimeError(f"hash_tensor(): unknown mode {mode}, expected 0 (exclusive or)")
     n = input.dim()
     dims = tuple(range(n)) if dim is None or dim == () or dim == [] else (dim,) if isinstance(dim, int) else tuple(dim)
-    dims = sorted({_wrap(d, n, "hash_tensor") for d in dims}) if n else []
+    dims = sorted({_core.wrapped_dim(d, n, "hash_tensor") for d in dims}) if n else []
     bits = input.double().view(_core.int64) if input.is_floating_point() else input.to(_core.int64)
     kept = [d for d in range(n) if d not in dims]
     bits = bits.permute((*kept, *dims)).reshape(

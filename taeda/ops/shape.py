@@ -13,7 +13,7 @@ from .._core.formats import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
 from .table import OPS, composite, is_index, primitive, spread, traits
-from .views import _wrap, narrow, reshape, transpose
+from .views import narrow, reshape, transpose
 
 _LAUNCH = 1 << 15
 
@@ -23,7 +23,7 @@ _LAUNCH = 1 << 15
 
 @primitive(
     moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
-    batch="along", canonical=True,
+    batch="along", canonical=True, moves=True,
 )  # fmt: skip
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy.
@@ -62,7 +62,7 @@ def rot90(input, k=1, dims=(0, 1)):
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input.dim() < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.dim()}")
-    first, second = (_wrap(d, input.dim(), "rot90") for d in dims)
+    first, second = (_core.wrapped_dim(d, input.dim(), "rot90") for d in dims)
     if first == second:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     k %= 4
@@ -74,7 +74,7 @@ def rot90(input, k=1, dims=(0, 1)):
     return transpose(transposed, first, second)
 
 
-@primitive(moves.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})])
+@primitive(moves.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})], moves=True)
 def roll(input, shifts, dims=None):
     """The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start.
 
@@ -109,7 +109,9 @@ roll.vjp(input=_roll_backward)
 # ---- repetition ------------------------------------------------------------------------------------------------------
 
 
-@primitive(variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})], canonical=True)
+@primitive(
+    variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})], canonical=True, moves=True
+)  # fmt: skip
 def repeat(input, repeats):
     """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
     repeats = (repeats,) if is_index(repeats) else tuple(repeats)
@@ -206,7 +208,7 @@ def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, outpu
         return _positions(input if repeats is None else repeats, output_size)
     if dim is None:
         input, dim = reshape(input, (-1,)), 0
-    at = _wrap(dim, input.dim(), "repeat_interleave")
+    at = _core.wrapped_dim(dim, input.dim(), "repeat_interleave")
     if input.dim() == 0:
         input = reshape(input, (1,))
     size = input.shape[at]

@@ -15,7 +15,7 @@ from .copies import convert
 from .creation import full
 from .reduction import aminmax
 from .table import composite, primitive
-from .views import _wrap, reshape
+from .views import reshape
 
 # ---- sorting ---------------------------------------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ def unique_dim(input, dim, sorted=True, return_inverse=False, return_counts=Fals
 
 
 def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
-    at = _wrap(dim, input.dim(), "unique_dim")
+    at = _core.wrapped_dim(dim, input.dim(), "unique_dim")
     moved = _plain(input, "unique_dim").movedim(at, 0).contiguous()
     n = moved.shape[0]
     if moved.numel() == 0:

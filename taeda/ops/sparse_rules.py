@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._core import Tensor
+from .._core import Tensor, wrapped_dim
 from .indexing import index_put
 from .joining import cat, stack
 from .scatter import index_add
@@ -14,7 +14,6 @@ from .shape import repeat_interleave
 from .sorting import searchsorted
 from .sparse import RULES, SparseTensor, _dense, legacy, make, sparse_mask, to_sparse
 from .table import expect_tensors
-from .views import _wrap
 
 
 def _is_sparse(x: Any) -> bool:
@@ -155,7 +154,7 @@ def _t(input: SparseTensor):
 @_rule("transpose", "swapaxes")
 def _transpose(input: SparseTensor, dim0, dim1):
     n = input.sparse_dim()
-    a, b = (_wrap(d, input.dim(), "transpose") for d in (dim0, dim1))
+    a, b = (wrapped_dim(d, input.dim(), "transpose") for d in (dim0, dim1))
     if max(a, b) >= n:
         raise RuntimeError(f"transpose: expected sparse dimensions (below {n}), got {dim0} and {dim1}")
     order, size = list(range(n)), list(input.shape)

@@ -55,7 +55,7 @@ def _inverse(dims):
 permute.vjp(input=lambda g, dims: permute(g, _inverse(dims)))
 
 
-@composite()
+@composite(native=True, moves=True)
 def t(input):
     """The transpose of a matrix; a vector or a scalar is given back."""
     if input.dim() > 2:
@@ -74,8 +74,8 @@ def movedim(input, source, destination):
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
             f"of dims as destination ({list(destination)} dims)"
         )
-    source = tuple(_wrap(d, n, "movedim") for d in source)
-    destination = tuple(_wrap(d, n, "movedim") for d in destination)
+    source = tuple(_core.wrapped_dim(d, n, "movedim") for d in source)
+    destination = tuple(_core.wrapped_dim(d, n, "movedim") for d in destination)
     if len(set(source)) != len(source) or len(set(destination)) != len(destination):
         raise RuntimeError(f"movedim: repeated dim in source or destination ({list(source)}, {list(destination)})")
     order = [-1] * n
@@ -83,13 +83,6 @@ def movedim(input, source, destination):
         order[dst] = src
     rest = iter(d for d in range(n) if d not in source)
     return permute(input, tuple(d if d >= 0 else next(rest) for d in order))
-
-
-def _wrap(dim, n, name):
-    m = max(n, 1)
-    if not -m <= dim < m:
-        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-m}, {m - 1}], but got {dim})")
-    return dim % m
 
 
 @view(core.view_squeeze, spreads="dim", canonical=True)
@@ -258,7 +251,7 @@ def flatten(input, start_dim=0, end_dim=-1):
     n = input.dim()
     if end_dim == -1 and start_dim == 0 and n > 1:  # what is common, at once
         return reshape(input, (-1,))
-    start, end = _wrap(start_dim, n, "flatten"), _wrap(end_dim, n, "flatten")
+    start, end = _core.wrapped_dim(start_dim, n, "flatten"), _core.wrapped_dim(end_dim, n, "flatten")
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if n == 0:
@@ -278,7 +271,7 @@ def ravel(input):
 @composite()
 def unflatten(input, dim, sizes):
     """Dimension ``dim`` split into ``sizes`` (one may be -1)."""
-    at = _wrap(dim, input.dim(), "unflatten")
+    at = _core.wrapped_dim(dim, input.dim(), "unflatten")
     sizes = tuple(sizes) if not isinstance(sizes, int) else (sizes,)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -334,7 +327,7 @@ basic_index.vjp(input=_place)
 _core.bind_getitem(basic_index)
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, moves=True)
 def index_backward(grad, shape, index):
     """Zeros of sizes ``shape`` with ``grad`` at ``index``: the adjoint of basic indexing."""
     result = zeros(shape, grad.dtype)
@@ -399,7 +392,7 @@ def narrow(input, dim, start, length: int):
         return slice_view(input, dim, start, start + length, 1)  # what is common, at once
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    at = _wrap(dim, input.dim(), "narrow")
+    at = _core.wrapped_dim(dim, input.dim(), "narrow")
     size = input.shape[at]
     if isinstance(start, Tensor) and (start.dim() or start.dtype is _core.bool_ or start.dtype.is_floating_point):
         raise RuntimeError(

@@ -14,59 +14,25 @@ from typing import Any
 
 from .. import _core
 from .._core import Composite, Op, Tensor
-from ..ops.aten import SCALAR_OVERLOADS, OpOverload, OpOverloadPacket, packet
-from ..ops.table import OPS
+from ..ops.aten import OpOverload, OpOverloadPacket, overload_of, packet
+from ..ops.table import OPS, asked_for, trait
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
-
-_TENSOR = frozenset("add sub mul div true_divide".split())
-_REDUCTIONS = {
-    "sum": "dim_IntList",
-    "mean": "dim",
-    "prod": "dim_int",
-    "any": "dim",
-    "all": "dim",
-    "max": "dim",
-    "min": "dim",
-}
-#: What PyTorch calls an op of another name here.
-_NAMES = {
-    "true_divide": "div",
-    "transpose": "transpose.int",
-    "select": "select.int",
-    "slice": "slice.Tensor",
-    "unbind": "unbind.int",
-}
 
 
 def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     """The op of PyTorch's library that a call of ``op`` is."""
-    name = op.name
-    plain = name.removesuffix("_") or name
-    second = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("exponent"))
-    known, _, overload = _NAMES.get(plain, plain).partition(".")
-    if plain in SCALAR_OVERLOADS or plain in ("fill", "rsub"):
-        overload = _kind(second)
-    elif plain in _TENSOR:
-        overload = "Tensor"
-    elif plain == "power":
-        known, overload = "pow", "Scalar"
-    elif plain == "split":
-        known, overload = ("split", "Tensor") if isinstance(second, int) else ("split_with_sizes", "default")
-    elif plain == "squeeze" and second is not None:
-        overload = "dim"
-    elif plain == "pow":
-        overload = "Tensor_Tensor" if isinstance(second, Tensor) else "Tensor_Scalar"
-    elif plain in _REDUCTIONS and (second is not None or kwargs.get("dim") is not None):
-        overload = _REDUCTIONS[plain]
-    found = packet(known + name[len(plain) :])
+    plain = op.name.removesuffix("_") or op.name
+    given = dict(zip(op.params if isinstance(op, Op) else asked_for(op), args, strict=False)) | kwargs
+    known, _, overload = overload_of(plain, given, lambda x: isinstance(x, Tensor)).partition(".")
+    found = packet(known + op.name[len(plain) :])
     if (
         found.function is None
         or kwargs.get("inplace")
         or (isinstance(op, Composite) and args[-1:] and args[-1] is True)
     ):
         found = OpOverloadPacket("aten", found.__name__, op)
-    return getattr(found, overload or "default")
+    return getattr(found, overload)
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -136,11 +102,6 @@ _PARTS: dict[str, Callable] = {
     "matmul": _matmul,
     **{f"conv{n}d": _convolution(n) for n in (1, 2, 3)},
 }
-#: Functions written in ops that are seen whole, as pointwise ones are.
-_WHOLE = frozenset(
-    "arange convolution empty eye full linspace logspace new_empty new_zeros normal ones rand randint randint_like "
-    "randn randperm split t zeros".split()
-)
 
 
 def _index_call(x: Tensor, index: Any) -> tuple:
@@ -171,10 +132,6 @@ def _conjugate(y: Any) -> Any:
     if isinstance(y, Tensor):
         return y.conj() if y.is_complex() else y
     return y.conjugate()
-
-
-def _kind(value: Any) -> str:
-    return "Tensor" if isinstance(value, Tensor) else "Scalar"
 
 
 def _softmax_call(name: str) -> Callable:
@@ -208,9 +165,7 @@ _CALLS: dict[str, Callable] = {
     ),
     "argwhere": lambda x: ("nonzero.default", (x,)),
     "index": lambda x, indices: ("index.Tensor", (x, list(indices))),
-    "lerp": lambda x, end, weight: (f"lerp.{_kind(weight)}", (x, end, weight)),
     "log_softmax": _softmax_call("_log_softmax"),
-    "masked_fill": lambda x, mask, value: (f"masked_fill.{_kind(value)}", (x, mask, value)),
     "masked_select": lambda x, mask: ("index.Tensor", (x, [mask])),
     "relu_backward": lambda g, out: ("threshold_backward.default", (g, out, 0)),
     "reshape": _reshape_call,
@@ -239,7 +194,7 @@ def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, 
 
 def seen_whole(op: Any) -> bool:
     """Whether ``op`` is one that PyTorch's library has, not a function written in such ops."""
-    return isinstance(op, Op) or op.name in _WHOLE or getattr(op, "pointwise", False)
+    return isinstance(op, Op) or trait(op, "native", False) or getattr(op, "pointwise", False)
 
 
 def parts_of(op: Any, args: tuple, kwargs: dict) -> Any:

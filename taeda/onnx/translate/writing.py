@@ -40,8 +40,8 @@ def _sized(g: Writer, x: Value, dim: int) -> Value:
 def _along(g: Writer, x: Value, src: Value, dim: int, places: Value) -> Value:
     """``x`` with ``src`` at places along ``dim``."""
     order = [dim, *(d for d in range(x.rank) if d != dim)]
-    turned = g.transpose(g.cast(src, x.dtype), order)
-    made = g.ScatterND(g.transpose(x, order), g.Reshape(places, [-1, 1]), turned, shape=[x.shape[d] for d in order])
+    transposed = g.transpose(g.cast(src, x.dtype), order)
+    made = g.ScatterND(g.transpose(x, order), g.Reshape(places, [-1, 1]), transposed, shape=[x.shape[d] for d in order])
     return g.transpose(made, [order.index(d) for d in range(x.rank)])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..._core import Tensor, int64
+from ..._core import Tensor, int64, wrapped_dim
 from ..._warn import warn_once
 from ..indexing import where
 from ..joining import cat
@@ -115,10 +115,7 @@ def linalg_cross(input, other, *, dim=-1):
             f"linalg.cross: inputs must have the same number of dimensions, got {list(input.shape)} and "
             f"{list(other.shape)}"
         )
-    if not -input.dim() <= dim < input.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})"
-        )
+    dim = wrapped_dim(dim, input.dim(), "linalg.cross")
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..._core import promote_types
+from ..._core import promote_types, wrapped_dim
 from ..reduction import vector_norm
 from ..table import composite
 from .lapack import check_float, check_matrix, check_tensor
@@ -32,12 +32,7 @@ def linalg_matrix_norm(A, ord: Any = "fro", dim=(-2, -1), keepdim=False, *, dtyp
     if dtype is not None:
         _check_dtype(A, dtype, name)
         A = A.to(dtype)
-    for d in dim:
-        if not -A.dim() <= d < A.dim():
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-A.dim()}, {A.dim() - 1}], but got {d})"
-            )
-    first, second = (d % A.dim() for d in dim)
+    first, second = (wrapped_dim(d, A.dim(), name) for d in dim)
     if first == second:
         raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
     if isinstance(ord, str) and ord not in ("fro", "nuc"):

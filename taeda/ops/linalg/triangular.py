@@ -51,7 +51,7 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
             A = A.expand(*batch, *A.shape[-2:])
         return small_triangle(A.contiguous(), B, upper, unitriangular)
     X = B.expand(*batch, *B.shape[-2:]).contiguous()
-    if X is B or X.data_ptr() == B.data_ptr():
+    if X.untyped_storage() is B.untyped_storage():
         X = X.clone()
     if not X.numel():
         return X
