@@ -460,11 +460,16 @@ def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
     kernel, dilation, padding, stride, count = _blocks(
         "unfold", kernel_size, dilation, padding, stride, input.shape[2:]
     )
-    n, c = input.shape[:2]
+    n, c, height, width = input.shape
+    if any(padding):
+        image = _core.empty((n, c, height + 2 * padding[0], width + 2 * padding[1]), input.dtype)
+        _core.zero(image)
+        _core.copy_tensor(image[:, :, padding[0] : padding[0] + height, padding[1] : padding[1] + width], input)
+        input = image
+    *outer, row, column = input.stride()
+    steps = (*outer, dilation[0] * row, dilation[1] * column, stride[0] * row, stride[1] * column)
     out = _core.empty((n, c, *kernel, *count), input.dtype)
-    _core.zero(out)
-    for y, x, block, image in _taps(kernel, dilation, padding, stride, count, input.shape[2:]):
-        _core.copy_tensor(out[:, :, y, x, block[0], block[1]], input[:, :, image[0], image[1]])
+    _core.copy_tensor(out, _core.strided_view(input, (n, c, *kernel, *count), steps))
     return _core.strided_view(
         out,
         (n, c * kernel[0] * kernel[1], count[0] * count[1]),
@@ -480,9 +485,14 @@ def _col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     columns = input.reshape(n, c, *kernel, *count)
     out = _core.empty((n, c, *size), input.dtype)
     _core.zero(out)
+    *outer, row, column = out.stride()
+    *given, down, across, by, bx = columns.stride()
     for y, x, block, image in _taps(kernel, dilation, padding, stride, count, size):
-        place = out[:, :, image[0], image[1]]
-        _core.copy_tensor(place, place + columns[:, :, y, x, block[0], block[1]])
+        shape = (n, c, *(s.stop - s.start for s in block))
+        steps, first = (*outer, stride[0] * row, stride[1] * column), image[0].start * row + image[1].start * column
+        at = y * down + x * across + block[0].start * by + block[1].start * bx
+        place = _core.strided_view(out, shape, steps, first)
+        place.add_(_core.strided_view(columns, shape, (*given, by, bx), at))
     return out
 
 
