@@ -298,13 +298,15 @@ def grid_sampler_backward(grad, input, grid, mode, padding_mode, align_corners, 
     many, vector = c >= MANY_CHANNELS, _vector(weight.dtype)
     g = _pixels(grad) if many else grad.contiguous()
     if needs[0] and many:
-        sums = input.new_zeros((n, plane, c))
+        sums = _core.empty((n, plane, c), input.dtype)
+        _core.zero(sums)
         registers = -(-c * weight.dtype.itemsize // target.host().vector_bytes)
         _core.launch(gridsample.scatter_last(name), (sums, g, index, weight), args, n * registers, 1)
         d_input = _image(sums, input.shape[2:])
         d_input = d_input if is_channels_last(input) else d_input.contiguous()
     elif needs[0]:
-        d_input = input.new_zeros(input.shape)
+        d_input = _core.empty(input.shape, input.dtype)
+        _core.zero(d_input)
         grain = max(1, 16384 // (points * taps))
         _core.launch(gridsample.scatter(name), (d_input, g, index, weight), args, n * c, grain)
     if needs[1]:
