@@ -122,7 +122,7 @@ class MaskedTensor(Tensor):
         if name in ("_softmax", "_softmax_backward", "_softmax_backward_data"):
             out_of_it = float("-inf") if name == "_softmax" else 0
             data = [x if m is None else x.masked_fill(~m, out_of_it) for x, m in zip(data, mask, strict=True)]
-        elif op is None or not is_pointwise(op):
+        elif op is None or not (is_pointwise(op) or trait(op, "moves") is False):
             return NotImplemented
         result = func(*data, **kwargs)
         if func.mutates:

@@ -586,7 +586,7 @@ def _broadcast(a: Any, b: Any) -> list[int]:
     return result
 
 
-@primitive(out="any", pointwise=True, operands=1)
+@primitive(out="any", out_aligned=("input",), moves=False)
 def bernoulli(input, p=None, *, generator=None):
     """Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``).
 
