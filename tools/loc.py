@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUFFIXES = {".py", ".pyx", ".pxd", ".pxi"}
+WRITTEN = {"kernel_args.pxd"}  # by setup.py, as the C code is
 
 
 def _docstring_lines(text: str) -> set[int]:
@@ -53,7 +54,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=600, help="list files longer than this")
     limit = parser.parse_args().limit
     folders = ("taeda", "tests", "bench", "docs", "examples", "tools")
-    files = [p for top in folders for p in sorted((ROOT / top).rglob("*")) if p.suffix in SUFFIXES]
+    files = [
+        p for top in folders for p in sorted((ROOT / top).rglob("*")) if p.suffix in SUFFIXES and p.name not in WRITTEN
+    ]
     totals: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     long = []
     for path in files:

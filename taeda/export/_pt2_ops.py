@@ -351,7 +351,8 @@ def _fft(name: str) -> Callable:
 
 
 def _split(node: Node, g: dict) -> Any:
-    target, size = _overload(node, g), g.get("split_size_or_sections", g.get("split_size"))
+    target = _overload(node, g)
+    size: Any = g.get("split_size_or_sections", g.get("split_size"))
     sizes = {"split_size": size} if target == "split.Tensor" else {"split_sizes": list(size)}
     return target, {"self": g.get("tensor", g.get("input")), **sizes, "dim": g.get("dim", 0)}
 
