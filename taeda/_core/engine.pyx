@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from ..kernels.forks import free_in_children
-from .memory cimport Storage, is_planning, swap_planning, unsettled
+from .memory cimport is_planning, swap_planning, unsettled
 from .passes cimport repeat_pass
 from .planners cimport META_NUMBER
 from .recipes cimport is_recording

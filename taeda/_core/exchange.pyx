@@ -17,14 +17,14 @@ from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_Check
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from ..kernels.forks import loading
 from .memory cimport Storage, foreign_storage, new_storage
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
-    BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
+    BF16, C32, C64, C128, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
     NOTHING, Tensor, address_of, elements_of, is_conjugate_view,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )

@@ -5,7 +5,7 @@ broadcasting); here the indexed dimensions of a tensor are adjacent.
 """
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from .memory cimport only_plans
 from .kernel_args cimport AlongArgs, RowArgs

@@ -13,7 +13,7 @@ when a form is met for the first time, on device meta when it is met for the sec
 docs/notes/0014.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
@@ -24,7 +24,7 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
-from .memory cimport Storage, is_planning, new_storage, release_scratch, settle, swap_planning, take_scratch
+from .memory cimport Storage, new_storage, release_scratch, settle, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport (
     CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, free_recorder, is_observing,
