@@ -32,7 +32,8 @@ from .launching import (
     wrapped_dim,
     written_beside,
 )
-from .plan import NoPlan, Plan, make_plan
+from .plan import NoPlan, Plan
+from .planning import make_plan
 from .pool import get_num_threads, set_num_threads
 from .replay import is_observing
 from .tensor import (

@@ -15,9 +15,8 @@ from libc.string cimport memcpy
 
 from .guard cimport form_of
 from .memory cimport Storage, count_observer, settle, unsettled
-from .plan cimport (
-    GIVEN, LINE, MADE, SCRATCH, Fields, Place, Ready, Room, arrange, arrange_in, extent, make_ready, prototype,
-)
+from .plan cimport GIVEN, LINE, MADE, SCRATCH, Fields, Place, Ready, make_ready, prototype
+from .planning cimport Room, arrange, arrange_in, extent
 from .recorder cimport (
     FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
 )

@@ -21,7 +21,8 @@ from libc.string cimport memcmp
 
 from . cimport recipes
 from .memory cimport is_planning, planners
-from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word, record
+from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
+from .planning cimport record
 from .recorder cimport is_observing
 from .tensor cimport VALUES, Node, Saved, Tensor, default_code, empty_tensor, version_of
 

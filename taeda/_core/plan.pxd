@@ -11,6 +11,8 @@ cdef enum:
     LINE = 64                # bytes: what addresses are aligned to
     MOST_STORAGES = 512      # of the arguments, and of the results
     MOST_WORDS = 512         # of the key of an op's plan
+    MOST_POINTERS = 512      # of a launch
+    MOST_PREPARED = 4        # blocks of a plan that are kept from run to run
 
 cdef enum Place:             # where a block of a plan is
     FIXED                    # an address that does not change: a kernel, NULL, a table of the plan's own
@@ -69,8 +71,6 @@ cdef class Plan:
 
 # What `repeat` gives where a kernel met a bad value.
 cdef object BAD
-# The plan of a function of these arguments, among which are the tensors.
-cdef Plan record(object function, list args, list tensors)
 
 cdef struct Key:             # what a call depends on, besides what its tensors hold
     int64_t* words
@@ -78,18 +78,12 @@ cdef struct Key:             # what a call depends on, besides what its tensors 
     int64_t ntensors
     PyObject** tensors       # in order
 
-cdef struct Room:            # of a block that a run has memory for
-    int64_t block, first, last   # the launches that it is given to
-    int64_t nbytes, offset
-    int64_t bin              # 0: in that memory; else one more than the number of the block of a result that it lies in
-
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept
 cdef bint add_tensor(Key* key, Tensor t) noexcept
 # Whether the argument is of a kind that a plan can be kept by.
 cdef bint add_argument(Key* key, PyObject* x) except -1
-cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept
-cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1
-cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1
+# The key of tensors alone; None where they are not of a kind that there are plans for.
+cdef bytes form_key(list tensors)
 # A tensor of the form of `t`, without memory; one like it in memory.
 cdef Tensor prototype(Tensor t)
 cdef Tensor placed(Tensor like, Storage storage, char* first)

@@ -7,7 +7,7 @@ import pytest
 import taeda as T
 from taeda import nn
 from taeda._core import fusion
-from taeda._core.plan import count_prepared
+from taeda._core.planning import count_prepared
 
 
 @pytest.fixture

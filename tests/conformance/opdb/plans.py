@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 
 import taeda
-from taeda._core.plan import NoPlan, make_plan
+from taeda._core import NoPlan, make_plan
 
 from ..trees import rebuilt
 from .checks import tensors
