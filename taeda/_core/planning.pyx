@@ -2,7 +2,8 @@
 
 `make_plan` calls a function on *twins* of its arguments, tensors on device meta of the same form, while a recorder
 keeps the launches, and turns the addresses in these into blocks and offsets. What a call does beside launching cannot
-be repeated: reading elements, calling LAPACK, writing to memory in the body. `make_plan` then says why there is no plan.
+be repeated: reading elements, calling LAPACK, writing to memory in the body. `make_plan` then says why there is no
+plan.
 
 An op whose stanza says ``planned=True`` keeps its plans by the forms of its arguments (`call_planned`): its body runs
 when a form is met for the first time, on device meta when it is met for the second, and then no more. See

@@ -133,6 +133,11 @@ def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...
             )
 
 
+def _whole(x: Tensor) -> Tensor:
+    """``x.contiguous()``, without a call of an op where nothing is to be done."""
+    return x if x.is_contiguous() else x.contiguous()
+
+
 def _copy_of(x: Tensor) -> Tensor:
     """A contiguous copy."""
     made = empty(x.shape, x.dtype)
@@ -169,7 +174,7 @@ class _Steps:
 
     def pack(self, w_hh: Tensor, transposed: bool) -> Tensor:
         """The panels of each gate's weights as columns (``transposed``), or those of all gates as rows."""
-        n, item, w = self.hidden, self.dtype.itemsize, w_hh.contiguous()
+        n, item, w = self.hidden, self.dtype.itemsize, _whole(w_hh)
         depth, parts, strides = (
             (n, self.gates, (n * item, item)) if transposed else (n * self.gates, 1, (item, n * item))
         )
@@ -229,12 +234,13 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
         The output of every step ``(rows, hidden)``, the last state and cell, and what backward needs.
     """
     dtype = h0.dtype
-    gates = gates.contiguous()
-    rows, hidden = sum(sizes), h0.shape[-1] if h0.dim() else 0
+    gates = _whole(gates)
+    batch, hidden = (*h0.shape, 0, 0)[:2]
+    rows, width = sum(sizes), kernels.GATES[mode] * hidden
+    state = max(batch, *sizes, 0), hidden
     _expect(
-        mode, dtype, h0=(h0, (max(0, *h0.shape[:1], *sizes), hidden)),
-        c0=(c0, tuple(h0.shape)), gates=(gates, (rows, kernels.GATES[mode] * hidden)),
-        w_hh=(w_hh, (kernels.GATES[mode] * hidden, hidden)), b_hh=(b_hh, (kernels.GATES[mode] * hidden,)),
+        mode, dtype, h0=(h0, state), c0=(c0, state), gates=(gates, (rows, width)),
+        w_hh=(w_hh, (width, hidden)), b_hh=(b_hh, (width,)),
     )  # fmt: skip
     h, c = _copy_of(h0), empty((0,), dtype) if c0 is None else _copy_of(c0)
     out = empty((rows, hidden), dtype)
@@ -242,7 +248,7 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     old_c = empty((rows, hidden if save and c0 is not None else 0), dtype)
     if _as_layer(dtype, sizes, hidden):
         steps = _Steps(sizes, reverse, dtype, h0.shape[0], hidden, kernels.GATES[mode])
-        first, bias = h0.contiguous(), 0 if b_hh is None else b_hh.contiguous()
+        first, bias = _whole(h0), 0 if b_hh is None else _whole(b_hh)
         tensors = (out, h, c, saved, old_c, gates, first, steps.pack(w_hh, True), bias)
         steps.run(kernels.forward(dtype.name, mode, save, steps.by_rows), tensors, steps.entries, b_hh is not None)
     else:
@@ -323,7 +329,7 @@ def _steps_back(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, re
 
     That of the state lacks the products of the rows that begin later unless ``first``.
     """
-    (rows, hidden), width, dtype, g_out = out.shape, w_hh.shape[0], out.dtype, g_out.contiguous()
+    (rows, hidden), width, dtype, g_out = out.shape, w_hh.shape[0], out.dtype, _whole(g_out)
     g_h, g_c = _copy_of(g_h), None if g_c is None else _copy_of(g_c)
     d_x = empty((rows, width), dtype)
     d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
