@@ -459,7 +459,7 @@ def test_a_kernel_outside_an_op_is_found():
 # ---- what belongs to an op is in its stanza -------------------------------------------------------------------------------
 
 #: What asks every op something. Rules may have names, a few each; what is said of many ops is a trait (docs/notes/0005).
-ASKING = ("amp", "autograd", "func", "nested.py", "ops/compressed.py", "ops/meta.py", "ops/parts.py", "ops/sparse.py")
+ASKING = ("amp", "autograd", "func", "nested", "ops/compressed.py", "ops/meta.py", "ops/parts.py", "ops/sparse.py")
 
 
 def _names_of_ops(path: Path) -> list[list[str]]:

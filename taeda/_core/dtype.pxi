@@ -350,6 +350,8 @@ class Size(tuple):
 
 
 def _as_size(n, i):
+    if getattr(n, "ragged", False):  # of a jagged nested tensor
+        return n
     if not hasattr(n, "__index__"):
         raise TypeError(f"Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')")
     return n.__index__()

@@ -1,5 +1,7 @@
 """Nested tensors against PyTorch."""
 
+import copy
+import pickle
 import warnings
 
 import pytest
@@ -38,6 +40,46 @@ EITHER = {
     "double": lambda f, n: n.to(f.float64).unbind(),
 }
 JAGGED = {
+    "shape": lambda f, n: (type(n.shape).__name__, len(n.shape), n.shape[0], n.shape[2], n.shape[1] == n.shape[1]),
+    "another's shape": lambda f, n: (n.shape == (n * 2).shape, n.shape[1] > 1, n.shape[1] == 4, n.shape[:1]),
+    "is_contiguous": lambda f, n: (n.is_contiguous(), n.transpose(1, 2).is_contiguous(), n[..., 1:].is_contiguous()),
+    "chunk": lambda f, n: [x.unbind() for x in n.chunk(3, -1)],
+    "chunk of parts": lambda f, n: [x.unbind() for x in n.chunk(2)],
+    "split": lambda f, n: n.split([1, 2], -1)[1].unbind(),
+    "unsqueeze": lambda f, n: (n.unsqueeze(1).unbind(), n.unsqueeze(-1).unbind(), n.unsqueeze(1).shape[3]),
+    "squeeze": lambda f, n: n.unsqueeze(-1).squeeze(-1).unbind(),
+    "view": lambda f, n: (
+        n.view(2, -1, 3, 1).unbind(),
+        n.view(*n.shape[:-1], 1, 3).unbind(),
+        n.view(2, -1, 3, 1).dim(),
+    ),
+    "reshape": lambda f, n: n.reshape(2, -1, 1, 3).unbind(),
+    "transpose": lambda f, n: (
+        n.transpose(1, 2).unbind(),
+        n.transpose(1, 2).shape[1],
+        n.transpose(-1, -2).layout == f.jagged,
+    ),
+    "permute": lambda f, n: (n.permute(0, 2, 1).unbind(), n.permute(0, 2, 1).values()),
+    "heads": lambda f, n: n.unflatten(-1, [3, 1]).transpose(1, 2).transpose(1, 2).flatten(-2).unbind(),
+    "select": lambda f, n: (n.select(-1, 0).unbind(), n.select(0, 1), n[-1]),
+    "slice": lambda f, n: (n[..., 1:].unbind(), n.narrow(-1, 1, 2).unbind()),
+    "sum of rows": lambda f, n: (n.sum(1), n.sum(1, keepdim=True), n.sum((0, 1)), n.sum(), n.sum(-1).unbind()),
+    "mean": lambda f, n: (n.mean(1), n.mean(1, keepdim=True), n.mean(), n.mean(-1, keepdim=True).unbind()),
+    "amax": lambda f, n: (n.amax(1), n.amin(1), n.amax(), n.prod(1)),
+    "max": lambda f, n: (n.max(-1).values.unbind(), n.max(-1).indices.unbind(), n.argmax(-1).unbind(), n.max()),
+    "any": lambda f, n: ((n > 1).any(1), (n > -9).all(), f.isnan(n).any()),
+    "summed over rows": lambda f, n: n.transpose(1, 2) @ n,
+    "a product": lambda f, n: ((n @ f.ones(3, 2)).unbind(), f.bmm(n, f.ones(2, 3, 2)).unbind()),
+    "data": lambda f, n: (n.data.unbind(), n.detach().mul_(2).unbind()),
+    "copy_": lambda f, n: (n.clone().copy_(n * 3).unbind(), n.clone().zero_().unbind(), n.clone().add_(1).unbind()),
+    "deepcopy": lambda f, n: copy.deepcopy(n).unbind(),
+    "pickle": lambda f, n: (pickle.loads(pickle.dumps(n)).unbind(), pickle.loads(pickle.dumps(n)).is_nested),
+    "same sizes": lambda f, n: (n.is_same_size(n), n.is_same_size(n * 2)),
+    "another ragged dimension": lambda f, n: f.nested.nested_tensor(
+        [f.ones(2, 3), f.ones(2, 5)], layout=f.jagged
+    ).unbind(),
+    "random": lambda f, n: (f.manual_seed(3), f.randn_like(n).unbind(), f.rand_like(n).unbind())[1:],
+    "dropout": lambda f, n: (f.manual_seed(3), f.nn.functional.dropout(n, 0.5).unbind(), f.rand(2))[1:],
     "values": lambda f, n: n.values(),
     "offsets": lambda f, n: n.offsets(),
     "exp": lambda f, n: n.exp().values(),
@@ -70,8 +112,72 @@ def test_value_of_a_jagged_one(name):
         got = JAGGED[name](taeda, None)
         assert [x.tolist() for x in got] == [[0.0, 1.0], [2.0, 3.0, 4.0, 5.0]]
         return
-    want, got = (JAGGED[name](f, nested(f)) for f in BOTH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want, got = (JAGGED[name](f, nested(f)) for f in BOTH)
     peer.close(got, want)
+
+
+def test_attention_of_jagged_sequences_is_that_of_each():
+    """The layer as models for sequences of many lengths have it."""
+    taeda.manual_seed(0)
+    qkv, out = taeda.nn.Linear(8, 24), taeda.nn.Linear(8, 8)
+
+    def layer(x):
+        q, k, v = (y.unflatten(-1, [2, -1]).transpose(-3, -2) for y in qkv(x).chunk(3, -1))
+        y = taeda.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + out(y.transpose(-3, -2).flatten(-2))
+
+    parts = [taeda.randn(n, 8) for n in (2, 5, 3)]
+    n = taeda.nested.nested_tensor(parts, layout=taeda.jagged)
+    got = layer(n)
+    assert got.shape == n.shape and got.is_contiguous() and layer(got).layout is taeda.jagged
+    for x, y in zip(parts, got.unbind(), strict=True):
+        taeda.testing.assert_close(y, layer(x), rtol=1e-5, atol=1e-6)
+    got.values().square().mean().backward()
+    grads = [p.grad for p in (*qkv.parameters(), *out.parameters())]
+    qkv.zero_grad()
+    out.zero_grad()
+    taeda.cat([layer(x) for x in parts]).square().mean().backward()
+    for g, p in zip(grads, (*qkv.parameters(), *out.parameters()), strict=True):
+        taeda.testing.assert_close(g, p.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_sizes_of_jagged_ones():
+    n = nested(taeda)
+    j = n.shape[1]
+    assert type(n.shape) is taeda.Size and n.size() == n.shape and n.size(1) is j and repr(j).startswith("j")
+    assert n.shape[:2] == (2, j) and (n + 1).shape[1] is j and nested(taeda).shape[1] != j and j in {j}
+    assert repr(n) == f"NestedTensor(size=(2, {j}, 3), offsets=tensor([0, 2, 6]), contiguous=True)"
+    assert repr(n.transpose(1, 2)).startswith(f"NestedTensor(size=(2, 3, {j}), ")
+    with pytest.raises(RuntimeError):
+        assert j < 5
+    assert not j < 2 and j >= 2 and j > 0 and not j <= 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda f, n: n + f.nested.nested_tensor([f.ones(1, 3), f.ones(1, 3)], layout=f.jagged),
+        lambda f, n: n.view(2, 6, 3),
+        lambda f, n: n.flatten(1, 2),
+        lambda f, n: n.chunk(2, 1),
+        lambda f, n: n.select(1, 0),
+        lambda f, n: n.narrow(1, 0, 1),
+        lambda f, n: n[:, 0],
+        lambda f, n: n.unsqueeze(0),
+        lambda f, n: n.squeeze(1),
+        lambda f, n: n.sum(0),
+        lambda f, n: n.transpose(0, 1),
+        lambda f, n: n.mT if f is taeda else n.flatten(),
+        lambda f, n: f.nested.nested_tensor([f.ones(2, 3), f.ones(3, 4)], layout=f.jagged),
+    ],
+)
+def test_what_jagged_ones_cannot_do(wrong):
+    for f in BOTH:
+        with warnings.catch_warnings(), pytest.raises((RuntimeError, ValueError)):
+            warnings.simplefilter("ignore")
+            wrong(f, nested(f))
 
 
 def test_gradients_reach_the_parts():

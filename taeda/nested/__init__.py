@@ -1,0 +1,119 @@
+"""Nested tensors: a batch of tensors of different sizes, without padding.
+
+A :class:`NestedTensor` keeps its parts. What treats every element, or every row along dimensions that all parts share,
+alike is done part by part; what has no rule in ``rules.py`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from . import rules as rules
+from .tensor import NestedTensor, nest
+
+__all__ = [
+    "NestedTensor", "as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged",
+    "to_padded_tensor",
+]  # fmt: skip
+
+
+def _checked(tensors: Any, layout: Any, dtype: Any, device: Any) -> list[Tensor]:
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"nested_tensor: expected a list of tensors, got {type(tensors).__name__}")
+    parts = [taeda.as_tensor(x, dtype=dtype, device=device) for x in tensors]
+    if len({x.dim() for x in parts}) > 1:
+        raise RuntimeError(
+            "All Tensors given to nested_tensor must have the same dimension. "
+            f"Found dimensions {sorted({x.dim() for x in parts})} among them."
+        )
+    return parts
+
+
+def _jagged_or_strided(parts: Sequence[Tensor], layout: Any) -> NestedTensor:
+    ragged = [d + 1 for d, sizes in enumerate(zip(*(x.shape for x in parts), strict=True)) if len(set(sizes)) > 1]
+    if layout is taeda.jagged and len(ragged) > 1:
+        raise RuntimeError("a jagged nested tensor's parts may differ in one dimension only; use layout=strided")
+    return nest(parts, layout, ragged[0] if ragged and layout is taeda.jagged else 1)
+
+
+def nested_tensor(
+    tensor_list: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> NestedTensor:  # fmt: skip
+    """A nested tensor of copies of the tensors (or arrays, or lists) in ``tensor_list``, as a leaf.
+
+    Args:
+        tensor_list: of the same number of dimensions each.
+        dtype, device, pin_memory: as everywhere.
+        layout: ``taeda.strided`` (default) or ``taeda.jagged``, whose parts differ in one dimension only.
+        requires_grad: whether operations on it are recorded.
+    Raises:
+        RuntimeError: the numbers of dimensions differ, or sizes do that may not.
+    """
+    layout = layout or taeda.strided
+    parts = [x.detach().clone().requires_grad_(requires_grad) for x in _checked(tensor_list, layout, dtype, device)]
+    return _jagged_or_strided(parts, layout)
+
+
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
+    """A nested tensor of the tensors in ``ts``, or of the rows of a tensor, through which gradients flow to them."""
+    layout = layout or taeda.strided
+    parts = ts.unbind(0) if isinstance(ts, Tensor) else ts
+    return _jagged_or_strided(_checked(tuple(parts), layout, dtype, device), layout)
+
+
+def nested_tensor_from_jagged(
+    values: Tensor, offsets: Tensor | None = None, lengths: Tensor | None = None, jagged_dim: int | None = None,
+    min_seqlen: int | None = None, max_seqlen: int | None = None,
+) -> NestedTensor:  # fmt: skip
+    """The pieces of ``values`` that begin at ``offsets``, as a jagged nested tensor.
+
+    Args:
+        values: ``(total, ...)``.
+        offsets: ``(parts + 1,)``, from 0 to the total; or
+        lengths: of the parts, one behind the other; with ``offsets``, how much of each piece counts.
+        jagged_dim: 1 or None: parts differ in their first dimension.
+        min_seqlen, max_seqlen: accepted; lengths are known.
+    """
+    if offsets is None and lengths is None:
+        raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
+    for name, x in (("values", values), ("offsets", offsets), ("lengths", lengths)):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"nested_tensor_from_jagged(): expected a tensor as {name}, got {type(x).__name__}")
+    if jagged_dim not in (None, 1):
+        raise NotImplementedError(f"nested_tensor_from_jagged(): expected jagged_dim 1, got {jagged_dim}")
+    if offsets is None:
+        assert lengths is not None
+        return nest(values.split(lengths.tolist()), taeda.jagged)
+    starts = offsets.tolist()
+    ends = starts[1:] if lengths is None else [a + n for a, n in zip(starts, lengths.tolist(), strict=False)]
+    return nest([values[a:b] for a, b in zip(starts, ends, strict=False)], taeda.jagged)
+
+
+def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:
+    """Of each row of ``tensor`` the part from ``start`` on that is ``length`` long: numbers or tensors of one per
+    row."""
+    if dim != 1 or layout is not taeda.jagged:
+        raise RuntimeError("nested.narrow(): expected dim 1 and layout jagged")
+    starts, lengths = ([n] * len(tensor) if isinstance(n, int) else n.tolist() for n in (start, length))
+    return nest([x[a : a + n] for x, a, n in zip(tensor, starts, lengths, strict=True)], taeda.jagged)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
+    """The elements of each row of ``tensor`` where ``mask`` holds, as a jagged nested tensor."""
+    if not isinstance(tensor, Tensor) or not isinstance(mask, Tensor):
+        raise TypeError(
+            f"masked_select(): expected a tensor and a mask, got {type(tensor).__name__} and {type(mask).__name__}"
+        )
+    return nest([x[m] for x, m in zip(tensor, mask.expand_as(tensor), strict=True)], taeda.jagged)
+
+
+def to_padded_tensor(input: NestedTensor, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
+    """:meth:`NestedTensor.to_padded_tensor`."""
+    if not isinstance(input, NestedTensor):
+        raise TypeError(f"to_padded_tensor(): expected a nested tensor, got {type(input).__name__}")
+    return input.to_padded_tensor(padding, output_size)

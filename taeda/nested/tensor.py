@@ -1,0 +1,257 @@
+"""The class of nested tensors, which keep their parts."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import taeda
+from taeda import Tensor
+from taeda.ops.parts import OfParts, expect_kind
+from taeda.ops.table import is_pointwise
+
+#: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
+RULES: dict[str, Callable] = {}
+
+
+class RaggedSize:
+    """The size of a jagged tensor's dimension in which its parts differ: above 1, and equal to itself alone."""
+
+    __slots__ = ("number",)
+    ragged = True  #: a ``Size`` takes it
+    _numbers = itertools.count(1)
+
+    def __init__(self) -> None:
+        self.number = next(self._numbers)
+
+    def __repr__(self) -> str:
+        return f"j{self.number}"
+
+    def __gt__(self, n: Any) -> bool:
+        return self._above(n, 1)
+
+    def __ge__(self, n: Any) -> bool:
+        return n is self or self._above(n, 2)
+
+    def __lt__(self, n: Any) -> bool:
+        return not self >= n
+
+    def __le__(self, n: Any) -> bool:
+        return not self > n
+
+    def _above(self, n: Any, least: int) -> bool:
+        if isinstance(n, int) and n <= least:
+            return True
+        raise RuntimeError(f"the parts differ in size {self}: it is above 1, and no more is known; got {n}")
+
+
+class NestedTensor(OfParts):
+    """Tensors with the same number of dimensions, as one; its first dimension counts them.
+
+    Of a jagged one the parts differ in the dimension ``_ragged_idx``, whose size is ``_ragged``, and in no other.
+    """
+
+    _without_memory = "a nested tensor (unbind() gives its parts, to_padded_tensor(0.0) a tensor that has)"
+    _parts: tuple[Tensor, ...]
+    _layout: Any
+    _ragged: RaggedSize
+    _ragged_idx: int
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
+        rule = None
+        if not kwargs or kwargs.get("out") is None:
+            rule = RULES.get(str(name)) or (RULES["pointwise"] if is_pointwise(func) else None)
+        if rule is None:
+            raise NotImplementedError(
+                f"{name}(): not for nested tensors; compute with x.unbind(), or with x.to_padded_tensor(0.0)"
+            )
+        expect_kind(name, rule, args, kwargs or {}, NestedTensor, at=1)
+        return rule(func, *args, **(kwargs or {}))
+
+    is_nested = True
+
+    @property
+    def layout(self) -> Any:
+        """``taeda.strided`` or ``taeda.jagged``."""
+        return self._layout
+
+    def _graph_parts(self) -> tuple[Tensor, ...]:
+        return self._parts
+
+    def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
+        if not isinstance(g, NestedTensor):
+            raise RuntimeError(f"the gradient of a nested tensor is nested too, got a {type(g).__name__}")
+        if [x.shape for x in g._parts] != [x.shape for x in self._parts]:
+            raise RuntimeError(
+                f"Mismatch in shape: the gradient has parts of sizes {[tuple(x.shape) for x in g._parts]}, the nested "
+                f"tensor of {[tuple(x.shape) for x in self._parts]}"
+            )
+        return g._parts
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        parts = zip(self._parts, grads, strict=True)
+        return like(self, [taeda.zeros_like(x) if g is None else g for x, g in parts])
+
+    def _detached(self) -> NestedTensor:
+        return like(self, [x.detach() for x in self._parts])
+
+    @property
+    def shape(self) -> Any:
+        """The sizes, with ``j1`` or so, which no number is equal to, where the parts of a jagged tensor differ.
+
+        Raises:
+            RuntimeError: the layout is not jagged, and sizes differ.
+        """
+        sizes = [self._size(d) for d in range(self.dim())]
+        if None in sizes:
+            raise RuntimeError(
+                "shape: sizes differ between the parts of this nested tensor; ask size(dim) or each part"
+            )
+        return taeda.Size(sizes)
+
+    def _size(self, dim: int) -> Any:
+        if dim == 0:
+            return len(self._parts)
+        if self._layout is taeda.jagged and dim == self._ragged_idx:
+            return self._ragged
+        sizes = {x.shape[dim - 1] for x in self._parts}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def size(self, dim: int | None = None) -> Any:
+        """The size along ``dim``, which all parts of a strided one must share; without ``dim`` all of them."""
+        if dim is None:
+            return self.shape
+        n = self._size(self._dim(dim))
+        if n is None:
+            raise RuntimeError(
+                f"size(): Given dimension {dim} is irregular and does not have a size: it differs between the parts"
+            )
+        return n
+
+    def _dim(self, dim: int, more: int = 0) -> int:
+        n = self.dim() + more
+        if not -n <= dim < n:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+        return dim % n
+
+    def dim(self) -> int:
+        """Number of dimensions, that of the parts included."""
+        return self._parts[0].dim() + 1 if self._parts else 1
+
+    ndim = property(dim)
+
+    def numel(self) -> int:
+        """Number of elements of all parts."""
+        return sum(x.numel() for x in self._parts)
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether all parts are, and the parts of a jagged one differ in their first dimension."""
+        first = self._layout is not taeda.jagged or self._ragged_idx == 1
+        return first and all(x.is_contiguous() for x in self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts."""
+        if dim != 0:
+            raise RuntimeError(f"unbind(): expected dim 0 of a nested tensor, got {dim}")
+        return self._parts
+
+    def __iter__(self) -> Any:
+        return iter(self._parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int):
+            return self._parts[index]
+        if isinstance(index, slice):
+            return like(self, self._parts[index], new=True)
+        if isinstance(index, tuple) and index and isinstance(index[0], int):
+            return self._parts[index[0]][index[1:]]
+        return RULES["index"](self, index if isinstance(index, tuple) else (index,))
+
+    def values(self) -> Tensor:
+        """All parts, one behind the other along the dimension in which they differ (of jagged ones)."""
+        return taeda.cat(self._parts, self._ragged_idx - 1)
+
+    def _ends(self) -> list[int]:
+        return list(itertools.accumulate((x.shape[self._ragged_idx - 1] for x in self._parts), initial=0))
+
+    def offsets(self) -> Tensor:
+        """Where each part begins in :meth:`values`, and their total length."""
+        return taeda.tensor(self._ends())
+
+    def lengths(self) -> None:
+        """None: parts follow each other without gaps."""
+        return
+
+    def to_padded_tensor(self, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
+        """A dense tensor with ``padding`` where a part is shorter than the longest."""
+        longest = [max(x.shape[d] for x in self._parts) for d in range(self.dim() - 1)]
+        if output_size is not None:
+            if len(output_size) != self.dim() or any(a < b for a, b in zip(output_size[1:], longest, strict=True)):
+                raise RuntimeError(
+                    f"to_padded_tensor(): expected output_size at least {[len(self), *longest]}, got "
+                    f"{list(output_size)}"
+                )
+            longest = list(output_size[1:])
+        rows = []
+        for x in self._parts:
+            pad = [n for d in reversed(range(x.dim())) for n in (0, longest[d] - x.shape[d])]
+            rows.append(taeda.nn.functional.pad(x, pad, value=padding))
+        return taeda.stack(rows)
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """A nested tensor is no number.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError("grad can be implicitly created only for scalar outputs; sum the parts first")
+
+    def __deepcopy__(self, memo: dict) -> NestedTensor:
+        return like(self, [copy.deepcopy(x, memo) for x in self._parts])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, (self._parts, self._layout is taeda.jagged, self._ragged_idx)
+
+    def __repr__(self, **kwargs: Any) -> str:
+        if self._layout is taeda.jagged:
+            more = f", device={self.device}" if str(self.device) != "cpu" else ""
+            grad = ", requires_grad=True" if self.requires_grad and self.is_leaf else ""
+            return (
+                f"NestedTensor(size={tuple(self.shape)}, offsets={self.offsets()}{grad}, "
+                f"contiguous={self.is_contiguous()}{more})"
+            )
+        lines = (repr(x.detach()).replace("\n", "\n  ") for x in self._parts)
+        return "nested_tensor([\n  " + ",\n  ".join(lines) + "\n])"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+
+def nest(parts: Sequence[Tensor], layout: Any, ragged_idx: int = 1, ragged: RaggedSize | None = None) -> NestedTensor:
+    """A nested tensor of ``parts``; without ``ragged`` its ragged size is a new one."""
+    parts = tuple(parts)
+    first = parts[0] if parts else taeda.empty(0)
+    made: NestedTensor = Tensor._make_subclass(NestedTensor, first.detach().new_empty(()))  # type: ignore[attr-defined]
+    made._parts, made._layout, made._ragged_idx = parts, layout, ragged_idx
+    if layout is taeda.jagged:
+        made._ragged = ragged or RaggedSize()
+    return made
+
+
+def like(x: NestedTensor, parts: Sequence[Tensor], ragged_idx: int | None = None, new: bool = False) -> NestedTensor:
+    """A nested tensor of ``parts`` with the layout of ``x`` and, unless ``new``, its ragged size."""
+    ragged = None if new or x._layout is not taeda.jagged else x._ragged
+    return nest(parts, x._layout, x._ragged_idx if ragged_idx is None else ragged_idx, ragged)
+
+
+def _rebuild(parts: Sequence[Tensor], jagged: bool, ragged_idx: int) -> NestedTensor:
+    return nest(parts, taeda.jagged if jagged else taeda.strided, ragged_idx)
