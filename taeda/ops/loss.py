@@ -14,6 +14,7 @@ from .activation import inside
 from .elementary import sigmoid_backward
 from .reduction import extent
 from .table import OPS, composite, expect_tensors, pointwise
+from .views import broadcast_tensors
 
 
 def reduction_of(size_average, reduce, reduction):
@@ -35,15 +36,18 @@ def _reduced(loss, size_average, reduce, reduction):
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
-def _warn_broadcast(name, input, target):
-    if input.shape != target.shape:
-        warnings.warn(
-            f"{name}: using a target size ({tuple(target.shape)}) that is different to the input size "
-            f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
-            f"they have the same size.",
-            UserWarning,
-            stacklevel=3,
-        )
+def _of_one_size(name, input, target):
+    """Both broadcast, with a warning; a tensor without dimensions then counts in the dtype of the result."""
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"{name}: using a target size ({tuple(target.shape)}) that is different to the input size "
+        f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
+        f"they have the same size.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return broadcast_tensors(input, target)
 
 
 # ---- regression -----------------------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         input, target: the same shape, floating point.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
-    _warn_broadcast("mse_loss", input, target)
+    input, target = _of_one_size("mse_loss", input, target)
     return label_node(
         _weighted(_squared_error(input, target), weight, size_average, reduce, reduction), "MseLossBackward0"
     )
@@ -144,7 +148,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     Args: as of :func:`mse_loss`.
     """
     expect_tensors("l1_loss", input=input, target=target)
-    _warn_broadcast("l1_loss", input, target)
+    input, target = _of_one_size("l1_loss", input, target)
     if input.dtype.is_complex or target.dtype.is_complex:
         return _weighted((input - target).abs(), weight, size_average, reduce, reduction)
     return _weighted(_absolute_error(input, target), weight, size_average, reduce, reduction)
@@ -170,7 +174,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         beta: where the two forms meet, not negative.
     """
-    _warn_broadcast("smooth_l1_loss", input, target)
+    input, target = _of_one_size("smooth_l1_loss", input, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta (got {beta})")
     loss = _smooth_error(input, target, float(beta)) if beta else _absolute_error(input, target)
@@ -179,11 +183,12 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 @composite(method=False, autocast="float32")
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Squared below ``delta`` and linear above: ``d ** 2 / 2`` or ``delta (d - delta / 2)`` (Huber 1964)."""
-    _warn_broadcast("huber_loss", input, target)
+    """Squared below ``delta`` and linear above: ``d ** 2 / 2`` or ``delta (d - delta / 2)`` (Huber 1964), in the dtype
+    of ``input``."""
+    input, target = _of_one_size("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta (got {delta})")
-    loss = _weighted(_huber_error(input, target, float(delta)), weight, None, None, reduction)
+    loss = _weighted(_huber_error(input, target, float(delta)).to(input.dtype), weight, None, None, reduction)
     return label_node(loss, "HuberLossBackward0")
 
 
@@ -287,14 +292,14 @@ def binary_cross_entropy_with_logits(
 
     Args:
         input: unnormalised scores.
-        target: the same shape, in [0, 1].
+        target: the same shape, in [0, 1]; the result has its dtype.
         weight: multiplies each element, broadcasting.
         pos_weight: multiplies the term of the positive class, broadcasting.
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy_with_logits", input, target)
     if not (input.is_floating_point() and target.is_floating_point()):
-        raise RuntimeError(
+        raise (RuntimeError if input.is_floating_point() else NotImplementedError)(
             f"binary_cross_entropy_with_logits: expected floating point input and target, got {input.dtype} and "
             f"{target.dtype}; use target.float()"
         )
@@ -302,10 +307,8 @@ def binary_cross_entropy_with_logits(
         loss = _binary_entropy_of_logits(input, target)
     else:
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
-    return label_node(
-        _reduced(loss if weight is None else loss * weight, None, None, reduction),
-        "BinaryCrossEntropyWithLogitsBackward0",
-    )
+    loss = (loss if weight is None else loss * weight).to(target.dtype)  # also where the weights have another
+    return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyWithLogitsBackward0")
 
 
 @composite(method=False, autocast="float32")
@@ -384,10 +387,9 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
 
 @composite(method=False, autocast="float32")
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
-    return label_node(
-        _reduced(OPS["softplus"](-target * input), size_average, reduce, reduction), "SoftMarginLossBackward0"
-    )
+    """``log(1 + exp(-target * input))`` for targets of 1 and -1, in the dtype of ``input``."""
+    loss = OPS["softplus"](-target * input).to(input.dtype)
+    return label_node(_reduced(loss, size_average, reduce, reduction), "SoftMarginLossBackward0")
 
 
 # ---- margins --------------------------------------------------------------------------------------------------------

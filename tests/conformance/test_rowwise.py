@@ -1,5 +1,7 @@
 """Softmax, normalisation, losses and scans agree with PyTorch: values, dtypes, errors and both derivatives."""
 
+import itertools
+
 import pytest
 
 import taeda
@@ -338,6 +340,39 @@ def test_losses(loss, reduction):
         wide = {"rtol": 2e-2, "atol": 4e-2 if reduction == "sum" else 2e-2}
         rule = wide if name in ("float16", "bfloat16") else {"rtol": 2e-5, "atol": 1e-5} if name == "float32" else {}
         peer.compare(loss, fn, x.to(getattr(torch, name)), y.to(getattr(torch, name)), tolerance=rule)
+
+
+@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+@pytest.mark.filterwarnings("ignore:.*target size")
+def test_a_target_without_dimensions_counts_in_the_dtype(loss):
+    """Losses broadcast before they promote, or have the dtype of the input."""
+    for one, other in itertools.product(FLOATING, FLOATING):
+        for at in (0, 1):
+            found = []
+            for f in (torch, taeda):
+                pair = [f.arange(3.0).to(getattr(f, one)), f.tensor(0.5).to(getattr(f, other))]
+                result = getattr(f.nn.functional, loss)(*pair[:: 1 - 2 * at])
+                found.append((str(result.dtype).rpartition(".")[2], round(float(result), 2)))
+            assert found[0] == found[1], (one, other, at)
+
+
+@pytest.mark.parametrize("loss", ["binary_cross_entropy_with_logits", "soft_margin_loss", "huber_loss", "mse_loss"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_dtypes_of_losses_of_two_dtypes(loss, reduction):
+    for one, other in itertools.product(FLOATING, FLOATING):
+        found = []
+        for f in (torch, taeda):
+            x, y = f.tensor([0.25, 1.5]).to(getattr(f, one)), f.tensor([0.0, 1.0]).to(getattr(f, other))
+            x.requires_grad_()
+            result = getattr(f.nn.functional, loss)(x, y, reduction=reduction)
+            if loss != "huber_loss" or one == other:  # PyTorch has no derivative of the others
+                result.sum().backward()
+            found.append([str(z.dtype).rpartition(".")[2] for z in (result, x.grad if x.grad is not None else x)])
+            if loss.startswith("binary"):
+                for name in ("weight", "pos_weight"):
+                    result = f.nn.functional.binary_cross_entropy_with_logits(x, y, **{name: f.tensor([2.0, 3.0])})
+                    found[-1].append(str(result.dtype).rpartition(".")[2])
+        assert found[0] == found[1], (one, other)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
