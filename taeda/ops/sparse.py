@@ -255,7 +255,7 @@ def _dense(x: Any) -> Any:
 
 def values_at(t: Tensor, indices: Tensor) -> Tensor:
     """The elements of ``t``, dense or sparse, at the places ``indices``."""
-    t = t if type(t) is Tensor else t.to_sparse_coo()
+    t = t.to_sparse_coo() if isinstance(t, OfParts) else t
     if not isinstance(t, SparseTensor):
         return t[tuple(indices.unbind(0))] if indices.shape[0] else t.unsqueeze(0)
     if t._i is indices:
@@ -414,8 +414,7 @@ def sparse_mask(input, mask):
             f"sparse_mask(): operands have incompatible sizes; self has size {list(input.shape)} but mask has size "
             f"{list(mask.shape)}"
         )
-    values = to_dense(input)[tuple(mask._i.unbind(0))] if mask.sparse_dim() else to_dense(input)
-    return make(mask._i, values, mask.shape, True)
+    return make(mask._i, values_at(input, mask._i), mask.shape, True)
 
 
 def sparse_dim(self: Tensor) -> int:

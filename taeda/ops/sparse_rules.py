@@ -9,6 +9,7 @@ from typing import Any
 from .._core import Tensor, wrapped_dim
 from .indexing import index_put
 from .joining import cat, stack
+from .linalg import pca_lowrank, svd_lowrank
 from .scatter import index_add
 from .shape import repeat_interleave
 from .sorting import searchsorted
@@ -30,6 +31,7 @@ def _rule(*names: str) -> Callable:
 
 
 RULES["sparse_mask"] = sparse_mask.__wrapped__
+RULES["svd_lowrank"], RULES["pca_lowrank"] = svd_lowrank.__wrapped__, pca_lowrank.__wrapped__
 RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
 
@@ -71,6 +73,7 @@ def _add_(input, other, *, alpha=1):
 
 
 RULES["sub"] = lambda input, other, *, alpha=1: _add(input, other, alpha=-alpha)
+RULES["rsub"] = lambda input, other, *, alpha=1: _add(other, input, alpha=-alpha)
 RULES["sub_"] = lambda input, other, *, alpha=1: _add_(input, other, alpha=-alpha)
 
 
@@ -329,9 +332,17 @@ def _same_size(input, other):
     return input.shape == other.shape
 
 
-@_rule("zeros_like")
-def _zeros_like(input: SparseTensor, **kwargs):
-    return _zero(_clone(input))
+@_rule("zeros_like", "empty_like")
+def _zeros_like(input: SparseTensor, *, dtype=None, requires_grad=False, **kwargs):
+    made = make(input._i[:, :0], input._v.detach()[:0].to(dtype or input.dtype), input.shape, True)
+    return made.requires_grad_(requires_grad)
+
+
+@_rule("any")
+def _any(input: SparseTensor, dim=None, keepdim=False):
+    if dim is not None:
+        raise NotImplementedError("any(): of a sparse tensor only over all dimensions; use .to_dense()")
+    return input.coalesce()._v.any()
 
 
 @_rule("equal")

@@ -47,6 +47,16 @@ CASES = {
     "functional relu": lambda f, s: f.nn.functional.relu(s),
     "csr isinf": lambda f, s: s.to_sparse_csr().isinf().to_sparse_coo(),
     "entries that stay apart": lambda f, s: f.tensor([x._nnz() for x in (-s, s.double(), s.abs())]),
+    "dense sub": lambda f, s: f.ones(2, 3) - s,
+    "dense sub alpha": lambda f, s: f.sub(f.ones(2, 3), s, alpha=2),
+    "any": lambda f, s: s.any(),
+    "any infinity": lambda f, s: s.isinf().any(),
+    "empty_like": lambda f, s: f.tensor([f.empty_like(s)._nnz(), f.empty_like(s, dtype=f.float64).element_size()]),
+    "zeros_like": lambda f, s: f.zeros_like(s, dtype=f.float64),
+    "mask of a sparse one": lambda f, s: s.sparse_mask(f.eye(2, 3).to_sparse() + f.ones(2, 3).to_sparse()),
+    "mask of fewer": lambda f, s: s.coalesce().sparse_mask(f.eye(2, 3).to_sparse()),
+    "low rank": lambda f, s: (f.manual_seed(0), f.svd_lowrank(s.coalesce(), 1)[1])[1],
+    "principal components": lambda f, s: (f.manual_seed(0), f.pca_lowrank(s.coalesce(), 1)[1])[1],
     "dense add": lambda f, s: f.ones(2, 3) + s,
     "dense add_": lambda f, s: f.ones(2, 3).add_(s, alpha=-0.5),
     "mm": lambda f, s: f.sparse.mm(s, f.arange(6.0).reshape(3, 2)),
@@ -237,6 +247,21 @@ def test_a_product_of_sparse_matrices_has_the_places_that_entries_meet(framework
             framework.tensor([[5, n - 1], [n - 1, 7]]), framework.tensor([2.0, 3.0]), (n, n)
         )
         assert (large @ large).coalesce().indices().tolist() == [[5], [7]]
+
+
+def test_gradients_of_a_difference_and_of_a_mask():
+    found = []
+    for f in BOTH:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            x, d = sample(f).coalesce().requires_grad_(), f.ones(2, 3, requires_grad=True)
+            y = sample(f).coalesce().requires_grad_()
+            (x.sparse_mask(f.eye(2, 3).to_sparse()).to_dense() * f.arange(6.0).reshape(2, 3)).sum().backward()
+            ((d - y) ** 2).sum().backward()
+            found.append((x.grad.to_dense() * (sample(f).to_dense() != 0), d.grad, y.grad.to_dense()))
+    places = sample(taeda).to_dense() != 0  # of the rest of y, see docs/differences.md
+    peer.close(found[1][:2], found[0][:2])
+    assert ((found[1][2] - taeda.from_numpy(found[0][2].numpy())) * places).abs().max() == 0
 
 
 def test_gradients_of_a_product_of_sparse_matrices():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..._core import Tensor
+from ..creation import ones
 from ..matmul import matmul
 from ..random import randn
 from ..table import composite
@@ -68,4 +69,8 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    if A.is_sparse:  # the difference would be dense
+        return svd_lowrank(A, q, niter, matmul(ones(1, m, dtype=A.dtype), A) / m)
+    return svd_lowrank(A - A.mean(-2, keepdim=True), q, niter)
