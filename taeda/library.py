@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ._core import mode_stack
+from ._core import Tensor, is_grad_enabled, mode_stack
 from ._refuse import refuse
 from .ops.aten import OpOverload, OpOverloadPacket
 from .overrides import handle_torch_function, has_torch_function
@@ -44,6 +44,7 @@ class CustomOpDef:
         self._mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
         self._function: Any = None
         self._fake: Callable | None = None
+        self._closed = fn is not None and not self._mutates  # made by custom_op: gradients do not see into it
         self._compute: Callable = CustomOpDef._run
         namespace, _, label = name.partition("::")
         self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
@@ -69,16 +70,27 @@ class CustomOpDef:
             given = (*args, *kwargs.values())
             if has_torch_function(given):
                 return handle_torch_function(self._overload, given, *args, **kwargs)
+            if any(isinstance(x, Tensor) and x.is_meta for x in given):
+                return self._sizes(*args, **kwargs)
         return self._compute(self, *args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        if self._function is None:
-            return self._fn(*args, **kwargs)
+        function = self._function
+        if function is None:
+            if not self._closed or not is_grad_enabled() or not _any_requires_grad((*args, *kwargs.values())):
+                return self._fn(*args, **kwargs)
+            function = self._as_function(self._no_derivative, None)
         import inspect
 
         bound = inspect.signature(self._fn).bind(*args, **kwargs)
         bound.apply_defaults()
-        return self._function.apply(*bound.args, *bound.kwargs.values())
+        return function.apply(*bound.args, *bound.kwargs.values())
+
+    def _no_derivative(self, ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            f"Trying to backward through {self._qualname}, for which no derivative was registered; give one with "
+            f"register_autograd"
+        )
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """What gives results of the same sizes and dtypes, without values: programs are recorded with it.
@@ -113,6 +125,9 @@ class CustomOpDef:
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """The derivative: ``backward(ctx, *grads)``, after ``setup_context(ctx, inputs, output)``."""
+        self._function = self._as_function(backward, setup_context)
+
+    def _as_function(self, backward: Callable, setup_context: Callable | None) -> Any:
         from .autograd import Function
 
         owner = self
@@ -127,7 +142,7 @@ class CustomOpDef:
         def back(ctx: Any, *grads: Any) -> Any:
             return backward(ctx, *grads)
 
-        self._function = type(
+        return type(
             self._qualname.replace("::", "_"),
             (Function,),
             {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)},
@@ -184,6 +199,10 @@ def custom_op(
         return CustomOpDef(name, function, mutates_args)
 
     return decorate if fn is None else decorate(fn)
+
+
+def _any_requires_grad(args: Any) -> bool:
+    return any(x.requires_grad for x in args if isinstance(x, Tensor))
 
 
 def _find(op: Any) -> Any:

@@ -197,3 +197,32 @@ def test_implementations_in_the_older_form():
         return x + k
 
     assert taeda.library.ops.exported_old.plus(taeda.ones(2), 2).tolist() == [3.0, 3.0]
+
+
+def test_without_a_derivative_no_gradient_is_lost():
+    @taeda.library.custom_op("exported::half", mutates_args=())
+    def half(x: taeda.Tensor) -> taeda.Tensor:
+        return x / 2
+
+    x = taeda.ones(2, requires_grad=True)
+    y = half(x)
+    assert y.requires_grad and y.tolist() == [0.5, 0.5]
+    with pytest.raises(RuntimeError, match="Trying to backward through exported::half"):
+        (y + x).sum().backward()
+    with taeda.no_grad():
+        assert not half(x).requires_grad
+    assert not half(x.detach()).requires_grad
+    half.register_autograd(lambda ctx, g: g / 2)
+    (half(x) + x).sum().backward()
+    assert x.grad.tolist() == [1.5, 1.5]
+
+
+def test_on_device_meta_it_gives_what_was_registered():
+    got = wave(taeda.empty(2, 3, device="meta"), n=3)
+    assert got.is_meta and got.shape == (2, 3)
+
+    @taeda.library.custom_op("exported::no_sizes", mutates_args=())
+    def no_sizes(x: taeda.Tensor) -> taeda.Tensor:
+        return x + 1
+
+    assert no_sizes(taeda.empty(2, device="meta")).shape == (2,)  # as its ops say
