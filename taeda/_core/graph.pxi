@@ -412,7 +412,30 @@ cdef class NodeHook:
 
 
 cdef object _as_node(object target):
-    return AccumulateGrad(target) if isinstance(target, Tensor) else target
+    return AccumulateGrad(target) if isinstance(target, Tensor) else of_own_class(target)
+
+
+cdef dict NODE_CLASSES = {}
+
+
+cdef object of_own_class(Node node):
+    """``node`` as programs see it, of a class with its name: they draw graphs by ``type(node).__name__``.
+
+    The class is set when a node is first shown. It adds nothing to Node: objects of both are laid out alike.
+    """
+    cdef object before = type(node)
+    if node is None or (before is not Node and NODE_CLASSES.get(before.__name__) is not before):
+        return node
+    name = node.name()
+    if before.__name__ != name:
+        found = NODE_CLASSES.get(name)
+        if found is None:
+            found = NODE_CLASSES[name] = type(name, (Node,), {"__slots__": (), "__module__": "builtins"})
+        Py_INCREF(found)
+        Py_SET_TYPE(<PyObject*>node, <PyTypeObject*>found)
+        if before is not Node:
+            Py_DECREF(before)
+    return node
 
 
 cdef object edge_of(Tensor t, int* nr):

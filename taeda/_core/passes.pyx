@@ -150,7 +150,7 @@ cdef bint add_node(Walk* w, Node node) except -1:
         target = node.targets[i]
         if target is None:
             edge = -1
-        elif type(target) is Node:
+        elif isinstance(target, Node):
             edge = (<Node>target).place | <int64_t>node.nrs[i] << 32
         else:
             edge = add_leaf(w, <Tensor>target)

@@ -289,7 +289,7 @@ cdef class Tensor:
     @property
     def grad_fn(self):
         """The node that made this tensor, None for a leaf."""
-        return get_grad_fn(self)
+        return of_own_class(get_grad_fn(self))
 
     @property
     def output_nr(self):

@@ -67,6 +67,7 @@ cdef extern from "Python.h":
     PyObject** PySequence_Fast_ITEMS(object)
     Py_ssize_t Py_REFCNT(PyObject*)
     PyTypeObject* Py_TYPE(PyObject*)
+    void Py_SET_TYPE(PyObject*, PyTypeObject*)
     PyObject* _PyType_Lookup(PyTypeObject*, object)
     bint PyType_Check(object)
     int PyErr_ExceptionMatches(object)

@@ -28,6 +28,44 @@ def test_nodes():
     assert repr(node).startswith("<ExpBackward0 object at")
 
 
+def test_the_class_of_a_node_has_its_name():
+    """Programs that draw graphs ask for ``type(node).__name__``."""
+    x = leaf(1.0, 2.0)
+    y = (x * 2).exp()
+    todo, found = [y.grad_fn], []
+    while todo:
+        node = todo.pop()
+        found.append(type(node).__name__)
+        todo += [n for n, _ in node.next_functions if n is not None]
+    assert found == ["ExpBackward0", "MulBackward0", "AccumulateGrad"]
+    assert str(type(y.grad_fn)) == "<class 'ExpBackward0'>"
+    assert y.grad_fn is y.grad_fn and isinstance(y.grad_fn, graph.Node)
+    assert type((x * x).grad_fn) is type(y.grad_fn.next_functions[0][0])
+    y.sum().backward()  # through nodes of two classes
+    assert x.grad.tolist() == (y * 2).tolist()
+    base = x * 1
+    view = base[:1]
+    before = view.grad_fn
+    view.mul_(3)  # a node that is made anew, of a view that was looked at
+    assert type(before).__name__ == "SliceBackward0" and "Backward" in type(view.grad_fn).__name__
+    (g,) = taeda.autograd.grad(base.sum(), x)
+    assert g.tolist() == [3, 1]
+
+
+def test_a_long_chain_of_nodes_of_their_own_class_is_freed():
+    x = leaf(1.0)
+    y = x
+    for _ in range(200_000):
+        y = y + 1
+    node = y.grad_fn
+    while node.next_functions:
+        node = node.next_functions[0][0]
+    assert node.variable is x
+    y.backward()
+    del y, node
+    assert x.grad.item() == 1
+
+
 def test_what_a_node_keeps_has_a_name():
     x = leaf(1.0, 2.0, 3.0)
     node = x.split([1, 2])[0].grad_fn
