@@ -18,6 +18,7 @@ from .._core import REQUIRED, Tensor
 from .._core import tensor as core
 from ..ops.joining import stack
 from ..ops.table import OPS, asked_for
+from ..random import get_rng_state, set_rng_state
 from ..utils._pytree import tree_leaves, tree_map
 from .batched import VmapMode, modes
 
@@ -60,6 +61,8 @@ def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
         made = _random(mode, op, args, kwargs)
         if made is not NotImplemented:
             return made
+    elif op.traits.get("random"):
+        return _drawn_within(Call(mode, op, _bind(op, args, kwargs)))
     if not any(mode.holds(x) for x in tree_leaves((args, kwargs))):
         return op(*args, **kwargs)
     if mode.shared:
@@ -180,13 +183,30 @@ def _in_place(call: Call, function: Callable | None) -> Any:
     return target
 
 
-def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
-    """Numbers for each example, or the same for all; NotImplemented where the op's rule gives them."""
+def _refuse_without_randomness(mode: VmapMode, op: Any) -> None:
     if mode.randomness == "error":
         raise RuntimeError(
             f"vmap: called random operation {op.name}() while in randomness error mode. Please either use the 'same' "
             f"or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
+
+
+def _drawn_within(call: Call) -> Any:
+    """An op that draws numbers beside what it computes: by example, each from the same state for the same numbers."""
+    _refuse_without_randomness(call.mode, call.op)
+    names, start = list(call.values), get_rng_state()
+
+    def of_example(*row: Any) -> Any:
+        if call.mode.randomness == "same":
+            set_rng_state(start)
+        return call.run(dict(zip(names, row, strict=True)))
+
+    return call.mode.loop(of_example, tuple(call.values.values()))
+
+
+def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
+    """Numbers for each example, or the same for all; NotImplemented where the op's rule gives them."""
+    _refuse_without_randomness(mode, op)
     different = mode.randomness == "different"
     values = _bind(op, args, kwargs)
     target: Any = values.get(op.params[0])

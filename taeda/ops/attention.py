@@ -58,7 +58,7 @@ def _attention(query, key, value, mask, causal, scale):
 
 @primitive(
     launching.attention_dropout, method=False, out=False, planned=True, outputs=("out", "sums", "states"),
-    differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention,
+    differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention, random=True,
 )  # fmt: skip
 def _attention_dropout(query, key, value, mask, causal, scale, dropout):
     """:func:`_attention` with weights dropped, and the generator's states from which they can be drawn again."""

@@ -171,3 +171,33 @@ def test_streams_under_vmap(name, randomness, dim):
         except RuntimeError:
             made.append("an error")
     assert made[0] == pytest.approx(made[1], abs=1e-6) if "an error" in made else np.allclose(*made, atol=1e-6)
+
+
+ATTENTION_WITH_DROPOUT = {
+    "attention": lambda f, a: f.nn.functional.scaled_dot_product_attention(*[a[None, None]] * 3, dropout_p=0.5),
+    "masked": lambda f, a: f.nn.functional.scaled_dot_product_attention(
+        *[a[None, None]] * 3, attn_mask=f.zeros(5, 5), dropout_p=0.5
+    ),
+    "gradient": lambda f, a: f.func.grad(
+        lambda x: f.nn.functional.scaled_dot_product_attention(*[x[None, None]] * 3, dropout_p=0.5).pow(2).sum()
+    )(a),
+}
+
+
+@pytest.mark.parametrize("randomness", ["error", "same", "different"])
+@pytest.mark.parametrize("name", ATTENTION_WITH_DROPOUT)
+def test_attention_draws_for_the_examples_as_asked(name, randomness):
+    found = []
+    for f in (torch, taeda):
+        x = f.arange(40.0).reshape(4, 5, 2).sin()
+        f.manual_seed(7)
+        try:
+            y = f.func.vmap(lambda a, f=f: ATTENTION_WITH_DROPOUT[name](f, a), randomness=randomness)(x)
+            found.append(y.detach().numpy())
+        except RuntimeError:
+            found.append(None)
+        found.append(f.rand(1).item())
+    want, left, got, ours = found
+    assert left == ours and (want is None) == (got is None) == (randomness == "error")
+    if want is not None:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
