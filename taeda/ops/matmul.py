@@ -175,7 +175,7 @@ def _linear_weight(g, input, weight_shape):
 linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g, bias_shape: sum_to(g, bias_shape))
 
 
-@composite(method=False)
+@composite(method=False, autocast="widest")
 def bilinear(input1, input2, weight, bias=None):
     """``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
     if input1.shape[:-1] != input2.shape[:-1]:

@@ -38,6 +38,8 @@ CALLS = {
     "addmm": lambda t: t.addmm(t.ones(2), t.ones(2, 2), t.ones(2, 2)),
     "attention": lambda t: _f(t).scaled_dot_product_attention(*[t.ones(1, 1, 2, 4)] * 3),
     "double": lambda t: t.ones(2, 2, dtype=t.float64) @ t.ones(2, 2, dtype=t.float64),
+    "bilinear": lambda t: t.nn.Bilinear(2, 2, 3)(t.ones(1, 2), t.ones(1, 2)),
+    "bilinear of half": lambda t: _f(t).bilinear(*[t.ones(*n, dtype=t.bfloat16) for n in ((1, 2), (1, 2), (3, 2, 2))]),
     "exp of half": lambda t: t.exp(t.ones(2, dtype=t.bfloat16)),
     "softmax of half": lambda t: t.softmax(t.ones(2, dtype=t.bfloat16), 0),
     "sum of half": lambda t: t.ones(2, dtype=t.bfloat16).sum(),
