@@ -218,5 +218,6 @@ def scaled_dot_product_attention(
             query, key, value = (x.flatten(0, -4) for x in (query, key, value))
         first = (None,) * (4 - query.dim())
         out = _fused(query[first], key[first], value[first], attn_mask, dropout_p, is_causal, scale)
-        return out.view(*shape, *out.shape[-2:])
+        out = out.view(*shape, *out.shape[-2:])
+        return out if len(shape) == 2 else out.contiguous()  # as by the definition
     return _by_definition(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

@@ -36,6 +36,11 @@ def _reduced(loss, size_average, reduce, reduction):
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
+def _laid_out_like(target, loss, reduction):
+    """A loss of every element, contiguous where ``target`` is: the first operand of the formula."""
+    return loss.contiguous() if reduction == "none" and target.is_contiguous() else loss
+
+
 def _of_one_size(name, input, target):
     """Both broadcast, with a warning; a tensor without dimensions then counts in the dtype of the result."""
     if input.shape == target.shape:
@@ -308,6 +313,7 @@ def binary_cross_entropy_with_logits(
     else:
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
     loss = (loss if weight is None else loss * weight).to(target.dtype)  # also where the weights have another
+    loss = _laid_out_like(target, loss, reduction)
     return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyWithLogitsBackward0")
 
 

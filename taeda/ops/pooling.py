@@ -129,6 +129,12 @@ def _as_image(x: Tensor) -> Tensor:
     return x.permute(0, x.dim() - 1, *range(1, x.dim() - 1))
 
 
+def _has_channels_last(x: Tensor, n: int) -> bool:
+    """Whether ``x`` is a batch of images of ``n`` dimensions, laid out with channels last: a volume without a batch may
+    look like one of images with fewer."""
+    return x.dim() == n + 2 and is_channels_last(x)
+
+
 def _launch_last(kind: str, input: Tensor, size, args) -> list[Tensor]:
     """:func:`_launch` of an image with channels last, which stay so."""
     x, channels = _in_memory(input), input.shape[1]
@@ -146,7 +152,7 @@ def _launch_last(kind: str, input: Tensor, size, args) -> list[Tensor]:
 
 def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     n = len(size)
-    if input.dtype.name in _REAL and is_channels_last(input):
+    if input.dtype.name in _REAL and _has_channels_last(input, n):
         return _launch_last(kind, input, size, args)
     shape = (*input.shape[:-n], *size)
     whole = (args.kd, args.kh, args.kw) == (args.id, args.ih, args.iw) and max(args.dd, args.dh, args.dw) == 1
@@ -216,7 +222,7 @@ def _max_pool_adjoint(grad, indices, space, windows=None):
 
     ``windows`` are their size, stride and padding where these are fixed and have no gaps.
     """
-    if windows is not None and grad.dtype.name in _REAL and is_channels_last(indices):
+    if windows is not None and grad.dtype.name in _REAL and _has_channels_last(indices, len(space)):
         return _gathered("argmax", (grad, indices), space, windows).to(grad.dtype)
     g = grad.contiguous() if grad.dtype.itemsize == 2 else _ready("max_pool_backward", grad)
     shape = (*grad.shape[: -len(space)], *space)
@@ -245,7 +251,7 @@ def _planes(dtype: str, shape, space, windows) -> Placed:
 def _put_off_max_pool_adjoint(grad, indices, space, windows=None):
     """:func:`_max_pool_adjoint` that is computed with what is made of it."""
     made = None
-    if grad.dtype in (_core.float32, _core.float64) and not is_channels_last(indices):
+    if grad.dtype in (_core.float32, _core.float64) and not _has_channels_last(indices, len(space)):
         made = _planes(grad.dtype.name, tuple(grad.shape), space, windows).put_off(grad, indices)
     return _max_pool_adjoint(grad, indices, space, windows) if made is None else made
 
@@ -377,7 +383,7 @@ def _avg_pool(input, size, kernel, stride, padding, divide=1):
 def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     """Every element of an image of sizes ``space`` gets the sum of ``grad`` over the windows that it lies in."""
     n = len(space)
-    if grad.dtype.name in _REAL and is_channels_last(grad):
+    if grad.dtype.name in _REAL and _has_channels_last(grad, n):
         return _gathered("sum", (grad,), space, (kernel, stride, padding)).to(grad.dtype)
     g = _ready("avg_pool_backward", grad)
     out = _core.empty((*grad.shape[:-n], *space), g.dtype)
@@ -475,7 +481,7 @@ def _adaptive_avg(name, n, input, output_size):
         return input.mean(dims, keepdim=True)
     if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
         kernel = tuple(i // o for i, o in zip(space, size, strict=True))
-        if kernel[-1] in kernels.STRIDES or is_channels_last(input):
+        if kernel[-1] in kernels.STRIDES or _has_channels_last(input, n):
             return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
         if n == 1:
             return reshape(input, (*input.shape[:-1], *size, *kernel)).mean(-1)

@@ -357,4 +357,5 @@ def pad(input, pad, mode="constant", value=None):
         for i in range(count):
             d = dims - 1 - i
             made = narrow(made, d, max(-pad[2 * i], 0), shape[d] + pad[2 * i] + pad[2 * i + 1])
+        made = made.contiguous()
     return made if any(amounts) else made.clone()  # a copy even where nothing is added

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 import taeda
@@ -231,3 +232,38 @@ def test_gradient_is_shared_between_equal_elements():
     peer.gradients("amax", lambda T, x: x.amax(1), x)
     peer.gradients("max", lambda T, x: x.max(), x)
     peer.gradients("max", lambda T, x: x.max(1).values, x)
+
+
+LAYOUTS = {
+    "transposed": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2),
+    "channels last": lambda x: x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2),
+    "reversed": lambda x: x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0),
+    "every other": lambda x: x.repeat_interleave(2, -1)[..., ::2],
+}
+OF_ONE_DIMENSION = {
+    **{name: (lambda f, x, d, name=name: getattr(x, name)(d)) for name in "sum mean amax amin prod std var".split()},
+    **{name: (lambda f, x, d, name=name: getattr(x, name)(d)) for name in "argmax argmin logsumexp nansum".split()},
+    "max": lambda f, x, d: x.max(d),
+    "min": lambda f, x, d: x.min(d),
+    "any": lambda f, x, d: (x > 0).any(d),
+    "norm": lambda f, x, d: x.norm(dim=d),
+    "var_mean": lambda f, x, d: f.var_mean(x, d),
+    "aminmax": lambda f, x, d: f.aminmax(x, dim=d),
+    "cosine": lambda f, x, d: f.cosine_similarity(x, x + 1, d),
+    "sum, kept": lambda f, x, d: x.sum(d, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OF_ONE_DIMENSION)
+def test_results_lie_in_memory_as_their_sizes_say(name, layout):
+    """Programs go on with ``view``."""
+    for d in range(4):
+        found = []
+        for f in (torch, taeda):
+            x = LAYOUTS[layout](f.arange(120.0).sin().reshape(2, 3, 4, 5))
+            y = OF_ONE_DIMENSION[name](f, x, d)
+            y = list(y) if isinstance(y, tuple) else [y]
+            assert all(z.is_contiguous() for z in y), (f.__name__, d)
+            found.append([z.double().view(-1).tolist() for z in y])
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)

@@ -356,6 +356,17 @@ def test_a_target_without_dimensions_counts_in_the_dtype(loss):
             assert found[0] == found[1], (one, other, at)
 
 
+def test_results_that_are_contiguous_in_pytorch():
+    """Programs go on with ``view``."""
+    for f in (torch, taeda):
+        F, x = f.nn.functional, f.arange(120.0).sin().reshape(2, 3, 4, 5).transpose(-1, -2)
+        target = f.ones(2, 3, 5, 4)
+        assert F.binary_cross_entropy_with_logits(x, target, reduction="none").is_contiguous()
+        assert F.pad(x, (1, -1, 1, 1), mode="replicate").is_contiguous()
+        y = x[0].contiguous()
+        assert F.scaled_dot_product_attention(y, y, y).is_contiguous()
+
+
 @pytest.mark.parametrize("loss", ["binary_cross_entropy_with_logits", "soft_margin_loss", "huber_loss", "mse_loss"])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_dtypes_of_losses_of_two_dtypes(loss, reduction):

@@ -201,3 +201,29 @@ def test_what_is_joined_of_parts(dim):
     plain = [p.contiguous() for p in parts]
     assert taeda.equal(joined, taeda.cat(plain, dim)) and taeda.equal(stacked, taeda.stack(plain, dim))
     assert taeda.stack(parts, 4).is_contiguous() and taeda.cat([parts[0], plain[1]], dim).is_contiguous()
+
+
+POOLS_OF_VOLUMES = {
+    "adaptive average": lambda F, x: F.adaptive_avg_pool3d(x, (2, 3, 4)),
+    "adaptive maximum": lambda F, x: F.adaptive_max_pool3d(x, (2, 3, 4)),
+    "adaptive maximum, uneven": lambda F, x: F.adaptive_max_pool3d(x, (3, 4, 5)),
+    "maximum": lambda F, x: F.max_pool3d(x, 2),
+    "indices": lambda F, x: F.max_pool3d(x, 3, 1, 1, return_indices=True)[1].double(),
+    "average": lambda F, x: F.avg_pool3d(x, 2),
+    "average, overlapping": lambda F, x: F.avg_pool3d(x, 3, 1, 1),
+    "power": lambda F, x: F.lp_pool3d(x, 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", POOLS_OF_VOLUMES)
+def test_a_volume_without_a_batch_may_be_laid_out_as_images_are(name):
+    """Its four dimensions are channels, depth, height and width, whatever their strides say."""
+    x = taeda.arange(384.0).sin().reshape(2, 4, 6, 8).requires_grad_()
+    z = x.detach().contiguous(memory_format=taeda.channels_last).requires_grad_()
+    want, got = (POOLS_OF_VOLUMES[name](taeda.nn.functional, y) for y in (x, z))
+    assert got.shape == want.shape and taeda.equal(got, want)
+    if want.requires_grad:
+        weights = taeda.arange(float(want.numel())).cos().reshape(want.shape)
+        (want * weights).sum().backward()
+        (got * weights).sum().backward()
+        assert taeda.allclose(z.grad, x.grad, atol=1e-6)
