@@ -284,7 +284,7 @@ for _name in ("softmax", "log_softmax"):
     RULES[_name] = _along
 for _name in ("is_floating_point", "is_complex", "element_size", "get_device", "is_pinned"):
     RULES[_name] = _plain
-for _name in ("sum", "mean", "prod", "amax", "amin", "any", "all", "max", "min", "argmax", "argmin"):
+for _name in ("reduction", "max", "min"):
     RULES[_name] = _reduce
 for _name in ("chunk", "split", "split_with_sizes", "tensor_split"):
     RULES[_name] = _pieces

@@ -10,10 +10,18 @@ from typing import Any
 import taeda
 from taeda import Tensor
 from taeda.ops.parts import OfParts, expect_kind
-from taeda.ops.table import is_pointwise
+from taeda.ops.table import is_pointwise, trait
 
 #: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
 RULES: dict[str, Callable] = {}
+
+
+def _kind(func: Any) -> str:
+    """The name of the rule of an op that has none by its own name."""
+    if is_pointwise(func):
+        return "pointwise"
+    reduces = trait(func, "batch") == "reduction" and func.params[1] == "dim"
+    return "reduction" if reduces else ""
 
 
 class RaggedSize:
@@ -64,7 +72,7 @@ class NestedTensor(OfParts):
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
         rule = None
         if not kwargs or kwargs.get("out") is None:
-            rule = RULES.get(str(name)) or (RULES["pointwise"] if is_pointwise(func) else None)
+            rule = RULES.get(str(name)) or RULES.get(_kind(func))
         if rule is None:
             raise NotImplementedError(
                 f"{name}(): not for nested tensors; compute with x.unbind(), or with x.to_padded_tensor(0.0)"
