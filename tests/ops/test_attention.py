@@ -238,3 +238,19 @@ def test_the_op_takes_sizes_of_nothing():
             grads = _attention_backward(taeda.ones_like(out), q, k, k, None, out, sums, causal, 0.5)
             assert [g.shape for g in grads] == [q.shape, k.shape, k.shape]
             assert all(g.isfinite().all() for g in grads)
+
+
+def test_gradients_of_a_row_that_is_masked_with_finite_numbers():
+    """All its scores are the least number, and its weights equal."""
+    lowest = taeda.finfo(taeda.float32).min
+    q, k, v = (taeda.arange(12.0).add(i).sin().reshape(1, 1, 3, 4).requires_grad_() for i in range(3))
+    mask = taeda.zeros(1, 1, 3, 3)
+    mask[..., 1, :] = lowest
+    grads = []
+    for attend in (
+        lambda: taeda.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask),
+        lambda: (q @ k.mT / 2 + mask).softmax(-1) @ v,
+    ):
+        grads.append(taeda.autograd.grad(attend().square().sum(), (q, k, v)))
+    for got, want in zip(*grads, strict=True):
+        taeda.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
