@@ -186,7 +186,7 @@ cdef class Reducer:
             finally:
                 end()
         elif (<Tensor>first).count:
-            self.launch_into(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values, mask)
+            self.launch_into(source, &layout, <Tensor>first, <Tensor>second, values, mask)
         if permuted:  # rows were taken in the order of memory
             first = contiguous_tensor(first)
             second = contiguous_tensor(second) if second is not None else None
