@@ -176,8 +176,16 @@ def _recurrent_layer(call: Call) -> Any:
 
 @rule("_attention")
 def _attention(call: Call) -> Any:
-    mask = call["mask"]
-    return _fold(call) if mask is None or mask.dim() == call["query"].dim() else NotImplemented
+    """All examples as one batch, for each row of which an example's mask is repeated."""
+    mask, query = call["mask"], call["query"]
+    if mask is None or query.dim() < 3:
+        return _fold(call)
+    if mask.dim() != query.dim():
+        return NotImplemented
+    values = {n: folded(call.physical(n)) for n, v in call.values.items() if isinstance(v, Tensor) and n != "mask"}
+    masks = call.physical("mask")
+    values["mask"] = folded(masks.expand(masks.shape[0], query.shape[0], *masks.shape[2:]))
+    return unfolded(call, call.run({**call.values, **values}))
 
 
 @family("check")

@@ -471,3 +471,18 @@ def test_registered_classes_are_trees_in_every_transformation():
         assert (slopes.a == x + 1).all() and (slopes.b == x).all()
     finally:
         del SUPPORTED_NODES[Pair]
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
+def test_a_mask_of_each_example_serves_all_of_its_batch(in_dims):
+    """``vmap`` lays the examples' batches end to end: masks without a batch dimension are repeated."""
+    query, mask = taeda.randn(3, 4, 2, 5, 8), taeda.randn(3, 5, 5)
+    query, mask = (x if dim == 0 else x[0] for x, dim in zip((query, mask), in_dims, strict=True))
+
+    def attend(q, m):
+        return taeda.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=m)
+
+    one_by_one = [
+        attend(query if in_dims[0] is None else query[i], mask if in_dims[1] is None else mask[i]) for i in range(3)
+    ]
+    assert taeda.allclose(vmap(attend, in_dims)(query, mask), taeda.stack(one_by_one), atol=1e-6)
