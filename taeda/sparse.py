@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._core import wrapped_dim
+from . import _core
 from .ops import sparse as _coordinates
 from .ops.compressed import CompressedTensor
 from .ops.sparse import SparseTensor
@@ -41,7 +41,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
     _expect_sparse("sum", input)
     if dim is None:
         return input.sum(dtype=dtype)
-    dims = {wrapped_dim(d, input.dim(), "sparse.sum") for d in ((dim,) if isinstance(dim, int) else dim)}
+    dims = {_core.wrapped_dim(d, input.dim(), "sparse.sum") for d in ((dim,) if isinstance(dim, int) else dim)}
     kept = [d for d in range(input.sparse_dim()) if d not in dims]
     values = input._values() if dtype is None else input._values().to(dtype)
     inner = [d - input.sparse_dim() + 1 for d in dims if d >= input.sparse_dim()]
@@ -57,7 +57,7 @@ def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> Spa
     _expect_sparse(function.__name__, input)
     x = input.coalesce()
     x = x if dtype is None else x.to(dtype)
-    dim = wrapped_dim(dim, x.dim(), function.__name__)
+    dim = _core.wrapped_dim(dim, x.dim(), function.__name__)
     if dim >= x.sparse_dim():
         return _coordinates.make(x._indices(), function(x._values(), dim - x.sparse_dim() + 1), x.shape, True)
     places = tuple(x._indices().unbind(0))

@@ -42,7 +42,7 @@ def _laid_out_like(target, loss, reduction):
 
 
 def _of_one_size(name, input, target):
-    """Both broadcast, with a warning; a tensor without dimensions then counts in the dtype of the result."""
+    """Both, with a warning if they differ in size; one without dimensions is broadcast, so that its dtype counts."""
     if input.shape == target.shape:
         return input, target
     warnings.warn(
@@ -52,7 +52,7 @@ def _of_one_size(name, input, target):
         UserWarning,
         stacklevel=3,
     )
-    return broadcast_tensors(input, target)
+    return broadcast_tensors(input, target) if 0 in (input.dim(), target.dim()) else (input, target)
 
 
 # ---- regression -----------------------------------------------------------------------------------------------------
