@@ -193,30 +193,25 @@ class TransformerEncoder(Module):
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         is_causal = _is_causal(mask, is_causal, _sequence_length(src, self.layers[0].self_attn.batch_first))
-        clears = self._clears_padding(src, padding) if mask is None and padding is not None else False
+        clears = mask is None and padding is not None and self._clears_padding(src, padding)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
-        if padding is not None and clears is not False:
-            hidden = padding.bool()[..., None]
-            src = src.masked_fill(hidden if clears is True else hidden & clears, 0.0)
+        if clears and padding is not None:
+            src = src.masked_fill(padding.bool()[..., None], 0.0)
         return src if self.norm is None else self.norm(src)
 
-    def _clears_padding(self, src: Tensor, padding: Tensor) -> bool | Tensor:
-        """Whether PyTorch computes what is not padding alone; under ``vmap`` for each example."""
+    def _clears_padding(self, src: Tensor, padding: Tensor) -> bool:
+        """Whether PyTorch computes what is not padding alone."""
         first = self.layers[0]
         if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3:
             return False
         mode = _core.current_mode()
-        maps = getattr(mode, "maps", False)
-        if not (mode is None or maps or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
+        if not (mode is None or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
             return False  # autocast, or one that records or transforms
         if _core.is_recorded() and any(x.requires_grad for x in (src, *first.parameters())):
             return False
-        if not self.mask_check:
-            return True
         hidden = padding.bool()
-        gaps = (hidden[:, :-1] & ~hidden[:, 1:]).any()
-        return ~gaps if maps else not gaps
+        return not (self.mask_check and (hidden[:, :-1] & ~hidden[:, 1:]).any())
 
 
 def _can_nest(layer: Module) -> bool:
