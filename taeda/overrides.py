@@ -21,6 +21,8 @@ from typing import Any
 from . import _core
 from ._core import DISPATCHING, HELPERS, OVERRIDING, Tensor
 from ._core.exchange import count_modes
+from .kernels.forks import free_in_children
+from .ops.table import trait
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
@@ -211,8 +213,9 @@ def _without_innermost() -> Iterator[Any]:
 
 def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     """What the core calls for a call that a mode or an argument may override."""
-    if _a_mode_asks() and getattr(function, "name", None) == "basic_index":
-        function = Tensor.__getitem__
+    operator = trait(function, "operator")
+    if operator and _a_mode_asks():
+        function = getattr(Tensor, operator)
     return handle_torch_function(function, (*args, *kwargs.values()), *args, **kwargs)
 
 
@@ -234,7 +237,7 @@ class TorchFunctionMode:
     def __torch_function__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __torch_function__(func, types, args, kwargs)")
 
-    #: Whether it sees ops alone, and not what else Tensor has, such as ``item`` and ``shape``: taeda's own modes.
+    #: Whether it sees only ops, and not Tensor's other methods and attributes, such as ``item`` and ``shape``.
     _sees_ops_alone = False
 
     def __enter__(self) -> Any:
@@ -375,7 +378,7 @@ def _wrappers() -> dict[str, Any]:
     """What an overriding subclass gets in place of Tensor's own methods and attributes; ops need nothing."""
     made = {}
     operators = {f"__{side}{name}__" for name in _OPERATORS for side in ("", "r", "i")}
-    for name, value in vars(Tensor).items():
+    for name, value in _own().items():
         if name in _PLAIN or name in operators or isinstance(value, (_core.Method, staticmethod, classmethod)):
             continue
         if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
@@ -454,10 +457,15 @@ class _ShownAttribute(_Shown):
         self.plain.__delete__(tensor)
 
 
+def _own() -> dict[str, Any]:
+    """Tensor's own attributes, whatever stands in for them now."""
+    return {name: x.plain if isinstance(x, _Shown) else x for name, x in vars(Tensor).items()}
+
+
 @functools.cache
 def _shown() -> dict[str, _Shown]:
-    """What stands in for Tensor's methods and attributes while a mode is on. Python calls its operators and functions
-    such as ``len`` and ``bool`` by slots of the type, where nothing can stand in."""
+    """The stand-ins for Tensor's methods and attributes while a mode is on. Operators and functions such as ``len`` and
+    ``bool`` have none: Python calls them by slots of the type."""
     made: dict[str, _Shown] = {}
     for name in _wrappers():
         plain = vars(Tensor).get(name)
@@ -468,23 +476,17 @@ def _shown() -> dict[str, _Shown]:
     return made
 
 
-_lock = threading.Lock()
-_showing = 0  # modes of all threads that see methods
+_lock = free_in_children(threading.Lock())
 
 
 def _show_methods(by: int) -> None:
-    """So many more modes see methods: the first shows them, the last hides them."""
-    global _showing
+    """``by`` more modes, of any thread, see methods: the first installs the stand-ins, the last removes them."""
     shown = _shown()
     with _lock:
-        _showing += by
-        count_modes(by)
-        if by > 0 and _showing == 1:
+        modes = count_modes(by)
+        if modes == (1 if by > 0 else 0):
             for name, stand_in in shown.items():
-                _core.install(name, stand_in)
-        elif _showing == 0:
-            for name, stand_in in shown.items():
-                _core.install(name, stand_in.plain)
+                _core.install(name, stand_in if modes else stand_in.plain)
 
 
 HELPERS["a_mode_asks"] = _a_mode_asks
@@ -554,7 +556,7 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 
 @functools.cache
 def _tensor_functions() -> set:
-    return {value for name, value in vars(Tensor).items() if callable(value) and name not in _PLAIN}
+    return {value for name, value in _own().items() if callable(value) and name not in _PLAIN}
 
 
 def _namespaces() -> list[tuple[str, Any]]:
@@ -576,7 +578,7 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
             for name, f in vars(space).items()
             if not name.startswith("_") and isinstance(f, (_core.Op, _core.Composite))
         ]
-    found[Tensor] = [f for name, f in vars(Tensor).items() if name not in _PLAIN and callable(f)]
+    found[Tensor] = [f for name, f in _own().items() if name not in _PLAIN and callable(f)]
     return found
 
 

@@ -418,17 +418,22 @@ cdef int modes_alive = 0  # TorchFunctionModes of all threads that see more than
 
 
 def count_modes(int by):
-    """So many more modes of a program are on."""
+    """``by`` more such modes are on; return how many there are."""
     global modes_alive
     modes_alive += by
+    return modes_alive
 
 
-cdef object ask_mode(object function, tuple args, dict given):
-    """What a mode of this thread makes of the call; NotImplemented where none is on. ``given``: None and False were
-    not."""
-    if not HELPERS["a_mode_asks"]():
-        return NotImplemented
-    return HELPERS["overrides"](function, args, {k: v for k, v in given.items() if v is not None and v is not False})
+cdef object elsewhere(object function, tuple args, object device, dict given):
+    """What a mode of this thread makes of a call, or the tensor on device meta; NotImplemented if it is to be made
+    here. ``given`` are the keyword arguments but for the device, None where the call has none."""
+    if modes_alive and HELPERS["a_mode_asks"]():
+        given["device"] = device
+        return HELPERS["overrides"](function, args, {k: v for k, v in given.items() if v is not None})
+    if (device is not None or defaults_on_meta) and HELPERS["is_meta"](device):
+        return HELPERS["make_on_meta"](function, args, given)
+    check_device(device)
+    return NotImplemented
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
@@ -447,15 +452,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     cdef int code = code_of(dtype)
     cdef Tensor t, source
-    if modes_alive:
-        given = dict(dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
-        answer = ask_mode(tensor, (data,), given)
-        if answer is not NotImplemented:
-            return answer
-    if device is not None or defaults_on_meta:
-        if HELPERS["is_meta"](device):
-            return HELPERS["make_on_meta"](tensor, (data,), dict(dtype=dtype, requires_grad=requires_grad))
-        check_device(device)
+    if device is not None or defaults_on_meta or modes_alive:
+        made = elsewhere(tensor, (data,), device,
+                         dict(dtype=dtype, requires_grad=requires_grad or None, pin_memory=pin_memory or None))
+        if made is not NotImplemented:
+            return made
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         t = from_sequence(data, code)
     elif isinstance(data, Tensor):
@@ -481,14 +482,10 @@ def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
     cdef int code = code_of(dtype)
     cdef Tensor t
-    if modes_alive:
-        answer = ask_mode(as_tensor, (data,), dict(dtype=dtype, device=device))
-        if answer is not NotImplemented:
-            return answer
-    if device is not None or defaults_on_meta:
-        if HELPERS["is_meta"](device):
-            return HELPERS["make_on_meta"](as_tensor, (data,), dict(dtype=dtype))
-        check_device(device)
+    if device is not None or defaults_on_meta or modes_alive:
+        made = elsewhere(as_tensor, (data,), device, dict(dtype=dtype))
+        if made is not NotImplemented:
+            return made
     if isinstance(data, Tensor):
         return data if code < 0 or code == (<Tensor>data).code else data.to(ALL_DTYPES[code])
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
@@ -514,14 +511,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
     cdef int code = code_of(dtype)
     cdef Tensor t
-    if modes_alive:
-        answer = ask_mode(asarray, (obj,), dict(dtype=dtype, device=device, copy=copy, requires_grad=requires_grad))
-        if answer is not NotImplemented:
-            return answer
-    if device is not None or defaults_on_meta:
-        if HELPERS["is_meta"](device):
-            return HELPERS["make_on_meta"](asarray, (obj,), dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
-        check_device(device)
+    if device is not None or defaults_on_meta or modes_alive:
+        made = elsewhere(asarray, (obj,), device, dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
+        if made is not NotImplemented:
+            return made
     if isinstance(obj, Tensor):
         t = obj
     elif plain(obj):

@@ -46,7 +46,7 @@ cdef extern from *:
       static __thread int taeda_state = 0;
     #endif
     """
-    int state "taeda_state"      # of this thread, of the bits below
+    int state "taeda_state"      # of this thread: the bits below
 
 #: Bits of a thread's state: it runs a compiled function, or one that may not be compiled.
 COMPILING, DISABLED = 1, 2
@@ -370,20 +370,20 @@ def put_off_ops(bint on):
 
 
 def thread_state():
-    """What this thread is doing: 0, or bits."""
+    """The bits of this thread's state."""
     return state
 
 
 def set_thread_state(int bits):
-    """Say so."""
+    """Set the bits of this thread's state."""
     global state
     state = bits
 
 
 def run_compiled(function, tuple args, dict kwargs):
-    """``function(*args, **kwargs)`` in the state COMPILING."""
+    """``function(*args, **kwargs)`` in the state COMPILING, on a thread that has none."""
     global state
-    state = 1
+    state = 1  # COMPILING
     try:
         return function(*args, **kwargs)
     finally:

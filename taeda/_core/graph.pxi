@@ -421,7 +421,7 @@ cdef dict NODE_CLASSES = {}
 cdef object of_own_class(Node node):
     """``node`` as programs see it, of a class with its name: they draw graphs by ``type(node).__name__``.
 
-    The class is set when a node is first shown. It adds nothing to Node: objects of both are laid out alike.
+    The class is set when a node is first shown. It adds nothing to Node, so that objects of both have one layout.
     """
     cdef object before = type(node)
     if node is None or (before is not Node and NODE_CLASSES.get(before.__name__) is not before):

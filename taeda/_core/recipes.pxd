@@ -57,7 +57,7 @@ cdef class Recipe(Pending):
     cdef int mark, place
     cdef bint contiguous
     cdef bint listed
-    cdef bint inplace          # whether it writes over what was there, or is to be computed at the latest when that is
+    cdef bint inplace          # whether it overwrites its memory, or is due when the compiled function returns
     cdef bint reads_own        # whether it is computed from what its own memory holds
     cdef bint superseded       # whether another recipe of that storage computes it along: it is not written itself
     cdef bint done             # whether the memory holds it

@@ -386,7 +386,7 @@ cdef class Reducer:
         return True
 
     cdef bint may_wait(self, Tensor x, Tensor first) noexcept:
-        """Whether a reduction of all that is still to be computed may be put off. It then waits for no other one."""
+        """Whether the reduction of a whole deferred tensor is deferred too. One of these never waits for another."""
         return (is_recording() and first.count == 1 and x.count > 1 and self.nouts == 1 and first.nd <= INLINE
                 and is_free(x) and not (planners and is_planning()) and same_form(<Recipe>x.storage.recipe, x, x))
 
@@ -512,7 +512,7 @@ cdef class Reducer:
 
 @cython.final
 cdef class Total(Later):
-    """A reduction of all of a tensor that is put off: often nobody asks for it, as for a sum that is differentiated."""
+    """A deferred reduction of a whole tensor: often nobody reads it, as with a sum that is only differentiated."""
 
     cdef Reducer reducer
     cdef Tensor like             # of the form of what is reduced
@@ -540,7 +540,7 @@ cdef class Total(Later):
 
 
 cdef Total put_off_total(Reducer reducer, Tensor x, uint64_t mask, const Layout* layout, const int64_t* params):
-    """What reduces all of ``x`` later."""
+    """The deferred reduction of all of ``x``."""
     cdef Total made = Total.__new__(Total)
     made.reducer, made.name, made.like, made.mask = reducer, reducer.name, prototype(x), mask
     made.layout, made.params, made.ends = layout[0], [params[0], params[1]], True

@@ -13,7 +13,7 @@ cdef class RowOp(Later):  # what computes rows that were put off
 cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
 # `out`, which was made without memory, as what `op` computes alone from operands that lie in memory.
 cdef Tensor put_off_whole(Later op, list operands, Tensor out)
-# Compute what was put off to the end of the compiled function, and is still needed.
+# Compute the results that were deferred to the end of the compiled function, if they are held.
 cdef int compute_ended() except -1
 # Run a row-wise op whose own result is asked for.
 cdef int compute_asked(Recipe row) except -1

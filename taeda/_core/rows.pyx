@@ -46,8 +46,8 @@ cdef int compute_asked(Recipe row) except -1:
 
 
 cdef Recipe held_reader(Recipe row):
-    """The oldest result that goes on with ``row``, and with no other row-wise op, if somebody holds it: it may be
-    stored along."""
+    """The oldest held result that is computed from ``row`` and no other row-wise op: one kernel may store both. None if
+    there is none."""
     cdef Kernel k
     cdef Recipe r
     cdef PyObject* at = row.after if row.readers else NULL
@@ -158,7 +158,8 @@ cdef Tensor put_off_whole(Later op, list operands, Tensor out):
 
 
 cdef int compute_ended() except -1:
-    """Compute what is to be computed at the end, if somebody holds it: what it reads should not stay for long."""
+    """Compute the held results that are due at the end of the compiled function, so that their operands are
+    released."""
     cdef PyObject* at = oldest if written else NULL
     cdef list found = []
     while at != NULL:

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 cdef extern from *:
     """
-    /* What every change of a dict makes another number, which no other dict has (PEP 509); 0 where Python has none. */
+    /* A number that every change of a dict changes, and that no other dict has (PEP 509); 0 if Python has none. */
     #if PY_VERSION_HEX < 0x030D0000
       #define taeda_dict_version(d) ((long long)((PyDictObject*)(d))->ma_version_tag)
     #else

@@ -325,6 +325,7 @@ def _place(g, input_shape, index):
 
 basic_index.vjp(input=_place)
 _core.bind_getitem(basic_index)
+basic_index.traits["operator"] = "__getitem__"
 
 
 @primitive(method=False, out=False, moves=True)

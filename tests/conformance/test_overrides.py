@@ -151,6 +151,20 @@ def test_modes_see_what_is_no_op():
     both(fn)
 
 
+def test_a_mode_changes_no_call_that_it_passes_on():
+    class Mode(taeda.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        with pytest.raises(ValueError, match="can't share"):
+            taeda.asarray([1, 2], copy=False)
+        assert taeda.tensor([1.0], requires_grad=True, device="meta").is_meta
+        assert not taeda.asarray(taeda.ones(1, requires_grad=True), requires_grad=False).requires_grad
+        assert taeda.overrides.is_tensor_method_or_property(taeda.Tensor.item)
+        assert taeda.Tensor.item in taeda.overrides.get_overridable_functions()[taeda.Tensor]
+
+
 def test_modes_of_one_thread_are_not_asked_by_another():
     import threading
 
