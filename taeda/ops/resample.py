@@ -94,7 +94,7 @@ def _plain(line: Line):
         src = np.maximum(src, single(0))
         low = np.minimum(src.astype(np.int64), top)
         part = np.clip(src - low.astype(single), 0, 1).astype(np.float64)
-        return np.stack([low, np.minimum(low + 1, top)]), np.stack([1 - part, part])
+        return np.array([low, np.minimum(low + 1, top)]), np.array([1 - part, part])
     base = np.floor(src)
     part = (src - base).astype(np.float64)
     taps = np.arange(-1, 3)[:, None]
@@ -165,6 +165,18 @@ class _Row(NamedTuple):
     picks: bool
 
 
+def _piece(first, stop, room: int) -> int:
+    """How many registers make a piece whose inputs are at most ``room``: all, or as many as always fit, or none."""
+    registers, count = len(first), 0
+    if stop.max() - first.min() <= room:
+        return registers
+    while all(
+        stop[i : i + count + 1].max() - first[i : i + count + 1].min() <= room for i in range(0, registers, count + 1)
+    ):
+        count += 1
+    return count
+
+
 @functools.lru_cache(maxsize=256)
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
@@ -173,30 +185,23 @@ def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     index, weight = _taps(line)
     taps, outputs = index.shape
     registers = -(-outputs // lanes)
-    spare = registers * lanes - outputs
-    index, weight = (np.pad(x, ((0, 0), (0, spare)), "edge") for x in (index, weight))
-    index, weight = (x.reshape(taps, registers, lanes).transpose(1, 0, 2) for x in (index, weight))
+    shown = np.minimum(np.arange(registers * lanes), outputs - 1)  # the last register repeats the last output
+    index, weight = (x.take(shown, 1).reshape(taps, registers, lanes).transpose(1, 0, 2) for x in (index, weight))
     starts, ends = index.min(2), index.max(2) + 1
     places = index - starts[:, :, None]
     picks = width == 64 and bool((ends - starts).max() <= 2 * lanes)
     place_dtype = np.int64 if picks and item == 8 else np.int32
-    count, first, stop = registers, starts.min(1), ends.max(1)
-    if staged:  # as many registers in a piece as have their inputs within the buffer
-        room, count = kernels.STAGED // item, 0
-        while count < registers and all(
-            stop[i : i + count + 1].max() - first[i : i + count + 1].min() <= room
-            for i in range(0, registers, count + 1)
-        ):
-            count += 1
-        if not count:
-            return None
+    first, stop = starts.min(1), ends.max(1)
+    count = _piece(first, stop, kernels.STAGED // item) if staged else registers
+    if not count:
+        return None
     edges = range(0, registers, count)
-    spans = [(first[i : i + count].min(), stop[i : i + count].max()) for i in edges]
+    spans = np.array([np.minimum.reduceat(first, edges), np.maximum.reduceat(stop, edges)]).T
     arrays = (
         starts,
         (places if picks else places * item).astype(place_dtype),
         weight.astype(dtype),
-        np.array(spans, np.int64),
+        spans,
     )
     return _Row(tuple(from_numpy(np.ascontiguousarray(x)) for x in arrays), taps, count, len(edges), picks)
 
