@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import HELPERS, float4_e2m1fn_x2, get_default_dtype, uint8
+from ._core import float4_e2m1fn_x2, get_default_dtype, uint8
+from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
 
@@ -270,4 +271,4 @@ def sparse_repr(t: Any, new_line: bool, **parts: Any) -> str:
     return _with_suffixes("tensor(" + (",\n" + " " * indent).join(texts), suffixes, indent, new_line)
 
 
-HELPERS["repr"] = tensor_repr
+callbacks.repr = tensor_repr

@@ -8,9 +8,11 @@ import warnings
 from typing import Any
 
 from . import _core
-from ._core import HELPERS, settings
+from ._core import settings
+from ._core.callbacks import callbacks
 from ._core.exchange import count_defaults_on_meta
 from ._core.pool import set_flush_denormal as _set_flush_denormal
+from .ops.meta import makes
 from .overrides import TorchFunctionMode
 
 __all__ = [
@@ -70,7 +72,7 @@ class _MakeOnMeta(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        if HELPERS["makes"](func, kwargs):
+        if makes(func, kwargs):
             kwargs = {**kwargs, "device": "meta"}
         return func(*args, **kwargs)
 
@@ -87,7 +89,9 @@ def _exit_device(device: Any) -> None:
     set_default_device(before)
 
 
-HELPERS.update(enter_device=_enter_device, exit_device=_exit_device, default_device=get_default_device)
+callbacks.enter_device = _enter_device
+callbacks.exit_device = _exit_device
+callbacks.default_device = get_default_device
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _core
-from ._core import DISPATCHING, HELPERS, OVERRIDING, Tensor
+from ._core import DISPATCHING, OVERRIDING, Tensor
+from ._core.callbacks import callbacks
 from ._core.exchange import count_modes
 from .kernels.forks import free_in_children
 from .ops.table import trait
@@ -219,7 +220,8 @@ def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     return handle_torch_function(function, (*args, *kwargs.values()), *args, **kwargs)
 
 
-HELPERS.update(overrides=_dispatch, overriding=_overrides)
+callbacks.overrides = _dispatch
+callbacks.overriding = _overrides
 
 
 # ---- modes -----------------------------------------------------------------------------------------------------------
@@ -489,7 +491,7 @@ def _show_methods(by: int) -> None:
                 _core.install(name, stand_in if modes else stand_in.plain)
 
 
-HELPERS["a_mode_asks"] = _a_mode_asks
+callbacks.a_mode_asks = _a_mode_asks
 
 
 def _detached(self: Tensor) -> Tensor:

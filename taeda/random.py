@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from . import _core
+from ._core.callbacks import callbacks
 from ._core.random import Generator, default_generator
 
 __all__ = [
@@ -28,7 +29,7 @@ def _ordered(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
-            return _core.HELPERS["overrides"](call, args, kwargs)
+            return callbacks.overrides(call, args, kwargs)
         return function(*args, **kwargs)
 
     return call

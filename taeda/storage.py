@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _core
-from ._core import HELPERS, Storage, Tensor
+from ._core import Storage, Tensor
+from ._core.callbacks import callbacks
+from ._core.exchange import tensor
 
 UntypedStorage = Storage
 
@@ -50,7 +52,7 @@ class TypedStorage:
         if isinstance(given, int):
             self._untyped_storage = Storage(given * self.dtype.itemsize)
         else:
-            self._untyped_storage = HELPERS["tensor"](list(given), dtype=self.dtype).untyped_storage()
+            self._untyped_storage = tensor(list(given), dtype=self.dtype).untyped_storage()
 
     def _elements(self) -> Tensor:
         """A tensor of all elements, on the storage itself."""
@@ -339,7 +341,7 @@ def _typed_storage(input: Tensor) -> TypedStorage:
 
 def _load_from_bytes(b: bytes) -> TypedStorage:
     """The storage that PyTorch wrote into a pickle of its own."""
-    return HELPERS["load"](io.BytesIO(b), weights_only=False)
+    return callbacks.load(io.BytesIO(b), weights_only=False)
 
 
 _core.install("storage", _storage)

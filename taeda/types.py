@@ -6,7 +6,9 @@ import math
 from typing import Any, ClassVar
 
 from . import _core
-from ._core import HELPERS, Tensor
+from ._core import Tensor
+from ._core.callbacks import callbacks
+from ._core.exchange import tensor
 from .ops.table import composite
 
 
@@ -223,7 +225,7 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
         raise TypeError("new(): invalid data type 'str'")
     if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-    return HELPERS["tensor"](data, dtype=dtype)
+    return tensor(data, dtype=dtype)
 
 
 def _is_size(x: Any) -> bool:
@@ -273,7 +275,7 @@ IntTensor = _typed("IntTensor", _core.int32)
 LongTensor = _typed("LongTensor", _core.int64)
 BoolTensor = _typed("BoolTensor", _core.bool_)
 
-HELPERS["legacy_tensor"] = legacy_tensor
+callbacks.legacy_tensor = legacy_tensor
 
 
 #: Layouts that tensors are asked about (``x.layout == sparse_coo``).

@@ -307,9 +307,11 @@ def test_kernels_are_run_by_the_launch_alone():
 #: What keeps kernels itself: the generator, which runs without the GIL, and products, until they look theirs up as well.
 KEEPING = {"random.pyx"}
 #: Arithmetic of launchers that once had several copies, and where each is.
-HELPERS = {"merge_dims": {"dims.pxd"}, "coalesce": {"layout.pxi"}, "distance": {"dims.pxd"}, "wrap_dim": {"making.pxi"},
-           "ceil_div": {"dims.pxd"}, "launch_units": {"pool.pxd"}, "launch_work": {"pool.pxd"},
-           "units_in": {"pool.pxd"}, "grain_of": {"pool.pxd"}, "make_slots": {"slots.pyx"}, "is_last": {"formats.pyx"}}  # fmt: skip
+DEFINED_ONCE = {
+    "merge_dims": {"dims.pxd"}, "coalesce": {"layout.pxi"}, "distance": {"dims.pxd"}, "wrap_dim": {"making.pxi"},
+    "ceil_div": {"dims.pxd"}, "launch_units": {"pool.pxd"}, "launch_work": {"pool.pxd"}, "units_in": {"pool.pxd"},
+    "grain_of": {"pool.pxd"}, "make_slots": {"slots.pyx"}, "is_last": {"formats.pyx"},
+}  # fmt: skip
 
 
 def test_kernels_are_kept_in_one_table():
@@ -348,9 +350,19 @@ def test_addresses_are_asked_for_in_exchange_alone():
 
 
 def test_helpers_of_launchers_have_one_definition():
-    for name, files in HELPERS.items():
+    for name, files in DEFINED_ONCE.items():
         define = re.compile(rf"^cdef [\w* ]*\b{name}\((?=[^)]*\)[^:\n]*:$)", re.MULTILINE)
         assert {path.name for path in _core_files() if define.search(path.read_text())} == files, name
+
+
+def test_the_core_calls_python_through_declared_callbacks():
+    from taeda._core.callbacks import Callbacks, callbacks
+
+    for module in ("autograd.anomaly", "jit.tracing", "types"):  # imported when they are needed
+        importlib.import_module("taeda." + module)
+    files = [*_core_files(), *SOURCES.rglob("*.py")]
+    used = {name for path in files for name in re.findall(r"\bcallbacks\.(\w+)(?! =)\b", path.read_text())}
+    assert used == set(vars(callbacks)) == set(Callbacks.__annotations__)
 
 
 # ---- kernels belong to ops ----------------------------------------------------------------------------------------------
@@ -416,6 +428,7 @@ def _kernels_reached(function, seen):
 def _outside_ops():
     """Every function that runs with transformations on: derivatives, decompositions, composites, plain functions, layers."""
     from taeda import _core
+    from taeda._core.callbacks import callbacks
     from taeda.ops.table import METHODS, OPS
 
     for op in OPS.values():
@@ -423,7 +436,7 @@ def _outside_ops():
             yield from op.diff_fns or ()
             yield op.traits.get("decomposition")
         yield op
-    yield from _core.HELPERS.values()
+    yield from vars(callbacks).values()
     yield from METHODS.values()
     for name in ("", ".nn.functional", ".linalg", ".fft", ".special"):
         yield from vars(importlib.import_module("taeda" + name)).values()

@@ -40,7 +40,6 @@ from .tensor import (
     ALL_DTYPES,
     DISPATCHING,
     DTYPE_NAMES,
-    HELPERS,
     OVERRIDING,
     PYTHON_TYPES,
     REQUIRED,

@@ -4,7 +4,7 @@
 #
 # A complex tensor that holds CONJUGATES shows the conjugates of what its memory holds; a real one, the imaginary part
 # of such, the negatives. Views of it are such views again, and `copy_into` minds the sign between two tensors. Nothing
-# else in the core looks: an op that has one among its arguments is handed to `HELPERS["conjugated"]` first, and runs on
+# else in the core looks: an op that has one among its arguments is handed to `callbacks.conjugated` first, and runs on
 # copies.
 
 cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
@@ -49,7 +49,7 @@ cdef object resolved(object t):
     if not isinstance(t, Tensor) or not is_conjugate_view(<Tensor>t):
         return t
     if is_followed(<Tensor>t):
-        return HELPERS["resolve"](t)
+        return callbacks.resolve(t)
     copied = empty_like(t)
     copy_into(copied, <Tensor>t)
     return copied

@@ -6,6 +6,7 @@ A row is a channel of ``[batch, channels, *]``, of two dimensions: positions, wh
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from .callbacks import callbacks
 from .channels cimport ChannelOp, Channels, put_off_channels
 from .memory cimport unsettled
 from .planners cimport known_key, of_arguments, of_key
@@ -14,7 +15,6 @@ from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Prologue, Source, begin, end
 from .rows cimport epilogue_parts, memory_of, on_lines, prologue_of, prologue_parts, tell_prologue
 from .tensor cimport ITEMSIZE, MOST_FUSED, VALUES, Op, Tensor, address_to_read
 
-from .tensor import HELPERS
 
 cdef enum:
     OWN = 8               # operands of the kernels
@@ -90,7 +90,7 @@ def compute_gradient(str kernel, tuple key, Tensor g, tuple tensors, tuple args,
         full = (kernel, key, operand, found, (<char*>p.letters)[:p.nleaves])
         fn = known_key(full)
         if fn == NULL:
-            fn = of_key(full, HELPERS["build_between"], (
+            fn = of_key(full, callbacks.build_between, (
                 prologue_parts(&p), None, kernel, key, operand, 0, kernel.rpartition(".")[2]))
         pointers[operand] = p.pointers[0]
         tell_prologue(&p)
@@ -169,6 +169,6 @@ cdef class BatchNorm(ChannelOp):
                             (<char*>c.epilogue.letters)[: c.epilogue.kernel.nleaves - 1])
         cdef kernel_t fn = known_key(full)
         if fn == NULL:
-            fn = of_key(full, HELPERS["build_between"], (
+            fn = of_key(full, callbacks.build_between, (
                 None, epilogue_parts(c.epilogue), "normalize.batch_norm", self.key, 0, 2, self.name))
         return fn

@@ -16,9 +16,6 @@ OPERATOR_NAMES = (
 cdef PyObject* OPERATORS[64]
 cdef list _operators_alive = [None] * 64
 
-#: Functions of the Python layers that the core calls on its slow paths; filled by taeda.ops.
-HELPERS = {}
-
 
 class _Required:
     def __repr__(self):
@@ -40,7 +37,7 @@ cdef object binary(int which, Tensor a, object b):
     cdef PyObject* args[2]
     cdef object op
     if not (isinstance(b, Tensor) or PyFloat_Check(b) or PyLong_Check(b) or PyComplex_Check(b)):
-        pair = HELPERS["operands"](a, b)
+        pair = callbacks.operands(a, b)
         if pair is None:
             return NotImplemented
         b = (<tuple>pair)[1]
@@ -123,7 +120,7 @@ cdef class Op:
         return f"<op {self.name}>"
 
     def __reduce__(self):
-        return HELPERS["find_op"], (self.name,)
+        return callbacks.find_op, (self.name,)
 
     @property
     def kind(self):
@@ -150,13 +147,13 @@ cdef class Op:
         A function's own parameters say what it needs: ``g``, the gradient of the output; the op's arguments; its
         outputs (``out`` where there is one); ``<parameter>_shape``, the sizes alone.
         """
-        HELPERS["vjp"](self, functions)
+        callbacks.vjp(self, functions)
 
     def vjp_all(self, *names):
         """Decorator: one derivative that gives the gradients of all of ``names``, in order; it may ask for
         ``needs``."""
         def declare(function):
-            HELPERS["vjp_all"](self, names, function)
+            callbacks.vjp_all(self, names, function)
             return function
         return declare
 
@@ -319,7 +316,7 @@ cdef object as_today(object function, PyObject** args, Py_ssize_t n, PyObject* k
     """``(args, kwargs)`` of a call of old programs (``ops/older.py``) as written today; None where it is none."""
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
     kwargs = {<object>PyTuple_GET_ITEM(<object>kwnames, i): <object>args[n + i] for i in range(m)}
-    return HELPERS["as_today"](function, [<object>args[i] for i in range(n)], kwargs)
+    return callbacks.as_today(function, [<object>args[i] for i in range(n)], kwargs)
 
 
 cdef int raise_missing(Op op, Py_ssize_t i) except -1:
@@ -443,7 +440,7 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
         if op.inplace:
             (<Tensor>bound[0]).storage.version += 1
     if out is not None:
-        return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
+        return callbacks.write_out(op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
     return result
 
 

@@ -56,9 +56,9 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
         return 0
     if target.storage is source.storage and overlaps(target, source):
         held = contiguous_copy(source)
-    if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS \
+    if target.code == source.code and target.nd >= 2 and target.count >= 256 and callbacks.copy_transposed is not None \
             and not conjugates(target, <Tensor>held):
-        if HELPERS["copy_transposed"](target, held):
+        if callbacks.copy_transposed(target, held):
             return 0
     inputs[0] = <PyObject*>held
     copy_pointwise(target, inputs)
@@ -104,7 +104,7 @@ cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
                                                  and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
         compute = target.code
     if KIND[source.code] == 3 and KIND[target.code] != 3 and target.code != BOOL:  # either part makes it true
-        source = HELPERS["real_part"](source)
+        source = callbacks.real_part(source)
         compute = (target.code if KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]
                    else source.code)
     if not same_sizes(source, target):

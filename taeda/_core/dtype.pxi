@@ -235,10 +235,10 @@ cdef class device:
         return device, (self.type, self.index)
 
     def __enter__(self):
-        return HELPERS["enter_device"](self)
+        return callbacks.enter_device(self)
 
     def __exit__(self, *exc):
-        HELPERS["exit_device"](self)
+        callbacks.exit_device(self)
 
     def __copy__(self):
         return self

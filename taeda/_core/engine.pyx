@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from ..kernels.forks import free_in_children
+from .callbacks import callbacks
 from .memory cimport is_planning, swap_planning, unsettled
 from .passes cimport repeat_pass
 from .planners cimport META_NUMBER
@@ -21,7 +22,7 @@ from .tensor cimport (
     binary, copy_into, edge_of, empty_strided_like, empty_tensor, forward_levels, grad_setting, has_mode, is_dense,
     is_plain, looks_for_nan, make_size, resolved, same_sizes, settle_late, swap_no_grad, unpack_value,
 )
-from .tensor import HELPERS, RUN_SELF, AccumulateGrad, current_mode
+from .tensor import RUN_SELF, AccumulateGrad, current_mode
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)
@@ -149,9 +150,9 @@ cdef object fit_gradient(object g, tuple meta):
     """Sum over broadcast dimensions and convert to the input's dtype."""
     cdef Tensor t = <Tensor?>g
     if make_size(t.nd, t.sizes) != meta[0]:
-        t = HELPERS["sum_to"](t, meta[0])
+        t = callbacks.sum_to(t, meta[0])
     if t.code != <int>meta[1]:
-        t = HELPERS["grad_cast"](t, DTYPES[<int>meta[1]])
+        t = callbacks.grad_cast(t, DTYPES[<int>meta[1]])
     return t
 
 
@@ -179,7 +180,7 @@ cdef list plan_values(Node node, tuple plan, object g, object needs):
 
 
 cdef object _zeros(tuple meta):
-    return HELPERS["zeros"](meta[0], DTYPES[<int>meta[1]])
+    return callbacks.zeros(meta[0], DTYPES[<int>meta[1]])
 
 
 cdef bint keeps_tensors(list items) except -1:
@@ -247,9 +248,9 @@ cdef object sum_outside(object a, object b):
 cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     """Add the gradient of ``entry`` to ``leaf.grad``, which takes it over where nobody else can see it."""
     if not same_sizes(leaf, <Tensor?>entry.grad):
-        entry.grad = HELPERS["sum_to"](entry.grad, leaf.shape)
+        entry.grad = callbacks.sum_to(entry.grad, leaf.shape)
     if (<Tensor>entry.grad).code != leaf.code:
-        entry.grad = HELPERS["grad_cast"](entry.grad, DTYPES[leaf.code])
+        entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
     with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
         add_to_leaf(leaf, entry, create_graph)
     if leaf.post_hooks is not None:
@@ -274,7 +275,7 @@ cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
             g.base = None
             leaf.grad_ = g
         else:
-            leaf.grad_ = HELPERS["clone"](g) if create_graph else copy_like(leaf, g)
+            leaf.grad_ = callbacks.clone(g) if create_graph else copy_like(leaf, g)
     elif create_graph:
         leaf.grad_ = binary(ADD, leaf.grad_, g)
     else:
@@ -464,7 +465,7 @@ cdef class GraphTask:
         try:
             made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
             if setting >= 0:
-                made = HELPERS["hide_all"](made)
+                made = callbacks.hide_all(made)
         except Exception as error:
             explain_failure(node, error)
             raise
@@ -478,7 +479,7 @@ cdef class GraphTask:
                 if changed is not None:
                     made = list(changed) if isinstance(changed, (tuple, list)) else [changed]
         if looks_for_nan():
-            HELPERS["check_nan"](node.name(), made, node.trace)
+            callbacks.check_nan(node.name(), made, node.trace)
         if not self.keep_graph:
             release_node(node)
         grads = None
@@ -527,12 +528,12 @@ cdef object as_output(Node node, int nr, object grad):
         code = <int>(<tuple>node.out_metas[nr])[1]
     if code < 0 or g.code == code:
         return g
-    return HELPERS["grad_cast"](g, DTYPES[code])
+    return callbacks.grad_cast(g, DTYPES[code])
 
 
 cdef int keep_gradient(Tensor t, object grad) except -1:
     """Put ``grad`` into ``.grad`` of a tensor that is not a leaf, in memory of its own."""
-    t.grad_ = HELPERS["clone"](grad) if t.grad_ is None else binary(ADD, t.grad_, grad)
+    t.grad_ = callbacks.clone(grad) if t.grad_ is None else binary(ADD, t.grad_, grad)
     return 0
 
 
@@ -777,4 +778,4 @@ def depends_on_others(list tensors, leaves, bint through):
     return False
 
 
-HELPERS["apply_inner"] = apply_inner
+callbacks.apply_inner = apply_inner

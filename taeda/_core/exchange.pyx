@@ -21,6 +21,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from ..kernels.forks import loading
+from .callbacks import callbacks
 from .memory cimport Storage, foreign_storage, new_storage
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
@@ -29,7 +30,7 @@ from .tensor cimport (
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
-from .tensor import ALL_DTYPES, HELPERS, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types
+from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types
 
 cdef extern from "Python.h":
     double PyFloat_Unpack2(const char*, int) except? -1
@@ -427,11 +428,11 @@ def count_modes(int by):
 cdef object elsewhere(object function, tuple args, object device, dict given):
     """What a mode of this thread makes of a call, or the tensor on device meta; NotImplemented if it is to be made
     here. ``given`` are the keyword arguments but for the device, None where the call has none."""
-    if modes_alive and HELPERS["a_mode_asks"]():
+    if modes_alive and callbacks.a_mode_asks():
         given["device"] = device
-        return HELPERS["overrides"](function, args, {k: v for k, v in given.items() if v is not None})
-    if (device is not None or defaults_on_meta) and HELPERS["is_meta"](device):
-        return HELPERS["make_on_meta"](function, args, given)
+        return callbacks.overrides(function, args, {k: v for k, v in given.items() if v is not None})
+    if (device is not None or defaults_on_meta) and callbacks.is_meta(device):
+        return callbacks.make_on_meta(function, args, given)
     check_device(device)
     return NotImplemented
 
@@ -755,7 +756,8 @@ def from_array(array):
                         False)
 
 
-HELPERS.update(array=to_array, from_array=from_array, tensor=tensor, from_numpy=from_numpy)
+callbacks.array = to_array
+callbacks.from_array = from_array
 numpy_.__name__ = numpy_.__qualname__ = "numpy"
 install("numpy", numpy_)
 install("tolist", tolist)

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+from .callbacks import callbacks
 from .memory cimport Storage
 from .pool cimport kernel_t
 from .recipes cimport (
@@ -17,7 +18,7 @@ from .tensor cimport (
     run_elements, stores_stream,
 )
 
-from .tensor import ALL_DTYPES, HELPERS
+from .tensor import ALL_DTYPES
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
@@ -359,7 +360,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     n = describe(k, words + L.nmem) + L.nmem
     address = find(words, n)
     if address == NULL:
-        address = <void*><size_t>HELPERS["build_fused"](
+        address = <void*><size_t>callbacks.build_fused(
             nodes_of(k), [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
             [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
         add(words, n, address)

@@ -316,7 +316,7 @@ cdef class Node:
                 raise TypeError(f"{self.name()}: argument {i} is not a Tensor")
         if self.op is None and self.custom is None or all([g is None for g in grads]):
             return None if len(self.targets) == 1 else (None,) * len(self.targets)
-        result = HELPERS["apply_inner"](self, list(grads))
+        result = callbacks.apply_inner(self, list(grads))
         return result[0] if len(result) == 1 else tuple(result)
 
     def _sequence_nr(self):

@@ -84,14 +84,14 @@ cdef class ViewBackward:
     cdef object view
 
     def __call__(self, grads):
-        return [HELPERS["view_backward"](grads[0], self.base, self.view)]
+        return [callbacks.view_backward(grads[0], self.base, self.view)]
 
 
 cdef class CopySlices:
     """Gradient of a base of which a view was written in place by ``inner``."""
 
     def __call__(self, grads):
-        return HELPERS["copy_slices"](grads[0], self.base, self.view, self.inner, self.position)
+        return callbacks.copy_slices(grads[0], self.base, self.view, self.inner, self.position)
 
 
 cdef Node make_view_node(Tensor t, Tensor base):

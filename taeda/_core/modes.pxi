@@ -95,7 +95,7 @@ cdef object call_conjugated(Op op, PyObject** args, Py_ssize_t n, PyObject* kwna
     positional = tuple([<object>args[i] for i in range(n)])
     for i in range(m):
         kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
-    return HELPERS["conjugated"](op, positional, kwargs)
+    return callbacks.conjugated(op, positional, kwargs)
 
 
 def run_as_it_is(Op op, tuple args, dict kwargs):
@@ -148,7 +148,9 @@ def pass_through(mode, function, tuple args, dict kwargs):
         kind = unusual(PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
         if kind == META_DEVICE and not planned:
             update_modes()
-            return hand_over(function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, "make_on_meta")
+            return hand_over(
+                function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, callbacks.make_on_meta
+            )
         stack[:] = reversed(_thread_modes.handed)
         _thread_modes.handed = []
         MODES[0] = <PyObject*>stack

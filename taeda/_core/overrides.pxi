@@ -37,13 +37,13 @@ def change_overrides(int on, int off):
     return before
 
 
-cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames, str taker="overrides"):
+cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames, object taker=None):
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
     kwargs = {}
     positional = tuple([<object>args[i] for i in range(n)])
     for i in range(m):
         kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
-    return HELPERS[taker](function, positional, kwargs)
+    return (taker or callbacks.overrides)(function, positional, kwargs)
 
 
 cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
@@ -93,7 +93,7 @@ cdef int unusual_kind(object x, int depth) except -1:
     if PyType_Check(x):
         return PYTHON_TYPE if x in PYTHON_TYPES else USUAL
     if _PyType_Lookup(Py_TYPE(<PyObject*>x), "__torch_function__") != NULL \
-            and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES) and HELPERS["overriding"](type(x)):
+            and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES) and callbacks.overriding(type(x)):
         return FOREIGN
     return USUAL
 
@@ -127,7 +127,7 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
     if kind == ON_DEVICE:
         return call_on_device(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
     if kind == META_DEVICE:
-        return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, "make_on_meta")
+        return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, callbacks.make_on_meta)
     return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
 
 
@@ -136,7 +136,7 @@ cdef object check_plan(object function, PyObject** args, Py_ssize_t n, PyObject*
     if (<dict>(<Op>function).traits if type(function) is Op else vars(function)).get("meta") == "values":
         raise NotImplementedError(f"{function.name}(): depends on values, and tensors on device meta have none; make "
                                   "them on the CPU")
-    return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, "check_meta")
+    return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, callbacks.check_meta)
 
 
 cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
@@ -243,7 +243,7 @@ cdef void explain(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* k
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
     PyErr_Fetch(&kind, &value, &trace)
     try:
-        refused = None if value == NULL else HELPERS["refused"](
+        refused = None if value == NULL else callbacks.refused(
             <object>function, tuple([<object>args[i] for i in range(n + m)]), () if kwnames == NULL
             else <object>kwnames,
             <object>value)
@@ -291,7 +291,7 @@ cdef int tracers = 0      # threads whose modes are asked for the sizes of tenso
 
 
 def count_tracers(int change):
-    """Count a thread that traces: ``shape`` and ``size`` then ask ``HELPERS["traced_sizes"]``."""
+    """Count a thread that traces: ``shape`` and ``size`` then ask ``callbacks.traced_sizes``."""
     global tracers
     tracers += change
 

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from . cimport memory
+from .callbacks import callbacks
 from .memory cimport is_planning, settle_to_read
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch
@@ -13,7 +14,6 @@ from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Rows, is_free, is_re
 from .rows cimport RowOp, epilogue_parts, memory_of, put_off_whole
 from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, Tensor, alias_tensor, empty_strided_like
 
-from .tensor import HELPERS
 
 cdef enum:
     OWN = 3               # operands of the kernel
@@ -109,6 +109,6 @@ cdef class Placed(RowOp):
         cdef object full = ("max_pool_backward", key, after)
         cdef kernel_t fn = known_key(full)
         if fn == NULL:
-            fn = of_key(full, HELPERS["build_between"], (
+            fn = of_key(full, callbacks.build_between, (
                 None, epilogue_parts(e), "pool.pool_place", key, 0, 0, self.name))
         return fn

@@ -200,7 +200,7 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
             _numbers_alive.append(x)
         elif not (PyFloat_Check(x) or PyLong_Check(x) or x is None or isinstance(x, Tensor)) and hasattr(x,
                                                                                                          "__array__"):
-            x = HELPERS["operand"](x)
+            x = callbacks.operand(x)
             _numbers_alive.append(x)
         if bound[i] == <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
             key.append(x)
@@ -267,7 +267,7 @@ cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int ni
                 statics = x
         if variant == 0:
             statics = op.defaults[op.noperands:]
-        address = HELPERS["build_pointwise"](
+        address = callbacks.build_pointwise(
             op, statics,
             tuple([(<dtype>DTYPES[outcodes[i]]).name for i in range(nout)]),
             tuple(["param" if codes[i] == PARAM else (<dtype>DTYPES[codes[i]]).name for i in range(nin)]),
@@ -280,7 +280,7 @@ cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int ni
 
 cdef object as_operand(Op op, PyObject** bound, int i):
     """An argument that is neither a tensor nor a Python number: a NumPy scalar or array, or an error."""
-    cdef object x = HELPERS["operand"](<object>bound[i])
+    cdef object x = callbacks.operand(<object>bound[i])
     if x is None:
         raise_not_tensor(op, bound, i)
     return x
@@ -343,7 +343,7 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
         elif (op.tensor_mask >> i) & 1:
             raise_not_tensor(op, bound, i)
     if nt == 0 and "numbers" in op.traits and not op.inplace:
-        zero_dim = HELPERS["operand_tensor"](<object>inputs[0], None)
+        zero_dim = callbacks.operand_tensor(<object>inputs[0], None)
         inputs[0] = <PyObject*>zero_dim
     elif nt == 0 or nt > MAXOPERANDS - op.nouts:
         raise_not_tensor(op, bound, 0)
@@ -592,7 +592,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
             t.storage.version += 1
             return result
     result = pointwise_call(op, bound, None, True)
-    return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
+    return callbacks.write_out(op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
 
 
 cdef int pointwise_metas(Node node, Op op, PyObject** bound, object result) except -1:

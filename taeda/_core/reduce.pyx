@@ -4,7 +4,8 @@ This code runs once per call. From sizes and strides alone it decides the layout
 of rows and columns to memory, and the chunks of a long reduction.
 """
 
-from .tensor import DTYPE_NAMES, HELPERS
+from .callbacks import callbacks
+from .tensor import DTYPE_NAMES
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
@@ -143,7 +144,7 @@ cdef class Reducer:
             if self.rules[0][out.code] < 0:
                 self.raise_out(out)
             if (KIND[out.code] == 3) != (KIND[x.code] == 3):
-                x = <Tensor>HELPERS["grad_cast"](x, out)
+                x = <Tensor>callbacks.grad_cast(x, out)
         if self.single and isinstance(dim, (tuple, list)):
             raise TypeError(f"{self.name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
         cdef uint64_t mask = dim_mask(dim, x.nd, self.name)
@@ -171,7 +172,7 @@ cdef class Reducer:
             else:
                 second = made
         if self.correction and p >= <double>(layout.n0 * layout.n1) and x.count:
-            HELPERS["warn_freedom"](self.name, x, dim, p)
+            callbacks.warn_freedom(self.name, x, dim, p)
         cdef int64_t values[2]
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
@@ -337,7 +338,7 @@ cdef class Reducer:
             nodes, leaves = prologue_parts(prologue)
             key = (self.op, nodes[len(nodes) - 1][3], self.out_names(first, second), "cc" if variant & 1 else "rc",
                    2 if variant & 4 else 1, not variant & 8)
-            fn = of_key(full, HELPERS["build_between"], ((nodes, leaves), None, "reduce.reduce", key,
+            fn = of_key(full, callbacks.build_between, ((nodes, leaves), None, "reduce.reduce", key,
                                                          self.nstates if variant & 8 else self.nouts, 5, self.op))
         return fn
 

@@ -1,7 +1,8 @@
 """Launchers of row-wise kernels that keep the shape (softmax, norms), and of losses over classes."""
 
+from .callbacks import callbacks
 from .machine import stream_bytes
-from .tensor import DTYPE_NAMES, HELPERS
+from .tensor import DTYPE_NAMES
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
@@ -96,7 +97,7 @@ cdef class Rowwise(RowOp):
         """:meth:`along` for an op of ``(input, dim, dtype)``: the input is converted first."""
         cdef int d
         if out is not None and isinstance(x, Tensor) and (<Tensor>x).code != out.code:
-            x = HELPERS["grad_cast"](x, out)
+            x = callbacks.grad_cast(x, out)
         d = self.wrap(x, dim)
         return self.run(<Tensor>x, d, d + ((<Tensor>x).nd > 0), (), None, 0.0, 0.0)
 
@@ -125,7 +126,7 @@ cdef class Rowwise(RowOp):
             if fits and bias is not None and not is_affine(bias, t, n, code):
                 fits = False
         if not fits:
-            HELPERS["normalized_shape_error"](self.name, x, shape, weight, bias)
+            callbacks.normalized_shape_error(self.name, x, shape, weight, bias)
         return self.run(t, t.nd - <int>n, t.nd, (weight, bias), None, eps, 0.0)
 
     def last(self, x, int n, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
@@ -389,7 +390,7 @@ cdef class Rowwise(RowOp):
                             (<char*>e.letters)[: e.kernel.nleaves - 1] if e != NULL else None)
         cdef kernel_t fn = known_key(full)
         if fn == NULL:
-            fn = of_key(full, HELPERS["build_between"], (
+            fn = of_key(full, callbacks.build_between, (
                 prologue_parts(p) if p != NULL else None, epilogue_parts(e) if e != NULL else None,
                 self.kernel, self.arguments(key, False), self.nouts, 2, self.name))
         return fn
@@ -513,7 +514,7 @@ cdef class ClassLoss:
                 fits = isinstance(weight, Tensor) and (<Tensor>weight).nd == 1 \
                     and (<Tensor>weight).sizes[0] == x.sizes[d]
         if not fits:
-            HELPERS["class_loss_error"](self.rows.name, input, target, weight)
+            callbacks.class_loss_error(self.rows.name, input, target, weight)
         if x.sizes[d] == 0 and t.count:
             raise IndexError(f"{self.rows.name}(): targets are out of bounds: the input of shape {tuple(x.shape)} has "
                              f"no "
@@ -528,5 +529,5 @@ cdef class ClassLoss:
                 pointers[0], pointers[1] = address_of(loss), address_of(count)
                 run_kernel(divide_float if loss.code == F32 else divide_double, pointers, 2, NULL, 0, 1, 1, True)
         if loss.code != x.code:
-            loss = <Tensor>HELPERS["grad_cast"](loss, x.dtype)
+            loss = <Tensor>callbacks.grad_cast(loss, x.dtype)
         return (loss, *made[1:], count)

@@ -12,6 +12,7 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
+from .callbacks import callbacks
 from .indexing cimport (
     ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
 )
@@ -36,7 +37,6 @@ from .tensor cimport (
     wrap_dim,
 )
 
-from .tensor import HELPERS
 
 cdef enum:
     FEW = 16      # if at most one of so many elements is read, computing the others does not pay
@@ -576,7 +576,7 @@ def getitem(Tensor t, item):
         return OPS["index"](t, (item,))
     for x in item if type(item) is tuple else (item,):
         if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):  # its class decides
-            return HELPERS["overrides"]((<object>Tensor).__getitem__, (t, item), {})
+            return callbacks.overrides((<object>Tensor).__getitem__, (t, item), {})
     places = []
     view = split_index(t, item, places)
     mask = only_mask(places, view)

@@ -62,13 +62,13 @@ cdef class Tensor:
     def __init__(self, *args, **kwargs):
         if self.storage is not None:
             return
-        _become(self, HELPERS["legacy_tensor"](*args, **kwargs))
+        _become(self, callbacks.legacy_tensor(*args, **kwargs))
 
     # ---- metadata ---------------------------------------------------------------------------------------------------
     @property
     def shape(self):
         """The sizes of the dimensions."""
-        return HELPERS["traced_sizes"](self) if tracers else make_size(self.nd, self.sizes)
+        return callbacks.traced_sizes(self) if tracers else make_size(self.nd, self.sizes)
 
     def size(self, dim=None, *, axis=None):
         """All sizes, or the size of one dimension, which ``axis`` names as well."""
@@ -78,7 +78,7 @@ cdef class Tensor:
         if self.nd == 0:
             raise IndexError("size: dimension specified as 0 but tensor has no dimensions")
         dim = wrap_dim(dim, self.nd, "size")
-        return HELPERS["traced_sizes"](self)[dim] if tracers else self.sizes[<int>dim]
+        return callbacks.traced_sizes(self)[dim] if tracers else self.sizes[<int>dim]
 
     def stride(self, dim=None, *, axis=None):
         """All strides in elements, or that of one dimension, which ``axis`` names as well."""
@@ -378,7 +378,7 @@ cdef class Tensor:
             create_graph: record the derivative computation itself, for higher derivatives.
             inputs: accumulate into these leaves only.
         """
-        HELPERS["backward"](self, gradient, retain_graph, create_graph, inputs)
+        callbacks.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def detach(self):
         """A view of the same memory that is not part of the graph."""
@@ -478,7 +478,7 @@ cdef class Tensor:
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     def __repr__(self):
-        return HELPERS["repr"](self)
+        return callbacks.repr(self)
 
     def __str__(self):
         return repr(self)
@@ -495,16 +495,16 @@ cdef class Tensor:
         setitem(self, index, value)
 
     def __reduce_ex__(self, protocol):
-        return HELPERS["reduce"](self, protocol)
+        return callbacks.reduce(self, protocol)
 
     def __deepcopy__(self, memo):
-        return HELPERS["deepcopy"](self, memo)
+        return callbacks.deepcopy(self, memo)
 
     def __array__(self, dtype=None, copy=None):
-        return HELPERS["array"](self, dtype, copy)
+        return callbacks.array(self, dtype, copy)
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
-        return HELPERS["from_array"](array)
+        return callbacks.from_array(array)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         export_buffer(self, view, flags)

@@ -35,6 +35,7 @@ from .memory cimport (
     Heir, Storage, foreign_storage, is_planning, late_storage, new_storage, planners, resize_storage, settle,
     settle_to_read, show, swap_planning, unsettled,
 )
+from .callbacks import callbacks
 from .machine import stream_bytes
 from .memory import on_move
 from .planners cimport CPU_NUMBER, META_NUMBER, keep, known, new_owner, of_family

@@ -573,7 +573,7 @@ cdef object getitem(Tensor t, object index):
     cdef Tensor result
     result = basic_index(t, index)
     if result is None:
-        return HELPERS["getitem"](t, index)
+        return callbacks.getitem(t, index)
     if MODES[0] != NULL or t.overrides:
         return GETITEM(t, index)
     bound[0] = <PyObject*>t
@@ -594,13 +594,13 @@ cdef int setitem(Tensor t, object index, object value) except -1:
     cdef PyObject* bound[2]
     place = basic_index(t, index)
     if place is None:
-        HELPERS["setitem"](t, index, value)
+        callbacks.setitem(t, index, value)
         return 0
     if MODES[0] != NULL or t.overrides:
-        HELPERS["assign"](GETITEM(t, index), value)
+        callbacks.assign(GETITEM(t, index), value)
         return 0
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
     place = finish_view(GETITEM, bound, place, is_followed(t))
-    HELPERS["assign"](place, value)
+    callbacks.assign(place, value)
     return 0

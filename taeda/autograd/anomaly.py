@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from .. import _core
+from .._core.callbacks import callbacks
 
 
 class detect_anomaly:
@@ -78,4 +79,4 @@ def _check_nan(name: str, grads: list, trace: Any) -> None:
         _core.restore_grad_mode(previous)
 
 
-_core.HELPERS["check_nan"] = _check_nan
+callbacks.check_nan = _check_nan

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import Tensor
+from .._core.callbacks import callbacks
 from ..ops.joining import stack
 from ..ops.parts import OfParts
 from .graph import GradientEdge
@@ -176,7 +177,7 @@ def backward(
     """
     if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
         args = tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs
-        return HELPERS["overrides"](backward, args, {})
+        return callbacks.overrides(backward, args, {})
     if grad_variables is not None:
         if grad_tensors is not None:
             raise RuntimeError("backward: `grad_variables` is the older name of `grad_tensors`; pass the latter only")
@@ -230,7 +231,7 @@ def grad(
             outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
             materialize_grads,
         )  # fmt: skip
-        return HELPERS["overrides"](grad, args, {})
+        return callbacks.overrides(grad, args, {})
     if type(inputs) is dict:
         found = grad(
             outputs, inputs.values(), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
@@ -288,4 +289,4 @@ def _from_method(tensor: Tensor, gradient: Any, retain_graph: bool | None, creat
     backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-_core.HELPERS["backward"] = _from_method
+callbacks.backward = _from_method

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from .. import _core
 from .._core import Tensor
+from .._core.callbacks import callbacks
 from .backward import grad
 from .modes import forward_mode, passing_tangents
 
@@ -127,7 +128,7 @@ def _hide_all(gradients: list) -> list:
     return [hidden(g) if g is not None and g.requires_grad else g for g in gradients]
 
 
-_core.HELPERS["hide_all"] = _hide_all
+callbacks.hide_all = _hide_all
 
 
 def _followed(tensor: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Node, Tensor
+from ..ops.copies import convert
+from ..ops.views import sum_to_size, zeros
 
 
 class FunctionCtx(Node):
@@ -95,10 +97,7 @@ class FunctionCtx(Node):
         """Run ``backward`` and match its gradients with the tensor inputs."""
         if self.materialize_grads:
             metas = self._output_metas
-            grads = [
-                _core.HELPERS["zeros"](*metas[i]) if g is None and metas[i] is not None else g
-                for i, g in enumerate(grads)
-            ]
+            grads = [zeros(*metas[i]) if g is None and metas[i] is not None else g for i, g in enumerate(grads)]
         made = self._function._backward_function()(self, *grads)
         made = made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
         count = len(self.needs_input_grad)
@@ -116,13 +115,13 @@ class FunctionCtx(Node):
             raise TypeError(f"expected Variable or None (got {type(g).__name__}) as gradient {i} of {self.name()}")
         if g.shape != meta[0]:
             try:
-                g = _core.HELPERS["sum_to_size"](g, meta[0])
+                g = sum_to_size(g, meta[0])
             except RuntimeError:
                 raise RuntimeError(
                     f"Function {self.name()} returned an invalid gradient at index {i} - got {list(g.shape)} but "
                     f"expected shape compatible with {list(meta[0])}"
                 ) from None
-        return g if g.dtype == meta[1] else _core.HELPERS["grad_cast"](g, meta[1])
+        return g if g.dtype == meta[1] else convert(g, meta[1])
 
 
 class Function:
@@ -215,7 +214,7 @@ class _Transposed(Function):
     @staticmethod
     def forward(ctx: Any, node: FunctionCtx, *grads: Tensor) -> tuple:
         ctx.node = node
-        return tuple(_core.HELPERS["zeros"](*meta) for _, meta in node._inputs)
+        return tuple(zeros(*meta) for _, meta in node._inputs)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> tuple:

@@ -15,6 +15,7 @@ from typing import Any
 
 from taeda import _core
 from taeda._core import Tensor
+from taeda._settings import get_default_device
 from taeda.amp.autocast_mode import converts
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymInt, _Symbolic
@@ -542,4 +543,4 @@ def _device_of(given: Any) -> Any:
     if named is not None:
         return named if isinstance(named, _core.device) else _core.device(named)
     device = next((x._device for x in _everything(given) if isinstance(x, Traced)), None)
-    return device or _core.HELPERS["default_device"]()
+    return device or get_default_device()

@@ -15,6 +15,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..autograd.forward_ad import hidden
+from ..ops.conjugation import resolve_all
 from ..ops.joining import stack
 from ..ops.meta import without_values
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -176,9 +177,7 @@ class VmapMode:
     # ---- wrapping
     def wrap(self, physical: Tensor) -> Batched:
         """A batched tensor over ``physical``, whose first dimension is this batch."""
-        physical = _core.HELPERS["resolve"](
-            physical
-        )  # what has the sizes of an example only stands for it, and has no values
+        physical = resolve_all(physical)  # what has the sizes of an example only stands for it, and has no values
         example = _core.strided_view(physical, physical.shape[1:], physical.stride()[1:])
         t = Tensor._make_subclass(Batched, example)
         t.physical = physical

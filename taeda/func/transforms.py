@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
 from ..autograd.modes import enable_grad, forward_mode, no_grad, passing_tangents
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -77,7 +78,7 @@ class _Inputs:
     def gradients(self, outputs: list, cotangents: list, keep: bool, create: bool) -> list:
         """One per input, zeros where no output depends on it."""
         if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
-            return _core.HELPERS["overrides"](type(self).gradients, (self, outputs, cotangents, keep, create), {})
+            return callbacks.overrides(type(self).gradients, (self, outputs, cotangents, keep, create), {})
         pairs = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
         made: list = [None] * len(self.edges)
         if pairs:

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from taeda import _core
-from taeda._core import HELPERS, Composite, Op, Tensor
+from taeda._core import Composite, Op, Tensor
+from taeda._core.callbacks import callbacks
 from taeda._core.tensor import become
 from taeda.autograd.modes import enable_grad
 from taeda.fx import _names
@@ -570,27 +571,21 @@ def _actual(x: Any) -> Any:
     return _states[id(x)].actual if type(x) is Stand else x
 
 
-#: What was behind a name of ``HELPERS``.
-_helpers: dict[str, Callable] = {}
-
-
-def _seen(name: str, method: Any) -> None:
-    """Let a session see calls of ``method`` whose index alone is a stand-in, which the core gives to
-    ``HELPERS[name]``."""
-    _helpers[name] = HELPERS[name]
+def _seen(method: Any, plain: Callable) -> Callable:
+    """``plain``, which the core calls for ``method``; calls whose index alone is a stand-in go to its session."""
 
     def ask(t: Tensor, index: Any, *value: Any) -> Any:
         if any(isinstance(x, Stand) for x in pytree.tree_leaves(index)):
             session = next(_states[id(x)].session for x in pytree.tree_leaves(index) if isinstance(x, Stand))
             with _without(session):
                 return session.call(method, (t, index, *value), {})
-        return _helpers[name](t, index, *value)
+        return plain(t, index, *value)
 
-    HELPERS[name] = ask
+    return ask
 
 
-_seen("getitem", Tensor.__getitem__)
-_seen("setitem", Tensor.__setitem__)
+callbacks.getitem = _seen(Tensor.__getitem__, callbacks.getitem)
+callbacks.setitem = _seen(Tensor.__setitem__, callbacks.setitem)
 
 
 def _is_plain(x: Tensor) -> bool:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .._core import HELPERS
+from .._core.callbacks import callbacks
 from .._core.exchange import copy_to_storage, share_storage
 from . import safetensors, trusted
 from .archive import ArchiveReader, ArchiveWriter, atomic_write
@@ -237,6 +237,6 @@ class _Buffered:
         self.file.write(bytes(data))
 
 
-HELPERS["load"] = load  # of the storages that a pickle of Python's own has
+callbacks.load = load
 
 __all__ = ["PicklingError", "UnpicklingError", "load", "save"]

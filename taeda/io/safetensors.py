@@ -14,6 +14,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.exchange import copy_to_storage, share_storage
+from ..ops.conjugation import resolve_all
 from .archive import atomic_write
 
 #: The format's dtypes, the least aligned first.
@@ -50,9 +51,7 @@ def _header(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> tupl
         at = end
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text, [
-        _core.HELPERS["resolve"](tensors[name].detach()).contiguous() for name in order
-    ]
+    return struct.pack("<Q", len(text)) + text, [resolve_all(tensors[name].detach()).contiguous() for name in order]
 
 
 def _check_shared(tensors: dict[str, Tensor]) -> None:

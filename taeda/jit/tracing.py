@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import _core, nn, random
 from .._core import Op, Tensor
+from .._core.callbacks import callbacks
 from ..autograd import no_grad
 from ..ops.recurrent import _layer_in_ops, step_in_ops
 from ..utils import _pytree as pytree
@@ -353,7 +354,7 @@ def _traced_sizes(t: Tensor) -> _core.Size:
     return stack[0].sizes_of(t, plain) if stack and isinstance(stack[0], Recorder) else plain
 
 
-_core.HELPERS["traced_sizes"] = _traced_sizes
+callbacks.traced_sizes = _traced_sizes
 
 
 def _type_of_input(x: Any) -> Type:

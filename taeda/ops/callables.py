@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import Tensor
+from .._core.exchange import tensor
 from .indexing import index
 from .table import composite
 
@@ -25,7 +26,7 @@ def _written(input: Tensor, name: str, values: list) -> Tensor:
         raise RuntimeError(
             f"Can't call {name}() on a tensor that requires grad: use tensor.detach().{name}() instead, or tensor ops"
         )
-    return input.copy_(HELPERS["tensor"](values, dtype=input.dtype).reshape(input.shape))
+    return input.copy_(tensor(values, dtype=input.dtype).reshape(input.shape))
 
 
 def _elements(x: Tensor, like: Tensor, name: str) -> list:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Op, Tensor
+from .._core import Op, Tensor
 from .._core import tensor as core
+from .._core.callbacks import callbacks
 from .copies import copy_
 from .pointwise import conj_physical, conjugated, neg
 from .table import composite, primitive, view
@@ -52,25 +53,25 @@ def conj(input):
 @composite()
 def resolve_conj(input):
     """``input``; of a conjugated view, a copy that holds what the view shows."""
-    return _resolve(input) if input.is_conj() else input
+    return resolved(input) if input.is_conj() else input
 
 
 @composite()
 def resolve_neg(input):
     """``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
-    return _resolve(input) if input.is_neg() else input
+    return resolved(input) if input.is_neg() else input
 
 
 def _is_conjugate_view(x: Tensor) -> bool:
     return x.is_conj() or x.is_neg()
 
 
-def _resolve(x: Any) -> Any:
+def resolve_all(x: Any) -> Any:
     """``x`` with copies in place of conjugate views, in lists and tuples too."""
     if isinstance(x, Tensor):
         return core.run_as_it_is(resolved, (x,), {}) if _is_conjugate_view(x) else x
     if type(x) in (list, tuple):
-        return type(x)(_resolve(item) for item in x)
+        return type(x)(resolve_all(item) for item in x)
     return x
 
 
@@ -81,8 +82,8 @@ def _call(op: Op, args: tuple, kwargs: dict) -> Any:
     if op.writes:
         return _write_in_place(op, args, kwargs)
     if kwargs.get("out") is not None:
-        return _write_out(op, _resolve(args), kwargs)
-    return op(*_resolve(args), **{key: _resolve(x) for key, x in kwargs.items()})
+        return _write_out(op, resolve_all(args), kwargs)
+    return op(*resolve_all(args), **{key: resolve_all(x) for key, x in kwargs.items()})
 
 
 def _write_back(target: Tensor, values: Tensor) -> None:
@@ -96,17 +97,17 @@ def _write_in_place(op: Op, args: tuple, kwargs: dict) -> Tensor:
     else:
         name = name if name in kwargs else "self"
         target = kwargs[name]
-    others = {key: _resolve(x) for key, x in kwargs.items() if key != name}
+    others = {key: resolve_all(x) for key, x in kwargs.items() if key != name}
     if not _is_conjugate_view(target):
-        return op(target, *_resolve(args), **others)
-    _write_back(target, op(_resolve(target), *_resolve(args), **others))
+        return op(target, *resolve_all(args), **others)
+    _write_back(target, op(resolve_all(target), *resolve_all(args), **others))
     return target
 
 
 def _write_out(op: Op, args: tuple, kwargs: dict) -> Any:
     out = kwargs["out"]
-    room = _resolve(out)
-    made = op(*args, **{key: room if key == "out" else _resolve(x) for key, x in kwargs.items()})
+    room = resolve_all(out)
+    made = op(*args, **{key: room if key == "out" else resolve_all(x) for key, x in kwargs.items()})
     for target, values in zip(out, room, strict=True) if isinstance(out, (tuple, list)) else ((out, room),):
         if values is target:
             continue
@@ -120,4 +121,5 @@ def _write_out(op: Op, args: tuple, kwargs: dict) -> Any:
 
 
 core.bind_conjugate_views(conjugated, neg)
-HELPERS.update(conjugated=_call, resolve=_resolve)
+callbacks.conjugated = _call
+callbacks.resolve = resolve_all

@@ -7,11 +7,15 @@ import warnings
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor, settings
+from .._core import Tensor, settings
 from .._core import tensor as core
+from .._core.callbacks import callbacks
+from .._core.exchange import from_numpy
+from .._core.exchange import tensor as make_tensor
 from ._lazy import np
 from .copies import clone, convert, empty_in_format, to_dtype
 from .creation import _finish, blank
+from .meta import is_meta
 from .table import OPS, composite, spread
 
 
@@ -54,7 +58,7 @@ def to(input, *args, **kwargs):
         copy = flags[1]
     if other is not None:
         dtype = other.dtype
-    if isinstance(device, str) and HELPERS["is_meta"](device):
+    if isinstance(device, str) and is_meta(device):
         return to(input, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
     _check_device(device)
     if dtype is None:
@@ -249,7 +253,7 @@ def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=Fal
 @composite()
 def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A copy of ``data`` with the dtype of ``input``."""
-    return HELPERS["tensor"](data, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+    return make_tensor(data, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
 
 
 @composite(meta="shape")
@@ -378,7 +382,7 @@ def operand(x: Any) -> Any:
         return None
     if isinstance(x, np.generic):
         return x.item()
-    return HELPERS["from_numpy"](np.asarray(x))
+    return from_numpy(np.asarray(x))
 
 
 def operands(a: Tensor, x: Any) -> Any:
@@ -397,7 +401,9 @@ def operands(a: Tensor, x: Any) -> Any:
 
 def operand_tensor(x: Any, like: Tensor) -> Tensor:
     """``x``, a number or an array, as a tensor to be written into ``like``."""
-    return HELPERS["tensor"](x)
+    return make_tensor(x)
 
 
-HELPERS.update(operand=operand, operands=operands, operand_tensor=operand_tensor)
+callbacks.operand = operand
+callbacks.operands = operands
+callbacks.operand_tensor = operand_tensor

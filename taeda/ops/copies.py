@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import Tensor
 from .._core import tensor as core
+from .._core.callbacks import callbacks
 from .creation import empty_in_format
 from .table import composite, pointwise, primitive
 from .views import (
@@ -34,7 +35,7 @@ _core.bind_copy(identity)
 def copy(input, src, non_blocking=False):
     """Write ``src``, broadcast and converted, into ``input``."""
     if not isinstance(src, Tensor):
-        src = HELPERS["operand_tensor"](src, input)
+        src = callbacks.operand_tensor(src, input)
     if src is input:
         return
     if input.numel() == 0:
@@ -186,10 +187,14 @@ def _assign(place, value):
             core.refuse_overlap(copy_, place, place)
         place.fill_(value)
     else:
-        copy_(place, HELPERS["operand_tensor"](value, place))
+        copy_(place, callbacks.operand_tensor(value, place))
 
 
-HELPERS.update(
-    sum_to=sum_to, sum_to_size=sum_to_size, grad_cast=convert, clone=clone, zeros=zeros, real_part=core.view_real,
-    view_backward=_view_backward_geometry, copy_slices=_copy_slices, assign=_assign,
-)  # fmt: skip
+callbacks.sum_to = sum_to
+callbacks.grad_cast = convert
+callbacks.clone = clone
+callbacks.zeros = zeros
+callbacks.real_part = core.view_real
+callbacks.view_backward = _view_backward_geometry
+callbacks.copy_slices = _copy_slices
+callbacks.assign = _assign

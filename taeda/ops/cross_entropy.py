@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .._core import HELPERS, Tensor, int64, uint8
+from .._core import Tensor, int64, uint8
+from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
 from .._core.rowwise import ClassLoss, Rowwise
 from .loss import reduction_of
@@ -57,7 +58,7 @@ def _explain(name, input, target, weight):
     )
 
 
-HELPERS["class_loss_error"] = _explain
+callbacks.class_loss_error = _explain
 
 
 def _class_dim(input):

@@ -9,9 +9,10 @@ import string
 from collections.abc import Container, Sequence
 from typing import Any
 
-from .._core import HELPERS, Tensor, wrapped_dim
+from .._core import Tensor, wrapped_dim
 from .contraction import order
 from .matmul import matmul
+from .out import write_out
 from .table import composite
 from .views import diagonal, permute, reshape, unsqueeze
 
@@ -326,7 +327,7 @@ def tensordot(a, b, dims: Any = 2, out=None):
     x = reshape(permute(a, rest_a + da), (math.prod(left), k))
     y = reshape(permute(b, db + rest_b), (k, math.prod(right)))
     result = reshape(matmul(x, y), (*left, *right))
-    return result if out is None else HELPERS["write_out"](matmul, out, result)
+    return result if out is None else write_out(matmul, out, result)
 
 
 @composite(out=True)

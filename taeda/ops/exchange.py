@@ -6,10 +6,12 @@ import copy
 from typing import Any
 
 from .. import _core
-from .._core import DISPATCHING, HELPERS, Tensor
+from .._core import DISPATCHING, Tensor
 from .._core import tensor as core
+from .._core.callbacks import callbacks
 from .._core.dlpack import from_dlpack
 from .._core.exchange import as_tensor, asarray, from_numpy, frombuffer, tensor
+from .conjugation import resolve_all
 from .table import OPS, composite
 
 for _function in (tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack):
@@ -118,7 +120,7 @@ def _deepcopy(t: Tensor, memo: dict) -> Tensor:
     if type(t) in DISPATCHING and core.is_hollow(t):
         made = t.detach().clone().requires_grad_(t.requires_grad)
     elif t.is_conj() or t.is_neg():  # in memory of its own, as in PyTorch
-        plain = HELPERS["resolve"](t.detach())
+        plain = resolve_all(t.detach())
         made = rebuild(type(t), plain.untyped_storage(), *_window(plain)[:4], t.requires_grad, None)
     else:
         made = rebuild(type(t), copy.deepcopy(t.untyped_storage(), memo), *_window(t), None)
@@ -131,6 +133,7 @@ def _deepcopy(t: Tensor, memo: dict) -> Tensor:
     return made
 
 
-HELPERS.update(reduce=_reduce, deepcopy=_deepcopy)
+callbacks.reduce = _reduce
+callbacks.deepcopy = _deepcopy
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_file", "from_numpy", "frombuffer", "tensor"]

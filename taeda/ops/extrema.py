@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
+from .conversion import operand
 from .copies import convert
 from .out import can_cast
 from .pointwise import REAL, _as_tensor
@@ -186,7 +187,7 @@ _BOUNDS = {float, int, type(None), Tensor}
 def _bound(x):
     if isinstance(x, str):
         raise TypeError("clamp(): a bound must be a number or a Tensor, not str")
-    found = None if isinstance(x, Tensor) else _core.HELPERS["operand"](x)
+    found = None if isinstance(x, Tensor) else operand(x)
     return x if found is None else found
 
 

@@ -11,9 +11,11 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import Tensor
 from ..kernels.forks import loading
 from .creation import arange
+from .exchange import from_numpy
+from .out import write_out
 from .shape import pad, roll
 from .table import composite, primitive
 
@@ -71,7 +73,7 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
         made = getattr(library, name + "n")(array, None if n is None else sizes, dims, norm=given)
     if norm is None:
         made *= scale
-    result = HELPERS["from_numpy"](made)
+    result = from_numpy(made)
     if result.dtype is dtype and result.is_contiguous():
         return result
     return result.to(dtype, memory_format=_core.contiguous_format)
@@ -273,7 +275,7 @@ def _half_transform(x, s, dim, norm, forward, name):
 def _one(transform, forward, name, text):
     def function(input, n=None, dim=-1, norm=None, *, out=None):
         made = transform(input, None if n is None else (n,), (dim,), norm, forward, name)
-        return made if out is None else HELPERS["write_out"](function, out, made)
+        return made if out is None else write_out(function, out, made)
 
     return _named(function, name, text)
 
@@ -281,7 +283,7 @@ def _one(transform, forward, name, text):
 def _many(transform, forward, name, text, default):
     def function(input, s=None, dim=default, norm=None, *, out=None):
         made = transform(input, s, dim, norm, forward, name)
-        return made if out is None else HELPERS["write_out"](function, out, made)
+        return made if out is None else write_out(function, out, made)
 
     return _named(function, name, text)
 
@@ -316,14 +318,14 @@ ihfftn = _many(_real_transform, False, "fft_ihfftn", "The inverse of ``hfftn``."
 def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
     """The frequencies of the points of a transform of ``n`` samples ``d`` apart."""
     made = roll(arange(n, dtype=dtype or _core.get_default_dtype()) - n // 2, -(n // 2)) / (n * d)
-    return made.requires_grad_(requires_grad) if out is None else HELPERS["write_out"](fftfreq, out, made)
+    return made.requires_grad_(requires_grad) if out is None else write_out(fftfreq, out, made)
 
 
 @composite(method=False)
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
     """The non-negative frequencies of :func:`fftfreq`."""
     made = arange(n // 2 + 1, dtype=dtype or _core.get_default_dtype()) / (n * d)
-    return made.requires_grad_(requires_grad) if out is None else HELPERS["write_out"](rfftfreq, out, made)
+    return made.requires_grad_(requires_grad) if out is None else write_out(rfftfreq, out, made)
 
 
 def _shift(input, dim, sign):

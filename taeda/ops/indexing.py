@@ -6,12 +6,14 @@ Ints, slices, ``None`` and ``...`` alone make a view in the core and never get h
 from __future__ import annotations
 
 from .. import _core
-from .._core import HELPERS, Tensor, selection
+from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
+from .._core.callbacks import callbacks
 from .._core.exchange import tensor as make_tensor
 from .._warn import warn_once
 from ..kernels import scalar as s
+from .copies import _assign
 from .joining import cat
 from .table import OPS, composite, pointwise, primitive
 from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
@@ -60,7 +62,8 @@ index_put.vjp(
     values=lambda g, indices, values_shape: sum_to_size(index(g, indices), values_shape),
 )
 index_put_ = index_put.traits["inplace"]
-HELPERS.update(getitem=selection.getitem, setitem=selection.setitem)
+callbacks.getitem = selection.getitem
+callbacks.setitem = selection.setitem
 
 
 def _apart(values: Tensor, target: Tensor) -> Tensor:
@@ -389,5 +392,5 @@ def _broadcast(input, mask):
 selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, take=_explain_take, together=_together)
 selection.OPS.update(
     index=index, index_put_=index_put_, masked_select=masked_select, masked_fill_=masked_fill.traits["inplace"],
-    assign=HELPERS["assign"], tensor=make_tensor,
+    assign=_assign, tensor=make_tensor,
 )  # fmt: skip

@@ -6,12 +6,13 @@ from itertools import pairwise
 from operator import index
 
 from .. import _core
-from .._core import HELPERS, Tensor, moves
+from .._core import Tensor, moves
 from .._core import tensor as core
+from .._core.callbacks import callbacks
 from .table import Ints, alias, composite, is_index, primitive, view
 from .views import reshape, slice_view, unsqueeze, view_as_itself
 
-HELPERS["copy_transposed"] = moves.copy_transposed
+callbacks.copy_transposed = moves.copy_transposed
 
 
 @primitive(

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import Tensor
+from .._core.callbacks import callbacks
 from .._core.memory import plan_only, plans_only
 from .table import trait
 
@@ -28,7 +29,7 @@ def is_meta(device: Any) -> bool:
     if device is None:
         if plans_only():
             return False
-        device = HELPERS["default_device"]()
+        device = callbacks.default_device()
     return (device if isinstance(device, _core.device) else _core.device(device)).type == "meta"
 
 
@@ -104,7 +105,9 @@ def makes(function: Any, kwargs: dict) -> bool:
     return asks and trait(function, "meta", "") in ("sizes", "numbers")
 
 
-HELPERS.update(make_on_meta=make_on_meta, check_meta=check_meta, is_meta=is_meta, makes=makes)
+callbacks.make_on_meta = make_on_meta
+callbacks.check_meta = check_meta
+callbacks.is_meta = is_meta
 
 
 # ---- what a call is about --------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from .._core import HELPERS, Tensor, bfloat16, empty, empty_like, float16, float32, launch
+from .._core import Tensor, bfloat16, empty, empty_like, float16, float32, launch
+from .._core.callbacks import callbacks
 from .._core.formats import is_channels_last, keep_format
 from .._core.machine import stream_bytes
 from .._core.rowwise import Rowwise
@@ -217,7 +218,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return _fused_rms_norm(input, n, weight, eps)
 
 
-HELPERS["normalized_shape_error"] = _check_normalized
+callbacks.normalized_shape_error = _check_normalized
 
 
 # ---- group norm -----------------------------------------------------------------------------------------------------

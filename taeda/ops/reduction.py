@@ -8,7 +8,8 @@ import operator
 import warnings
 from typing import Any
 
-from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8, wrapped_dim
+from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, int64, uint8, wrapped_dim
+from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
 from ._choices import choice, picked_one
 from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
@@ -430,7 +431,7 @@ def _warn_freedom(name, input, dim, correction):
     )
 
 
-HELPERS["warn_freedom"] = _warn_freedom
+callbacks.warn_freedom = _warn_freedom
 
 
 def _centred(input, dim, correction):

@@ -22,7 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, REQUIRED, Composite, Op, Tensor, install
+from .._core import REQUIRED, Composite, Op, Tensor, install
+from .._core.callbacks import callbacks
 from .docs import described
 from .older import as_today
 from .out import can_cast, write_out
@@ -651,7 +652,12 @@ def find_op(name: str) -> Any:
     return OPS[name]
 
 
-HELPERS.update(
-    vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, build_fused=_build_fused,
-    build_between=_build_between, write_out=write_out, find_op=find_op, refused=refused, as_today=as_today,
-)  # fmt: skip
+callbacks.vjp = _vjp
+callbacks.vjp_all = _vjp_all
+callbacks.build_pointwise = _build_pointwise
+callbacks.build_fused = _build_fused
+callbacks.build_between = _build_between
+callbacks.write_out = write_out
+callbacks.find_op = find_op
+callbacks.refused = refused
+callbacks.as_today = as_today

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import derived
 
 import taeda
-from taeda._core import HELPERS
+from taeda._core.callbacks import callbacks
 from taeda.kernels.build import compiler
 from taeda.kernels.ir import Function
 from taeda.kernels.pointwise import COMPLEX, is_complex, pointwise, stored
@@ -120,13 +120,13 @@ class Gpu:
 
 def made_kernels(names: list[str]) -> dict[Key, int]:
     """What is made, and its address here, where every pointwise op is called on its samples in every dtype."""
-    made, build = {}, HELPERS["build_pointwise"]
+    made, build = {}, callbacks.build_pointwise
 
     def watch(*key: Any) -> int:
         made[key] = build(*key)
         return made[key]
 
-    HELPERS["build_pointwise"] = watch
+    callbacks.build_pointwise = watch
     try:
         for op in derived.pointwise_ops().values():
             if names and op.name not in names:
@@ -136,7 +136,7 @@ def made_kernels(names: list[str]) -> dict[Key, int]:
                     for args, kwargs in derived.samples(op, dtype):
                         op(*args, **kwargs)
     finally:
-        HELPERS["build_pointwise"] = build
+        callbacks.build_pointwise = build
     return made
 
 

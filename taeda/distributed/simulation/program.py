@@ -10,7 +10,7 @@ from typing import Any
 import taeda
 from taeda.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from ..._core import HELPERS
+from ..._core.callbacks import callbacks
 from ...ops.meta import check_meta
 from ...utils import _pytree as pytree
 from ..device_mesh import init_device_mesh
@@ -144,10 +144,10 @@ class _Hooks:
         self.handles = [
             register_optimizer_step_pre_hook(called("before")), register_optimizer_step_post_hook(called("after")),
         ]  # fmt: skip
-        HELPERS["check_meta"] = _check_meta
+        callbacks.check_meta = _check_meta
 
     def __exit__(self, *exc: object) -> None:
-        HELPERS["check_meta"] = check_meta
+        callbacks.check_meta = check_meta
         for handle in self.handles:
             handle.remove()
 

@@ -1,0 +1,86 @@
+"""The functions of the Python layers that the core and other low layers call, all on slow paths.
+
+These are imported before those layers, so each function is set by the module that defines it, when that is imported:
+``callbacks.operand = operand``. The names below are all there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Callbacks:
+    """What the core calls, by the module that sets it."""
+
+    # ops/table.py: declaring ops, and building their kernels
+    find_op: Callable[..., Any]  # an op by its name, for unpickling
+    vjp: Callable[..., None]  # sets the derivatives of single arguments
+    vjp_all: Callable[..., None]  # sets one derivative of several arguments
+    build_pointwise: Callable[..., int]  # the address of a pointwise kernel
+    build_fused: Callable[..., int]  # the address of a kernel of several pointwise ops
+    build_between: Callable[..., int]  # the address of a row-wise kernel with pointwise ops before and after it
+    write_out: Callable[..., Any]  # puts a result into `out=`
+    as_today: Callable[..., Any]  # the arguments of a call in an older form
+    refused: Callable[..., Any]  # the error for an argument of a wrong type
+
+    # ops/conversion.py: numbers, lists and arrays as operands
+    operand: Callable[..., Any]
+    operands: Callable[..., Any]
+    operand_tensor: Callable[..., Any]
+
+    # ops/copies.py: what derivatives and assignment need
+    clone: Callable[..., Any]
+    zeros: Callable[..., Any]
+    grad_cast: Callable[..., Any]  # to another dtype
+    sum_to: Callable[..., Any]  # sums over broadcast dimensions
+    real_part: Callable[..., Any]
+    view_backward: Callable[..., Any]  # a base's gradient, from a view's
+    copy_slices: Callable[..., Any]  # the derivative of an in-place op on a view
+    assign: Callable[..., None]  # `view[...] = value`
+
+    # ops/indexing.py, ops/joining.py
+    getitem: Callable[..., Any]  # indices that are not basic
+    setitem: Callable[..., None]
+    copy_transposed: Callable[..., bool] | None = None
+
+    # ops/reduction.py, ops/normalization.py, ops/cross_entropy.py: errors and warnings
+    warn_freedom: Callable[..., None]
+    normalized_shape_error: Callable[..., None]
+    class_loss_error: Callable[..., None]
+
+    # ops/conjugation.py, ops/meta.py
+    conjugated: Callable[..., Any]  # a call that has conjugate views among its arguments
+    resolve: Callable[..., Any]  # a conjugate view as an ordinary tensor
+    is_meta: Callable[..., bool]  # whether a device is meta
+    check_meta: Callable[..., Any]  # a call that has tensors on meta among its arguments
+    make_on_meta: Callable[..., Any]
+
+    # ops/exchange.py, types.py, _print.py, _core/exchange.pyx: methods of tensors
+    reduce: Callable[..., Any]
+    deepcopy: Callable[..., Any]
+    legacy_tensor: Callable[..., Any]  # `Tensor(2, 3)`
+    repr: Callable[..., str]
+    array: Callable[..., Any]
+    from_array: Callable[..., Any]
+
+    # autograd/, _core/engine.pyx
+    backward: Callable[..., None]
+    apply_inner: Callable[..., Any]  # a node that is called by hand
+    check_nan: Callable[..., None]  # in anomaly mode
+    hide_all: Callable[..., Any]  # the tangents of derivatives, outside the level of forward mode
+
+    # overrides.py: `__torch_function__`
+    overrides: Callable[..., Any]  # a call that an argument or a mode takes over
+    overriding: Callable[..., bool]  # whether a type takes calls over
+    a_mode_asks: Callable[..., bool]
+
+    # _settings.py, io/checkpoint.py, jit/tracing.py
+    enter_device: Callable[..., Any]  # `with device:`
+    exit_device: Callable[..., None]
+    default_device: Callable[..., Any]  # this thread's, of new tensors
+    load: Callable[..., Any]  # a storage that was pickled
+    traced_sizes: Callable[..., Any]  # sizes while a thread traces
+
+
+callbacks = Callbacks()
