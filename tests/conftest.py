@@ -47,7 +47,7 @@ def same_threads():
 
 @pytest.fixture(autouse=True)
 def compiled():
-    """With TAEDA_TEST_COMPILED=1 every test runs as if it were compiled, with results of all sizes put off."""
+    """With TAEDA_TEST_COMPILED=1 every test runs as if it were compiled, with results of all sizes deferred."""
     if os.environ.get("TAEDA_TEST_COMPILED") != "1":
         yield
         return

@@ -1,4 +1,4 @@
-"""Kernels of batch norm between pointwise ops that were put off: see ``fusion.pyx``.
+"""Kernels of batch norm between pointwise ops that were deferred: see ``fusion.pyx``.
 
 A row is a channel of ``[batch, channels, *]``, of two dimensions: positions, which lie together, and the batch.
 """
@@ -45,8 +45,8 @@ cdef bint place(const Source* leaf, int nd, const int64_t* sizes, int64_t* args,
 
 
 def compute_gradient(str kernel, tuple key, Tensor g, tuple tensors, tuple args, int64_t total, int64_t grain):
-    """Run a kernel of :mod:`taeda.kernels.normalize` that computes the elements of its operand ``g``, which was put
-    off, where it reads them; False where that cannot be, and nothing was done.
+    """Run a kernel of :mod:`taeda.kernels.normalize` that computes the elements of its operand ``g``, which was
+    deferred, where it reads them; False where that cannot be, and nothing was done.
 
     Args:
         kernel, key: what makes the kernel.

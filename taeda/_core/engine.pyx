@@ -204,7 +204,7 @@ cdef inline bint keeps_number(Node node) noexcept:
 
 
 cdef inline int release_node(Node node) except -1:
-    """Let go of the operands that the node keeps; one that keeps none can be used again."""
+    """Release the operands that the node keeps; one that keeps none can be used again."""
     if node.outs is not None or node.args is not None and (keeps_number(node) or keeps_tensors(node.args)):
         node.released = True
         node.args = None
@@ -386,7 +386,7 @@ cdef class GraphTask:
                 or not same_sizes(<Tensor>held, <Tensor>grad) or (<Tensor>held).code != (<Tensor>grad).code:
             return False
         if unsettled and ((<Tensor>held).storage.recipe is not None or (<Tensor>grad).storage.recipe is not None):
-            return False  # the sum is put off with them
+            return False  # the sum is deferred with them
         add_into(<object>held, grad)
         return True
 
@@ -420,7 +420,7 @@ cdef class GraphTask:
         return 0
 
     cdef int settle_leaves(self) except -1:
-        """Compute the gradients of leaves that were put off, together."""
+        """Compute the gradients of leaves that were deferred, together."""
         cdef list late = []
         for leaf in self.leaves:
             g = (<Tensor>leaf).grad_

@@ -178,7 +178,7 @@ cdef class Plan:
     cdef list look_up(self, list tensors, char** bases):
         """The prepared blocks: those of the calls before, or others for the time of this call.
 
-        They are kept while ops are put off, from the second call on that finds the same contents: not those of weights
+        They are kept while ops are deferred, from the second call on that finds the same contents: not those of weights
         that every step changes.
         """
         cdef list found = []

@@ -208,7 +208,7 @@ cdef class Op:
     cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
     cdef bint repeats            # whether its result can be computed again from what its derivative keeps
     cdef int sums_over           # of a product: the dimension of its first operand that it sums over, 1 or -1; else 0
-    cdef int8_t fuses            # whether it may be put off (see fusion.pyx): 1, -1; 0: not known
+    cdef int8_t fuses            # whether it may be deferred (see fusion.pyx): 1, -1; 0: not known
     cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
 
 cdef int[CODES] ITEMSIZE
@@ -303,7 +303,7 @@ cdef inline bint is_plain(PyObject* x) noexcept:
 
 
 cdef inline char* address_of(Tensor t) except? NULL nogil:
-    """Where the elements of ``t`` lie. Computes them where that was put off; raises where the memory does not hold what
+    """Where the elements of ``t`` lie. Computes them if they were deferred; raises if the memory does not hold what
     ``t`` shows."""
     return t.raw if t.holds == VALUES and not unsettled else settled_address(t)
 

@@ -1,6 +1,6 @@
 """NVIDIA GPUs. This build has none: queries say so, and using one raises an error.
 
-Programs ask ``cuda.is_available()`` and go on with the CPU. What would have no effect without a GPU (seeding it,
+Programs ask ``cuda.is_available()`` and continue on the CPU. What would have no effect without a GPU (seeding it,
 emptying its cache, waiting for it) has none; what needs one raises.
 """
 

@@ -266,7 +266,7 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
 def _batch_norm_backward_between(
     grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs
 ):
-    """:func:`_batch_norm_backward` that computes ``grad`` where it reads it, if that was put off."""
+    """:func:`_batch_norm_backward` that computes ``grad`` where it reads it, if that was deferred."""
     fits = grad.is_contiguous() and grad.dtype == input.dtype and (weight is None or weight.is_contiguous())
     if training and fits and _goes_between(input):
         dx, dw, db = empty_like(input), empty_like(mean), empty_like(mean)
@@ -279,7 +279,7 @@ def _batch_norm_backward_between(
 
 
 def _goes_between(input):
-    """Whether kernels of batch norm of ``input`` compute what was put off before and after them."""
+    """Whether kernels of batch norm of ``input`` compute what was deferred before and after them."""
     if input.dtype not in (float32, float64) or not input.is_contiguous() or input.dim() < 3 or not input.numel():
         return False
     return input.numel() > input.shape[0] * input.shape[1]

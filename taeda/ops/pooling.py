@@ -242,7 +242,7 @@ def _placing(dtype: str, shape, space, windows) -> tuple[tuple[str, bool], int, 
 
 @kept
 def _planes(dtype: str, shape, space, windows) -> Placed:
-    """What puts gradients of this shape into planes, together with what goes on with them."""
+    """What puts gradients of this shape into planes, together with the pointwise ops that follow."""
     key, inputs, grain = _placing(dtype, shape, space, windows)
     return Placed(key, (*shape[: -len(space)], *space), len(space), inputs, grain)
 

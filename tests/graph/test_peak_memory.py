@@ -1,4 +1,4 @@
-"""Memory of compiled steps: what is put off has none, and a replay shares what it has."""
+"""Memory of compiled steps: what is deferred has none, and a replay shares what it has."""
 
 import copy
 import gc

@@ -10,7 +10,7 @@ import taeda
 from taeda import nn
 from taeda.nn import functional as F
 
-B, D = 64, 96  # results of 6,144 elements and more are put off
+B, D = 64, 96  # results of 6,144 elements and more are deferred
 PROGRAMS = {}
 
 

@@ -59,7 +59,7 @@ def contest_of_or_none(step):
 
 
 class Program:
-    """A training step with dropout, small activations that more or fewer ops of are put off, and an optimiser."""
+    """A training step with dropout, small activations that more or fewer ops of are deferred, and an optimiser."""
 
     def __init__(self):
         taeda.manual_seed(0)

@@ -123,7 +123,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what the group used."""
+        """Release what the group used."""
 
 
 class BlockingEngine(Engine):

@@ -126,7 +126,7 @@ class Unit:
         self._reducing = []
 
     def _average_copies(self, some: list[ShardedParameter], made: Tensor) -> bool:
-        """Average over the processes that have the same parts; False where that is put off."""
+        """Average over the processes that have the same parts; False where that is deferred."""
         key = id(some[0])
         if key in self._kept:
             made += self._kept.pop(key)

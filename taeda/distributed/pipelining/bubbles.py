@@ -45,7 +45,7 @@ def dual_vee(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
         )
     down, up = rank, stages - 1 - rank
     order: Order = []
-    waiting: list[Action] = []  # gradients of weights that are put off
+    waiting: list[Action] = []  # gradients of weights that are deferred
     count = {(stage, kind): 0 for stage in (down, up) for kind in (FORWARD, BACKWARD)}
 
     def add(stage: int, kind: str) -> None:

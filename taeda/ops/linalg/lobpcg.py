@@ -127,7 +127,7 @@ class LOBPCG:
             try:
                 self.E, Z = self.extreme(self.S, n)
             except _Dependent:
-                self.method = "ortho"  # the residuals nearly depend on the rest: go on with a basis
+                self.method = "ortho"  # the residuals nearly depend on the rest: continue with a basis
                 return self.step(P, n)
         else:
             rest = cat(parts, 1)
