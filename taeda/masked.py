@@ -78,17 +78,16 @@ def sum(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Sum of the kept elements; 0 where there are none. Integers and bools are summed as int64."""
-    dtype = _total_dtype(input, dtype)
     kept = _filled(input, _mask(mask, input, "sum"), 0)
-    return kept.sum(_dims(dim, input), keepdim, dtype=dtype)
+    return kept.sum(_dims(dim, input), keepdim, dtype=_total_dtype(input, dtype))
 
 
 def prod(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Product of the kept elements; 1 where there are none. Integers and bools are multiplied as int64."""
-    dtype = _total_dtype(input, dtype)
-    result = _filled(input, _mask(mask, input, "prod"), 1).to(dtype)
+    result = _filled(input, _mask(mask, input, "prod"), 1)
+    result = result.to(_total_dtype(input, dtype))
     dims = (0,) if isinstance(dim, int) and not input.dim() else _dims(dim, input)
     for d in sorted(dims, reverse=True):
         result = result.prod(d, keepdim)
@@ -192,9 +191,9 @@ def mean(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Mean of the kept elements; NaN where there are none."""
+    mask = _mask(mask, input, "mean")
     dtype = dtype or input.dtype
     dims = _dims(dim, input)
-    mask = _mask(mask, input, "mean")
     if mask is None:
         return input.to(dtype).mean(dims, keepdim)
     total = sum(input, dims, keepdim=keepdim, dtype=dtype, mask=mask)
@@ -209,9 +208,9 @@ def _variance(
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     correction = correction if correction is not None else 1 if unbiased or unbiased is None else 0
+    mask = _mask(mask, input, name)
     x = input.to(_float_dtype(input, dtype))
     dims = _dims(dim, input)
-    mask = _mask(mask, input, name)
     if mask is None:
         return x.var(dims or None, correction=correction, keepdim=keepdim).to(x.dtype)
     count = mask.sum(dims, True)
@@ -281,8 +280,9 @@ def logsumexp(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Logarithm of the sum of exponentials of the kept elements; ``-inf`` where there are none."""
+    mask = _mask(mask, input, "logsumexp")
     if input.is_complex() and dtype is None:
-        kept = _filled(input, _mask(mask, input, "logsumexp"), -math.inf)
+        kept = _filled(input, mask, -math.inf)
     else:
         kept = _replaced("logsumexp", "amax", input, dtype, mask)
     return OPS["logsumexp"](kept, _dims(dim, input), keepdim).to(dtype or kept.dtype)

@@ -157,6 +157,8 @@ def multi_head_attention_forward(
         is_causal = is_causal and key_padding_mask is None
     if embed != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}")
+    if num_heads <= 0:
+        raise ValueError(f"num_heads must be greater than 0, got {num_heads}")
     head = embed // num_heads
     if head * num_heads != embed:
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
