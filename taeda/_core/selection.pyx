@@ -366,6 +366,9 @@ def index_put(Tensor input, indices, Tensor values, accumulate=False):
     if values.code != input.code:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the "
                            f"destination and {values.dtype} for the source.")
+    for mask in indices:
+        if isinstance(mask, Tensor) and is_mask(<Tensor>mask) and mask.is_meta:
+            return  # where it would write depends on values
     view = plan(input, indices, tensors, &first)
     if not tensors:
         copy_into(input, input + values if accumulate else values)

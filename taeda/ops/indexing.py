@@ -57,9 +57,15 @@ def index_put(input, indices, values: Tensor, accumulate=False):
     """
 
 
+def _put_values_gradient(g, indices, values_shape):
+    if g.is_meta:  # how many a mask chooses depends on values
+        return g.new_empty(values_shape)
+    return sum_to_size(index(g, indices), values_shape)
+
+
 index_put.vjp(
     input=lambda g, indices, accumulate: g if accumulate else index_put(g, indices, g.new_zeros(())),
-    values=lambda g, indices, values_shape: sum_to_size(index(g, indices), values_shape),
+    values=_put_values_gradient,
 )
 index_put_ = index_put.traits["inplace"]
 callbacks.getitem = selection.getitem

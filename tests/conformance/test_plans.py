@@ -12,7 +12,7 @@ from .opdb.plans import check
 REASONS = (
     "- LAPACK is called", "- the state of a generator", "- numbers are drawn", "- the body does something else on device meta", "- Cannot copy out of meta",
     "- RuntimeError: Tensor.item()", "- Size is given back",
-    "- elements are counted",
+    "- elements are counted", "- the body writes to a block",
 )  # fmt: skip
 #: What is in their results is not said.
 UNSPECIFIED = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())

@@ -88,7 +88,7 @@ def linalg_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     check(A, "linalg.pinv", square=hermitian)
     _check_tolerances("linalg.pinv", atol, rtol, rcond)
     if A.numel() == 0:
-        return A.new_empty((*A.shape[:-2], A.shape[-1], A.shape[-2]))
+        return A.mT.clone()
     return _pinv(A, atol, rtol if rcond is None else rcond, bool(hermitian))
 
 
