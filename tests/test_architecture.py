@@ -369,8 +369,8 @@ def test_the_core_calls_python_through_declared_callbacks():
 
 #: Modules of the core whose functions run kernels on the memory of tensors.
 KERNELS = frozenset("attention conv gemm indexing lapack moves ordering reduce sampling selection".split())
-#: Functions of those that read no element.
-HARMLESS = frozenset("adjoining fits is_channels_last keep_format need_rank new whole_numbers".split())
+#: Functions of those that read no element, or leave that to ops.
+HARMLESS = frozenset("adjoining fits getitem is_channels_last keep_format need_rank new setitem whole_numbers".split())
 #: They put what an op gave into ``out``.
 WRITERS = frozenset(["write_out", "_finish"])
 
@@ -427,6 +427,7 @@ def _kernels_reached(function, seen):
 
 def _outside_ops():
     """Every function that runs with transformations on: derivatives, decompositions, composites, plain functions, layers."""
+    import taeda.graph.capture  # which takes the place of two callbacks
     from taeda import _core
     from taeda._core.callbacks import callbacks
     from taeda.ops.table import METHODS, OPS

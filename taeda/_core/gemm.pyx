@@ -47,8 +47,8 @@ cdef enum:
     AHEAD_PANELS = 8      # panels from which a task should pack its rows of A
     MANY_COLUMNS = 384    # columns from which it should pack row-major ones, with panels of one cache line
 
-cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("gemm.pack_a")
-cdef uint64_t PACK_RIGHT = new_owner("gemm.pack_b"), WIDEN = new_owner("gemm.widen")
+cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("packing.pack_a")
+cdef uint64_t PACK_RIGHT = new_owner("packing.pack_b"), WIDEN = new_owner("packing.widen")
 cdef uint64_t TILES = new_owner("gemm.panel_product")  # the other kernels call it for a panel
 cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
 cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_complex")
@@ -74,13 +74,13 @@ cdef inline int need_blocks(int code) except -1:
 cdef int load(int code) except -1:
     """Load the block sizes for a dtype."""
     global _pitch, _group, _ahead, _near, _transposed_items, _k_block, _chunk, _few_long, _masks
-    from ..kernels import dot, gemm, target
+    from ..kernels import dot, gemm, packing, target, tile
     from . import machine
     width = target.host().vector_bytes
     assert dot.MOST_ROWS == FEW_SHORT_ROWS and dot.MOST_COLUMNS == FEW_COLUMNS
-    assert gemm.tile_shape(width).rows == ROWS
-    _pitch = gemm.tile_shape(width).pitch
-    _group, _transposed_items, _k_block = gemm.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
+    assert tile.tile_shape(width).rows == ROWS
+    _pitch = tile.tile_shape(width).pitch
+    _group, _transposed_items, _k_block = packing.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
     # Half of the cache is left to a neighbour on the same core or on others. How rows and columns are cut changes no
     # sum.
     sizes = machine.caches()
@@ -89,7 +89,7 @@ cdef int load(int code) except -1:
     _ahead = min(AHEAD, sizes[max(sizes)] // 2)
     _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
     _masks = width > 16
-    _panel[code] = gemm.panel(NAMES[code], width)
+    _panel[code] = tile.panel(NAMES[code], width)
     return 0
 
 

@@ -17,9 +17,11 @@ from typing import Any
 from . import scalar as s
 from .build import kernel
 from .dot import fold, rows_at_once, sums_along
-from .gemm import Block, _pack_copy, _pack_transpose, panel, smaller
+from .gemm import Block
 from .ir import BOOL, I32, I64, PTR, TYPES, Function, Helper, Type, Value
+from .packing import pack_copy, pack_transpose
 from .random import STATE, chosen_rows
+from .tile import panel, smaller
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
 QUERIES, KEYS = 64, 64
@@ -52,8 +54,8 @@ class _Tiles:
         self.f, self.t = f, t
         self.block = Block(f, t, product)
         self.lanes, self.width = self.block.lanes, self.block.width
-        self.copy = _pack_copy(f, t, self.block.shape.vectors)
-        self.pack_rows = _pack_transpose(f, t, self.block.shape.vectors)
+        self.copy = pack_copy(f, t, self.block.shape.vectors)
+        self.pack_rows = pack_transpose(f, t, self.block.shape.vectors)
         self.item = f.i64(t.bytes)
         self.row = f.i64(KEYS * t.bytes)  # of a block of scores
 

@@ -12,8 +12,10 @@ Three spatial dimensions (d, h, w) cover one and two as well.
 from __future__ import annotations
 
 from .build import kernel
-from .gemm import K_BLOCK, PACKED, Block, _pack_transpose, smaller, spread
+from .gemm import K_BLOCK, PACKED, Block, spread
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
+from .packing import pack_transpose
+from .tile import smaller
 
 #: Geometry of the unfolded rows: sizes of output, input and kernel, stride, dilation (may be negative), padding, and
 #: byte strides of the input. Output ``o`` meets tap ``k`` at input ``o * stride - padding + k * dilation``.
@@ -156,7 +158,7 @@ def conv_weight(f: Function, dtype: str) -> None:
     """
     t = TYPES[dtype]
     block = Block(f, t, f.data(3))
-    unfold, pack_transposed = _unfold(f, t), _pack_transpose(f, t, block.shape.vectors)
+    unfold, pack_transposed = _unfold(f, t), pack_transpose(f, t, block.shape.vectors)
     width, rows = block.width, block.shape.rows
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
     buffer = f.scratch((UNFOLD_PIXELS + block.lanes) * width * t.bytes)

@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .build import kernel
-from .gemm import multiply_add, smaller, tile_shape, transpose
 from .images import row_bytes, to_channels, to_pixels
 from .ir import F32, I64, PTR, TYPES, U16, U32, Function, Helper, Type, Value
 from .pool import larger
 from .short_gemm import dot, interleaved
 from .target import host
+from .tile import multiply_add, smaller, tile_shape, transpose
 
 #: Of a volume: bytes from pixel to pixel, row to row and so on; steps of a run.
 VOLUME = tuple("pitch row slice image length plane".split())

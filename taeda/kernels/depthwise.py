@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .build import kernel
-from .gemm import multiply_add, smaller
 from .ir import F32, F64, I32, I64, TYPES, U16, U32, Function, Type, Value
 from .pool import larger
+from .tile import multiply_add, smaller
 
 #: Kernel heights whose rows of taps share loads, for stride 1 and stride 2.
 LINES = ((1, 2, 3, 4, 5, 7), (1, 3, 5, 7))

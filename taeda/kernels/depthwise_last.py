@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from .build import kernel
-from .gemm import multiply_add, smaller
 from .ir import F32, I64, PTR, TYPES, U16, Function, Helper, Type, Value
 from .pool import larger
+from .tile import multiply_add, smaller
 
 #: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row
 #: and pixel. A task does ``block`` rows of an image. ``w_t`` is the bytes from tap to tap, ``w_j`` from input to input

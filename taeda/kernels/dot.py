@@ -8,8 +8,8 @@ first-level cache. The order of summation depends on the register width of the t
 from __future__ import annotations
 
 from .build import kernel
-from .gemm import multiply_add, smaller
 from .ir import BF16, F32, TYPES, Function, Type, Value
+from .tile import multiply_add, smaller
 
 #: The arguments of ``matmul_dot``: ``out[i, j] = sum_k x[i, k] w[j, k] + d[i, j]`` for ``p`` rows of x and ``q`` of w.
 #: A task does ``qc`` rows of w. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's size.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .build import kernel
-from .gemm import multiply_add, tile_shape
 from .ir import TYPES, Function
+from .tile import multiply_add, tile_shape
 
 
 @kernel

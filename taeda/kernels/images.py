@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .gemm import _pack_transpose, _transpose_out, smaller, tile_shape
+from . import packing
 from .ir import Function, Helper, Type, Value
+from .tile import smaller, tile_shape
 
 
 def row_bytes(f: Function) -> int:
@@ -18,7 +19,7 @@ def to_channels(f: Function, t: Type) -> Helper:
 
     Channels up to the end of the panel are 0. Whole squares are written, so ``to`` has room for one more.
     """
-    return _pack_transpose(f, t, tile_shape(f.vector_bytes).vectors)
+    return packing.pack_transpose(f, t, tile_shape(f.vector_bytes).vectors)
 
 
 def to_pixels(f: Function, t: Type, to: Type | None = None) -> Helper:
@@ -27,7 +28,7 @@ def to_pixels(f: Function, t: Type, to: Type | None = None) -> Helper:
 
     Whole squares are read, so ``from`` has room for one more. The result may be of another type, ``to``.
     """
-    return _transpose_out(f, t, to or t)
+    return packing.transpose_out(f, t, to or t)
 
 
 def each_image(f: Function, first: Value, rows: Value, down: Value, across: Value, fn: Callable) -> None:

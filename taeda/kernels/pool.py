@@ -11,10 +11,10 @@ from collections import namedtuple
 
 from .build import kernel
 from .fused import apply_steps, numbers_of
-from .gemm import smaller
 from .ir import F64, I32, I64, TYPES, U32, Function, Type, Value
 from .pointwise import WORKING, part
 from .rows import Epilogue
+from .tile import smaller
 
 #: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension
 #: runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else

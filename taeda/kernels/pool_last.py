@@ -6,10 +6,10 @@ Half precision is computed in float32. The loops leave out what a window has out
 from __future__ import annotations
 
 from .build import kernel
-from .gemm import smaller
 from .ir import I32, I64, Function, Value
 from .pointwise import WORKING, part, to_type
 from .pool import POOL_ARGS, _Axis, larger, lowest
+from .tile import smaller
 
 #: The arguments of :mod:`taeda.kernels.pool`, then the number of channels.
 POOL_LAST_ARGS = (*POOL_ARGS, "c")

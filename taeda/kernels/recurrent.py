@@ -4,8 +4,8 @@ A *cell* is a step without its products, written once for all kernels below. ``x
 from the step's element and from the state, biases included. Every operand is contiguous rows with a block of the hidden
 size for each gate.
 
-A *layer* runs steps with their products. The weights are packed in panels (``gemm.pack_b``, each gate by itself). Rows
-of the state times a panel go to the stack, where the cell reads them. Within a step, panels of hidden units are
+A *layer* runs steps with their products. The weights are packed in panels (``packing.pack_b``, each gate by itself).
+Rows of the state times a panel go to the stack, where the cell reads them. Within a step, panels of hidden units are
 independent of each other; rows of the batch are independent throughout.
 """
 
@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from .build import kernel
-from .gemm import K_BLOCK, Block, panel, smaller, tile_shape
+from .gemm import K_BLOCK, Block
 from .ir import BF16, F16, F32, I64, TYPES, Function, Type, Value
 from .scalar import sigmoid, tanh
+from .tile import panel, smaller, tile_shape
 
 #: Blocks of the hidden size per row.
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from .build import kernel
 from .dot import fold
-from .gemm import smaller, transpose
 from .ir import F32, I32, I64, PTR, TYPES, U8, U16, U32, Function, Helper, Type, Value
 from .target import amx, host, vendor
+from .tile import smaller, transpose
 
 SIDE = 16  # of a block, in words
 BLOCK = SIDE * SIDE * 4  # bytes

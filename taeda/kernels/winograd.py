@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .build import kernel
-from .gemm import Block, smaller, transpose
+from .gemm import Block
 from .images import each_image, row_bytes, to_channels, to_pixels
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 from .pool import larger
+from .tile import smaller, transpose
 
 POSITIONS = 16
 TAPS = 9

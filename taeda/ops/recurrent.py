@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor, empty, launch
 from .._core.planners import kept
-from ..kernels import gemm, target
+from ..kernels import gemm, packing, target, tile
 from ..kernels import recurrent as kernels
 from . import flops
 from .activation import relu
@@ -163,14 +163,14 @@ class _Steps:
         blocks = [block for block in _blocks(sizes, reverse) if block[1]]
         self.entries, self.backward = _table(blocks), _table(blocks[::-1])
         self.dtype, self.hidden, self.gates = dtype, hidden, gates
-        self.width = gemm.panel(dtype.name, target.host().vector_bytes)
+        self.width = tile.panel(dtype.name, target.host().vector_bytes)
         self.panels = -(-hidden // self.width)
         #: Small weights stay in the second-level cache, where every thread has them for its own rows.
         self.by_rows = gates * hidden * hidden * dtype.itemsize <= _SMALL
         parts = -(-batch // _TILE)
         self.block = -(-batch // (parts + parts % 2)) if batch >= _TILE else max(batch, 1)
         self.tasks = -(-batch // self.block)
-        self.pack_kernel, self.tiles = gemm.pack_b(dtype.name), gemm.panel_product(dtype.name)
+        self.pack_kernel, self.tiles = packing.pack_b(dtype.name), gemm.panel_product(dtype.name)
 
     def pack(self, w_hh: Tensor, transposed: bool) -> Tensor:
         """The panels of each gate's weights as columns (``transposed``), or those of all gates as rows."""

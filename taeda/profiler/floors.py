@@ -143,7 +143,7 @@ def _copy_rate(size: int, threads: int) -> float:
 
 def _tile_rate(threads: int) -> float:
     from ..kernels import floor
-    from ..kernels.gemm import tile_shape
+    from ..kernels.tile import tile_shape
 
     shape, lanes, k = tile_shape(host().vector_bytes), host().vector_bytes // 4, 64
     out = _core.empty((threads * shape.rows * shape.vectors * lanes,), _core.float32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taeda.kernels import dot, gemm, target
+from taeda.kernels import dot, gemm, packing, target, tile
 
 WIDTH = target.host().vector_bytes
 DTYPES = ("float32", "float64", "int32", "int64")
@@ -37,7 +37,7 @@ def multiply(run, a, b, d=None, flags=gemm.PACK_B, down=None, across=1, kc=None,
     """``a @ b + d`` by the kernel, in ``down`` by ``across`` tasks."""
     dtype = str(a.dtype)
     item, (m, k), n = a.itemsize, a.shape, b.shape[1]
-    width, shape = gemm.panel(dtype, WIDTH), gemm.tile_shape(WIDTH)
+    width, shape = tile.panel(dtype, WIDTH), tile.tile_shape(WIDTH)
     transposed = bool(flags & gemm.TRANSPOSED)
     c = np.full((n + 1, m) if transposed else (m + 1, n), 7, dtype)  # a row more, to see what is written beyond
     c_m, c_n = (item, c.strides[0]) if transposed else c.strides
@@ -48,7 +48,7 @@ def multiply(run, a, b, d=None, flags=gemm.PACK_B, down=None, across=1, kc=None,
         panels = ceil_div(n, width)
         right = np.zeros(panels * k * width, dtype)
         blocks = panels * ceil_div(k, kc)
-        run(gemm.pack_b(dtype), [right, b], [n, k, b_n, b_k, kc], blocks, min(pieces, blocks))
+        run(packing.pack_b(dtype), [right, b], [n, k, b_n, b_k, kc], blocks, min(pieces, blocks))
         b_k, b_n = panels * width * item, 0
     init, d_m, addend = 0, 0, c
     if d is not None:
@@ -69,14 +69,14 @@ def multiply(run, a, b, d=None, flags=gemm.PACK_B, down=None, across=1, kc=None,
 def test_pack_a(run):
     """Tiles of rows, one k after the other, from both layouts."""
     rng = np.random.default_rng(3)
-    shape = gemm.tile_shape(WIDTH)
+    shape = tile.tile_shape(WIDTH)
     for m, k in ((6, 16), (100, 33), (7, 1)):
         for transposed in (False, True):
             a = laid_out(numbers(rng, (m, k), "float32"), transposed)
             tiles = ceil_div(m, shape.rows)
             packed = np.zeros((tiles, k, shape.pitch), "float32")
-            groups = ceil_div(tiles, gemm.PACK_GROUP)
-            run(gemm.pack_a("float32"), [packed, a], [m, k, *a.strides], groups, min(2, groups))
+            groups = ceil_div(tiles, packing.PACK_GROUP)
+            run(packing.pack_a("float32"), [packed, a], [m, k, *a.strides], groups, min(2, groups))
             rows = packed[:, :, : shape.rows].transpose(0, 2, 1).reshape(-1, k)
             assert (rows[:m] == a).all()
 
@@ -100,7 +100,7 @@ def test_matmul(run, dtype, flags):
     masks = WIDTH > 16
     for m, n, k in SHAPES:
         for turn_a, turn_b in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            whole = masks or n % gemm.panel(dtype, WIDTH) == 0
+            whole = masks or n % tile.panel(dtype, WIDTH) == 0
             if not flags & (gemm.PACK_B | gemm.PACKED) and (turn_b or not whole):
                 continue
             a, b = laid_out(numbers(rng, (m, k), dtype), turn_a), laid_out(numbers(rng, (k, n), dtype), turn_b)
@@ -181,5 +181,5 @@ def test_transpose_is_a_transpose(lanes):
             return Vector([both[i] for i in mask])
 
     rows = [Vector([(i, j) for j in range(lanes)]) for i in range(lanes)]
-    for j, column in enumerate(gemm.transpose(rows)):
+    for j, column in enumerate(tile.transpose(rows)):
         assert column.items == [(i, j) for i in range(lanes)]
