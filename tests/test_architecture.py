@@ -427,7 +427,6 @@ def _kernels_reached(function, seen):
 
 def _outside_ops():
     """Every function that runs with transformations on: derivatives, decompositions, composites, plain functions, layers."""
-    import taeda.graph.capture  # which takes the place of two callbacks
     from taeda import _core
     from taeda._core.callbacks import callbacks
     from taeda.ops.table import METHODS, OPS
@@ -437,6 +436,7 @@ def _outside_ops():
             yield from op.diff_fns or ()
             yield op.traits.get("decomposition")
         yield op
+    importlib.import_module("taeda.graph.capture")  # takes the place of two callbacks
     yield from vars(callbacks).values()
     yield from METHODS.values()
     for name in ("", ".nn.functional", ".linalg", ".fft", ".special"):
