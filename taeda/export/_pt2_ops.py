@@ -341,7 +341,7 @@ def _fft(name: str) -> Callable:
             return None
         last: Any = {
             "_fft_c2c": {"forward": g.get("forward")},
-            "_fft_r2c": {"onesided": True},
+            "_fft_r2c": {"onesided": g.get("onesided", True)},
             "_fft_c2r": {},
         }[name]
         more = {"last_dim_size": g["n"]} if name == "_fft_c2r" else last

@@ -57,11 +57,11 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
     count = math.prod(sizes)
     if input.is_meta:
         last = dims[-1] % len(shape)
-        n = sizes[-1] // 2 + 1 if n is None and input.dtype is not dtype else sizes[-1]
+        n = sizes[-1] // 2 + 1 if name == "rfft" else sizes[-1]
         return _core.empty((*shape[:last], n, *shape[last + 1 :]), dtype)
     direct = _pocketfft()
     if direct is not None and (n is None or half == n // 2 + 1) and input.numel():
-        return _transform_into(direct, input, dims, n, forward, scale, count, dtype)
+        return _transform_into(direct, name, input, dims, n, forward, scale, count, dtype)
     with loading:
         from numpy import fft as library
 
@@ -80,23 +80,23 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
 
 
 def _transform_into(
-    direct: Any, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, count: int, dtype: Any
-) -> Tensor:
+    direct: Any, name: str, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, count: int,
+    dtype: Any,
+) -> Tensor:  # fmt: skip
     """:func:`_transform` by the functions of :func:`_pocketfft`."""
     source = input.detach().contiguous()
     workers = _core.get_num_threads() if source.numel() >= SHARED else 1
     norm = 0 if scale == 1 else 2 if scale == 1 / count else 1 if scale == 1 / math.sqrt(count) else None
     shape = source.shape
-    if n is not None or source.dtype is not dtype:
+    if n is not None or name == "rfft":
         at = dims[-1] % len(shape)
         shape = (*shape[:at], shape[at] // 2 + 1 if n is None else n, *shape[at + 1 :])
     result = _core.empty(shape, dtype)
     if n is not None:
         direct.c2r(source.numpy(), dims, n, forward, norm or 0, result.numpy(), workers)
-    elif source.dtype is dtype:
-        direct.c2c(source.numpy(), dims, forward, norm or 0, result.numpy(), workers)
     else:
-        direct.r2c(source.numpy(), dims, forward, norm or 0, result.numpy(), workers)
+        run = direct.r2c if name == "rfft" else direct.c2c  # c2c takes real numbers too
+        run(source.numpy(), dims, forward, norm or 0, result.numpy(), workers)
     return result if norm is not None else result.mul_(scale)
 
 
@@ -109,7 +109,7 @@ def _norm(scale: float, count: int, forward: bool) -> str | None:
     return "ortho" if scale == 1 / math.sqrt(count) else None
 
 
-@primitive(method=False, batch="along", canonical=True)
+@primitive(method=False, batch="along", canonical=True, node="FftC2C")
 def fft_c2c(input, dims, forward, scale):
     """``scale`` times the sum of ``input * exp(-+ 2 pi i k n / N)`` over ``dims``."""
     return _transform("fft" if forward else "ifft", input, dims, None, forward, scale, input.dtype)
@@ -118,22 +118,21 @@ def fft_c2c(input, dims, forward, scale):
 fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, scale))
 
 
-@primitive(method=False, batch="along", canonical=True)
-def fft_r2c(input, dims, scale):
-    """The forward transform of a real tensor, of which the last of ``dims`` keeps its non-negative half."""
-    return _transform("rfft", input, dims, None, True, scale, _COMPLEX[input.dtype.name])
+@primitive(method=False, batch="along", canonical=True, node="FftR2C")
+def fft_r2c(input, dims, scale, onesided=True):
+    """The forward transform of a real tensor; with ``onesided`` the last of ``dims`` keeps its non-negative half."""
+    return _transform("rfft" if onesided else "fft", input, dims, None, True, scale, _COMPLEX[input.dtype.name])
 
 
-def _r2c_backward(g, input_shape, dims, scale):
-    n, last = input_shape[dims[-1]], dims[-1]
-    full = _resized(g, (last,), (n,))
+def _r2c_backward(g, input_shape, dims, scale, onesided):
+    full = _resized(g, dims[-1:], (input_shape[dims[-1]],)) if onesided else g
     return fft_c2c(full, dims, False, scale).real
 
 
 fft_r2c.vjp(input=_r2c_backward)
 
 
-@primitive(method=False, batch="along", canonical=True)
+@primitive(method=False, batch="along", canonical=True, node="FftC2R")
 def fft_c2r(input, dims, n, scale):
     """The unnormalised inverse of a half-complex tensor; the last of ``dims`` gets ``n`` elements."""
     return _transform("irfft", input, dims, n, False, scale, input.dtype.to_real())
@@ -236,11 +235,14 @@ def _axes(x, s, dim, name):
 
 
 def _complex_transform(x, s, dim, norm, forward, name):
-    x = _as_complex(_floating(x, name))
+    x = _floating(x, name)
     dim, sizes = _axes(x, s, dim, name)
     if not dim:
-        return x
-    return fft_c2c(_resized(x, dim, sizes), dim, forward, _scale(norm, math.prod(sizes), forward, name))
+        return _as_complex(x)
+    x, scale = _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
+    if forward and not x.is_complex():
+        return fft_r2c(x, dim, scale, False)
+    return fft_c2c(_as_complex(x), dim, forward, scale)
 
 
 def _real_transform(x, s, dim, norm, forward, name):

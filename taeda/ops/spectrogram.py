@@ -126,10 +126,10 @@ def stft(
     if pieces.dtype.itemsize == 2:
         raise RuntimeError(f"stft: Unsupported dtype {pieces.dtype}; convert it with .to(torch.float32)")
     scale = 1 / math.sqrt(n_fft) if normalized else 1.0
-    if onesided and not pieces.is_complex():
-        made = fft_r2c(pieces, (2,), scale)
+    if pieces.is_complex():
+        made = fft_c2c(pieces, (2,), True, scale)
     else:
-        made = fft_c2c(pieces if pieces.is_complex() else pieces.to(pieces.dtype.to_complex()), (2,), True, scale)
+        made = fft_r2c(pieces, (2,), scale, onesided)
     made = made.transpose(1, 2)
     made = made.squeeze(0) if alone else made
     return made if return_complex else view_as_real(made)

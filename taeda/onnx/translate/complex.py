@@ -372,7 +372,9 @@ def fft_c2c(g: Writer, input: Any, dims: Sequence[int], forward: bool, scale: fl
 
 
 @of_pairs("fft_r2c", always=True)
-def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float) -> Pair:
+def fft_r2c(g: Writer, input: Value, dims: Sequence[int], scale: float, onesided: bool = True) -> Pair:
+    if not onesided:
+        return fft_c2c(g, input, dims, True, scale)
     made = _transform(g, input, dims[-1], True, True)
     for dim in dims[:-1]:
         made = _transform(g, made, dim, True)
