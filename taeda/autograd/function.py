@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -177,7 +178,13 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run ``forward`` and, where an input requires grad, record a node that runs ``backward``."""
+        """Run ``forward`` and, where an input requires grad, record a node that runs ``backward``.
+
+        Arguments given by name count as if they were given by position, and ``setup_context`` also gets defaults.
+        """
+        apart = cls.setup_context is not Function.setup_context
+        if kwargs or (apart and getattr(cls.forward, "__defaults__", None)):
+            args, kwargs = _by_position(cls.forward, apart, args, kwargs)
         mode = _core.current_mode()
         if mode is not None and hasattr(mode, "apply_function"):
             return mode.apply_function(cls, args, kwargs)
@@ -187,7 +194,7 @@ class Function:
         versions = [a._version if isinstance(a, Tensor) else 0 for a in args]
         previous = _core.record_nothing()
         try:
-            if cls.setup_context is not Function.setup_context:
+            if apart:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
@@ -235,6 +242,18 @@ def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
     given = list(_Transposed.apply(ctx, *grads))
     positions = {p for p, _ in ctx._inputs}
     return tuple(given.pop(0) if p in positions else None for p in range(len(ctx.needs_input_grad)))
+
+
+def _by_position(forward: Callable, apart: bool, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of ``forward`` by position, as ``backward`` counts them; what is keyword-only stays.
+
+    Args:
+        apart: ``forward`` gets no ``ctx``; what is not given is there with its default.
+    """
+    bound = inspect.signature(forward).bind(*(() if apart else (None,)), *args, **kwargs)
+    if apart or bound.kwargs:
+        bound.apply_defaults()
+    return bound.args[not apart :], bound.kwargs
 
 
 def _check_dirty(t: Tensor, count: int) -> None:

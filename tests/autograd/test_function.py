@@ -86,6 +86,37 @@ def test_the_context_is_the_node():
     assert z.grad_fn.scale == 5.0
 
 
+def test_arguments_by_name_count_by_position():
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, a, b, scale=2.0):
+            ctx.save_for_backward(a, b)
+            ctx.scale = scale
+            return a * b * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return (g * b * ctx.scale, g * a * ctx.scale, None)[: len(ctx.needs_input_grad)]
+
+    for function in (Scaled, Product):
+        for given, names, scale, needs in (
+            ("ab", "", 1.0 if function is Product else 2.0, (True, True)),
+            ("a", "b", 1.0 if function is Product else 2.0, (True, True)),
+            ("", "ba", 1.0 if function is Product else 2.0, (True, True)),
+            ("a", "sb", 3.0, (True, True, False)),
+        ):
+            known = {"a": leaf(2.0), "b": leaf(5.0), "s": 3.0}
+            named = {"scale" if n == "s" else n: known[n] for n in names}
+            out = function.apply(*(known[n] for n in given), **named)
+            assert out.grad_fn.needs_input_grad[:2] == needs[:2], (function, given, names)
+            assert len(out.grad_fn.needs_input_grad) == (3 if function is Product else len(needs))
+            out.sum().backward()
+            assert known["a"].grad.tolist() == [5.0 * scale] and known["b"].grad.tolist() == [2.0 * scale]
+    with pytest.raises(TypeError, match="missing a required argument: 'b'"):
+        Product.apply(leaf(1.0))
+
+
 def test_the_context_takes_any_name():
     class Names(Function):
         @staticmethod
