@@ -21,7 +21,7 @@ from .recipes cimport (
 )
 from .rows cimport compute_ended, prologue_of, prologue_parts, put_off_whole, tell_prologue
 from .tensor cimport (
-    INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
+    BOOL, INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
 )
 
@@ -143,7 +143,7 @@ cdef class Reducer:
         if out is not None:
             if self.rules[0][out.code] < 0:
                 self.raise_out(out)
-            if (KIND[out.code] == 3) != (KIND[x.code] == 3):
+            if (KIND[out.code] == 3) != (KIND[x.code] == 3) or out.code == BOOL != x.code:
                 x = <Tensor>callbacks.grad_cast(x, out)
         if self.single and isinstance(dim, (tuple, list)):
             raise TypeError(f"{self.name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")

@@ -463,9 +463,9 @@ frexp.vjp(input=lambda g, exponent: true_divide(g, exp2(to_dtype(exponent, g.dty
 def ldexp(input, other, *, out=None):
     """``input * 2 ** other``."""
     expect_tensors("ldexp", input=input, other=other)
-    whole = not (other.is_floating_point() or other.is_complex())
-    if whole and input.is_floating_point():
-        other = to_dtype(other, input.dtype)
+    if input.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
+        half = to_dtype(other // 2, input.dtype)  # 2 ** other may be too large where the product is not
+        input, other = mul(input, exp2(half)), to_dtype(other, input.dtype) - half
     power = exp2(other)
     return mul(input, power) if out is None else mul(input, power, out=out)
 

@@ -278,11 +278,11 @@ def dot(input, tensor):
     _check_dot("dot", input, tensor)
     sums = gemm.dot(input, tensor)
     if sums is None:
-        return (input * tensor).sum()
+        return (input * tensor).sum(dtype=input.dtype)
     return (sums if sums.dim() == 0 else sums.sum()).to(input.dtype)
 
 
-dot.traits["lowering"] = lambda input, tensor: (input * tensor).sum()
+dot.traits["lowering"] = lambda input, tensor: (input * tensor).sum(dtype=input.dtype)
 
 
 def _check_dot(name: str, input: Tensor, other: Tensor) -> None:

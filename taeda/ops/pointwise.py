@@ -160,6 +160,8 @@ def _whole_number_zero(input, other):
     for x in (input, other):
         if isinstance(x, (float, complex)) or (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())):
             return
+        if isinstance(x, Tensor) and not x.numel():
+            return
     if not other.is_meta and bool((other == 0).any()) if isinstance(other, Tensor) else other == 0:
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
 

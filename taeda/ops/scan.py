@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, get_default_dtype
+from .._core import Tensor, bool_, get_default_dtype
 from .._core.rowwise import Rowwise
 from ._choices import choice
 from .softmax import _as_input
@@ -38,7 +38,7 @@ def cumsum(input, dim, *, dtype=None):
         dim: the dimension to sum along.
         dtype: of the computation and the result.
     """
-    if dtype is not None and input.dtype.is_complex != dtype.is_complex:
+    if dtype is not None and (input.dtype.is_complex != dtype.is_complex or dtype is bool_):
         input = input.to(dtype)
     return _cumsum(input, dim, (), dtype)
 
@@ -55,7 +55,7 @@ def cumprod(input, dim, *, dtype=None):
         dim: the dimension to multiply along.
         dtype: of the computation and the result.
     """
-    if dtype is not None and input.dtype.is_complex != dtype.is_complex:
+    if dtype is not None and (input.dtype.is_complex != dtype.is_complex or dtype is bool_):
         input = input.to(dtype)
     return _cumprod(input, dim, (), dtype)
 

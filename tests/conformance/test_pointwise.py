@@ -417,3 +417,11 @@ def test_division_of_two_numbers(a, b, mode):
         return result.item(), str(result.dtype).rpartition(".")[2]
 
     assert divide(taeda) == divide(torch)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_division_by_zero_of_no_elements(name):
+    for b in (0, torch.zeros(3, dtype=torch.int64)):
+        want = getattr(torch, name)(torch.zeros(0, 3, dtype=torch.int32), b)
+        other = b if isinstance(b, int) else taeda.zeros(3, dtype=taeda.int64)
+        assert_same(want, getattr(taeda, name)(taeda.zeros(0, 3, dtype=taeda.int32), other), name)

@@ -114,6 +114,13 @@ def test_addends_of_integers():
     compare("addmm", lambda T, *x: T.addmm(*x, beta=0.5, alpha=2), a, b, c)
 
 
+def test_inner_products_of_nothing_keep_the_dtype():
+    for name in ("uint8", "int32", "float16", "complex64"):
+        x = torch.zeros(0, dtype=getattr(torch, name))
+        for op in ("dot", "vdot", "inner"):
+            compare(op, lambda T, x, op=op: getattr(T, op)(x, x), x)
+
+
 EQUATIONS = [
     ("ij,jk->ik", ((2, 3), (3, 4))),
     ("...ij,...jk->...ik", ((2, 5, 2, 3), (5, 3, 4))),

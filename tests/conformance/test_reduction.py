@@ -161,6 +161,17 @@ def test_dtype_argument():
                 )
 
 
+def test_truth_as_dtype_counts_fractions_and_what_overflows():
+    for x in (torch.tensor([[0.5, 0.0, 0.25], [0.0, 0.3, -0.3]]), torch.tensor([[1, -1], [2, -2]]), torch.ones(2, 300)):
+        for op in ("sum", "prod", "nansum"):
+            for dim in (None, 0, 1):
+                if op != "prod" or dim is not None:
+                    peer.compare((op, dim), lambda T, x, op=op, d=dim: getattr(T, op)(x, d, dtype=T.bool), x)
+    ours = peer.ours(torch.tensor([0.5, 0.0]))
+    assert ours.cumsum(0, dtype=taeda.bool).tolist() == [True, True]
+    assert ours.cumprod(0, dtype=taeda.bool).tolist() == [True, False]
+
+
 def test_errors():
     x = torch.ones(2, 3)
     for fn in (

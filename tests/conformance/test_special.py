@@ -116,6 +116,11 @@ def test_inplace_functions(name):
     compare(name, run, x.double())
 
 
+def test_ldexp_where_the_power_alone_is_too_large():
+    for x, exponents in ((torch.tensor([1e-40, 1.5, 1e30]), [140, -149, -140]), (torch.tensor([1e-5]).half(), [17])):
+        compare("ldexp", lambda f, x, e: f.ldexp(x, e), x, torch.tensor(exponents))
+
+
 def test_inplace_functions_of_two():
     a, b = torch.tensor([4, 6, 9]), torch.tensor([6, 4, 3])
     compare("gcd_", lambda f, a, b: f.gcd_(a.clone(), b), a, b)
