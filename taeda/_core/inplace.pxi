@@ -21,10 +21,9 @@ cdef int check_inplace(Tensor t, bint record) except -1:
     if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
                                                            or wants_grad(t.base)):
         raise_unrecordable(t, False)
-    if t.base is not None and (record or wants_grad(t)):
-        if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
-                               "Write to it under no_grad(), or use the out-of-place form")
+    if t.base is not None and t.base.grad_fn_ is None and wants_grad(t):  # a leaf is the base, or a view like t
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                           "Write to it under no_grad(), or use the out-of-place form")
     if t.leaf_grad and t.grad_fn_ is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. Write to it "
                            "under no_grad(), or use the out-of-place form")

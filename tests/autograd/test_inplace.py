@@ -253,6 +253,28 @@ def test_an_op_without_derivative_forgets():
     assert x.grad.tolist() == [2.0, 0.0, 0.0]
 
 
+def test_a_leaf_that_is_a_view_of_a_constant_is_not_written_in_place():
+    for make in (lambda: taeda.ones(6).view(2, 3), lambda: taeda.ones(3, 3)[1:], lambda: taeda.ones(4, 3).chunk(2)[0]):
+        for write in (
+            lambda x: x.mul_(2),
+            lambda x: x[0].mul_(2),
+            lambda x: x.__setitem__(0, 1),
+            lambda x: x.t().add_(1),
+        ):
+            x = make().requires_grad_()
+            with pytest.raises(RuntimeError, match="a view of a leaf"):
+                write(x)
+            with taeda.no_grad():
+                write(x)
+            assert x.is_leaf
+    base, weight = taeda.zeros(4), taeda.ones(2, requires_grad=True)
+    part = base[:2]
+    part.mul_(weight)
+    part.add_(weight)
+    base.sum().backward()
+    assert weight.grad.tolist() == [1.0, 1.0]
+
+
 def test_leaves_may_not_be_written():
     x = leaf(3)
     message = "a leaf Variable that requires grad is being used in an in-place operation"
