@@ -170,6 +170,7 @@ def pointwise(
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
+        row_major: the result is contiguous, however the operands lie in memory.
         traits: what tests and documentation read: ``reference`` (of NumPy: a function, or its name), ``domain`` (lo,
             hi), ``second``, ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused),
             ``float8`` (takes those too, as few ops do).

@@ -425,3 +425,15 @@ def test_division_by_zero_of_no_elements(name):
         want = getattr(torch, name)(torch.zeros(0, 3, dtype=torch.int32), b)
         other = b if isinstance(b, int) else taeda.zeros(3, dtype=taeda.int64)
         assert_same(want, getattr(taeda, name)(taeda.zeros(0, 3, dtype=taeda.int32), other), name)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_masked_fill_gives_rows_in_order(device):
+    """However the input lies in memory; what is written in place stays as it lies."""
+    for t in (torch, taeda):
+        x = t.arange(24.0, device=device).reshape(2, 3, 4).permute(2, 0, 1)
+        for mask in (x > 3, x[0] > 3, t.ones(5, 1, 1, 1, dtype=t.bool, device=device)):
+            got = x.masked_fill(mask, 0)
+            assert got.is_contiguous() and got.view(-1).shape == (got.numel(),)
+        y = t.empty_strided((4, 2, 3), (1, 12, 4), device=device).copy_(x)
+        assert y.masked_fill_(x > 3, 0).stride() == (1, 12, 4)
