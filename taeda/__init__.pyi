@@ -1449,6 +1449,12 @@ class Tensor:
         r"""In-place form of :func:`pow`."""
     def power_(self, exponent: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`power`."""
+    def power_of_half_(self) -> Tensor:
+        r"""In-place form of :func:`power_of_half`."""
+    def power_of_minus_half_(self) -> Tensor:
+        r"""In-place form of :func:`power_of_minus_half`."""
+    def power_of_minus_one_(self) -> Tensor:
+        r"""In-place form of :func:`power_of_minus_one`."""
     def prelu(self, weight: Any) -> Any:
         r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
     def prod(

@@ -72,12 +72,12 @@ def refused_gradient(grad, input, out):
 chosen_gradient.vjp(grad=lambda g, input, out: chosen_gradient(g, input, out))
 refused_gradient.vjp(grad=lambda g, input, out: refused_gradient(g, input, out))
 fmax.vjp(
-    input=lambda g, input, out: chosen_gradient(g, input, out),
-    other=lambda g, input, out: refused_gradient(g, input, out),
+    input=lambda g, input, other: chosen_gradient(g, input, fmax(input, other)),
+    other=lambda g, input, other: refused_gradient(g, input, fmax(input, other)),
 )
 fmin.vjp(
-    input=lambda g, input, out: chosen_gradient(g, input, out),
-    other=lambda g, input, out: refused_gradient(g, input, out),
+    input=lambda g, input, other: chosen_gradient(g, input, fmin(input, other)),
+    other=lambda g, input, other: refused_gradient(g, input, fmin(input, other)),
 )
 
 

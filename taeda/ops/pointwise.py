@@ -124,11 +124,12 @@ def true_divide(input, other):
     return input / other
 
 
-true_divide.vjp(input=lambda g, other: div_conj(g, other), other=lambda g, other, out: _divisor_slope(g, other, out))
+def _divisor_slope(g, input, other):
+    """The gradient of a divisor, of the operands alone: the quotient may be written in place."""
+    return neg(mul_conj(g, true_divide(true_divide(input, other), other)))
 
 
-def _divisor_slope(g, other, out):
-    return neg(mul_conj(g, true_divide(out, other)))
+true_divide.vjp(input=lambda g, other: div_conj(g, other), other=_divisor_slope)
 
 
 @pointwise(promote="float", method=False, inplace=False, reference="divide", domain=((-2, 2), (0.5, 2)))
@@ -152,7 +153,7 @@ def rdiv(input, other):
 
 
 rdiv.traits["lowering"] = lambda input, other: true_divide(other, input)
-rdiv.vjp(input=lambda g, input, out: _divisor_slope(g, input, out), other=lambda g, input: div_conj(g, input))
+rdiv.vjp(input=lambda g, input, other: _divisor_slope(g, other, input), other=lambda g, input: div_conj(g, input))
 
 
 def _whole_number_zero(input, other):

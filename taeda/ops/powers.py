@@ -70,6 +70,33 @@ def reciprocal(input):
 reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, times_itself(out))))
 
 
+@pointwise(promote="float", method=False, reference="sqrt", domain=(0.1, 4), node="Pow")
+def power_of_half(input):
+    """:func:`sqrt` as a power: the derivative keeps the input, so the result may be written in place."""
+    return s.sqrt(input)
+
+
+power_of_half.vjp(input=lambda g, input: div_conj(g, mul(sqrt(input), 2)))
+
+
+@pointwise(promote="float", method=False, reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 4), node="Pow")
+def power_of_minus_half(input):
+    """:func:`rsqrt` as a power."""
+    return s.rsqrt(input)
+
+
+power_of_minus_half.vjp(input=lambda g, input: mul_conj(g, mul(cube(rsqrt(input)), -0.5)))
+
+
+@pointwise(promote="float", method=False, reference="reciprocal", domain=(0.5, 2), node="Pow")
+def power_of_minus_one(input):
+    """:func:`reciprocal` as a power."""
+    return s.reciprocal(input)
+
+
+power_of_minus_one.vjp(input=lambda g, input: neg(mul_conj(g, times_itself(reciprocal(input)))))
+
+
 @pointwise(method=False, reference="power", domain=((0.2, 2), (-2, 2)), node="Pow")
 def power(input, exponent):
     """``input ** exponent`` by the general formula; see :func:`pow`."""
@@ -99,7 +126,7 @@ power_log.vjp(
 power.vjp(input=_base_slope, exponent=_exponent_slope)
 
 _POWERS = {2: times_itself, 3: cube}
-_FLOAT_POWERS = {0.5: sqrt, -0.5: rsqrt, -1: reciprocal}
+_FLOAT_POWERS = {0.5: power_of_half, -0.5: power_of_minus_half, -1: power_of_minus_one}
 
 
 def _special_power(input, exponent):

@@ -67,7 +67,7 @@ def _bell(input):
 
 erf.vjp(input=lambda g, input: mul(g, _bell(input)))
 erfc.vjp(input=lambda g, input: neg(mul(g, _bell(input))))
-erfinv.vjp(input=lambda g, out: mul(g, mul(exp(times_itself(out)), 1 / TWO_OVER_ROOT_PI)))
+erfinv.vjp(input=lambda g, input: mul(g, mul(exp(times_itself(erfinv(input))), 1 / TWO_OVER_ROOT_PI)))
 erfcx.vjp(input=lambda g, input, out: mul(g, sub(mul(mul(input, out), 2), TWO_OVER_ROOT_PI)))
 ndtr.vjp(input=lambda g, input: mul(g, mul(exp(mul(times_itself(input), -0.5)), 1 / math.sqrt(2 * math.pi))))
 ndtri.vjp(input=lambda g, out: mul(g, mul(exp(mul(times_itself(out), 0.5)), math.sqrt(2 * math.pi))))

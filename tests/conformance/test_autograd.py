@@ -292,3 +292,34 @@ def test_variable():
         assert not isinstance(1, f.autograd.Variable)
         with pytest.raises(TypeError):
             f.autograd.Variable([1.0])
+
+
+WRITTEN_RESULTS = [
+    "x / w", "2 / w", "w / 3", "x.div(w)", "w.reciprocal()", "x / w.norm(dim=1, keepdim=True)", "w ** -1", "w ** 0.5",
+    "w ** -0.5", "w.pow(2)", "w.pow(-1.5)", "T.fmax(x, w)", "T.fmin(x, w)", "T.erfinv(w / 9)", "w.sqrt()", "x * w",
+    "w.clone().pow_(-0.5)", "w.clone().pow_(-1)", "x.clone().div_(w)", "T.nn.functional.local_response_norm(x[None], 2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", WRITTEN_RESULTS)
+def test_a_result_may_be_written_in_place_where_the_derivative_does_not_need_it(source):
+    """As in ``norm = degrees ** -0.5; norm[norm == inf] = 0``."""
+
+    def run(T, *values):
+        x, w = (v.clone().requires_grad_() for v in values)
+        try:
+            out = eval(source, {"T": T, "x": x, "w": w})
+            out[0] = 0.25
+            out.mul_(3)
+            out.pow(2).sum().backward()
+        except RuntimeError as error:
+            return "version" in str(error)
+        return [v.grad if v.grad is None else v.grad.tolist() for v in (x, w)]
+
+    values = torch.rand(3, 4, dtype=torch.float64) - 0.5, torch.rand(3, 4, dtype=torch.float64) + 0.5
+    ours, theirs = run(taeda, *(taeda.tensor(v.tolist(), dtype=taeda.float64) for v in values)), run(torch, *values)
+    if isinstance(theirs, bool):
+        assert ours == theirs
+        return
+    for a, b in zip(ours, theirs, strict=True):
+        assert a is b is None or torch.allclose(torch.tensor(a), torch.tensor(b))
