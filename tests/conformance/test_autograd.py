@@ -297,7 +297,8 @@ def test_variable():
 WRITTEN_RESULTS = [
     "x / w", "2 / w", "w / 3", "x.div(w)", "w.reciprocal()", "x / w.norm(dim=1, keepdim=True)", "w ** -1", "w ** 0.5",
     "w ** -0.5", "w.pow(2)", "w.pow(-1.5)", "T.fmax(x, w)", "T.fmin(x, w)", "T.erfinv(w / 9)", "w.sqrt()", "x * w",
-    "w.clone().pow_(-0.5)", "w.clone().pow_(-1)", "x.clone().div_(w)", "T.nn.functional.local_response_norm(x[None], 2)",
+    "w.clone().pow_(-0.5)", "w.clone().pow_(-1)", "x.clone().div_(w)",
+    "T.nn.functional.local_response_norm(x[None], 2)",
 ]  # fmt: skip
 
 
