@@ -301,7 +301,7 @@ cdef bint take_over(Kernel* k, int which) except -1:
 
 cdef bint take_block(Kernel* k, Storage old, Storage storage) except -1:
     cdef Taken* t = &k.taken[k.ntaken]
-    cdef object late = storage.late
+    cdef list late = storage.late
     t.old, t.storage, t.late, t.before = <PyObject*>old, <PyObject*>storage, <PyObject*>late, storage.data
     if not move_block(old, storage):
         return False
@@ -317,7 +317,7 @@ cdef int end_taking(Kernel* k, bint computed) except -1:
         k.ntaken -= 1
         t = &k.taken[k.ntaken]
         if not computed:
-            move_back(<Storage>t.old, <Storage>t.storage, t.before, <object>t.late)
+            move_back(<Storage>t.old, <Storage>t.storage, t.before, <list>t.late)
         Py_DECREF(<object>t.late)
     return 0
 

@@ -12,7 +12,7 @@ cdef class Saved:
 
 cdef inline Tensor outside_graph(Tensor t):
     """``t`` outside the graph; of a class that is asked about ops, of that class."""
-    return <Tensor?>t._detached() if t.overrides == ALWAYS else alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    return <Tensor?>t._detached() if t.overrides == ALWAYS else alias_tensor(t, t.nd, t.sizes, t.strides, 0, True)
 
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=False):

@@ -183,8 +183,12 @@ cdef Tensor empty_strided_like(int dtype, Tensor like, bint late=False):
     return t
 
 
-cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset):
-    """A tensor over the same storage, ``offset`` elements after the first of ``source``; no graph, no base."""
+cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
+                         bint late=False):
+    """A tensor over the same storage, ``offset`` elements after the first of ``source``; no graph, no base.
+
+    A storage without memory gets it now, unless ``late``.
+    """
     cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
     cdef int64_t n = 1
     cdef int i
@@ -196,7 +200,10 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
     t.count = n
     t.code = source.code
     if source.storage is not None and source.storage.late is not None:
-        need_memory(source.storage)
+        if late:
+            source.storage.late.append(PyWeakref_NewRef(t, None))
+        else:
+            need_memory(source.storage)
     t.storage = source.storage
     t.raw = source.raw + offset * ITEMSIZE[source.code]
     t.contiguous = compute_contiguous(t)

@@ -48,7 +48,7 @@ cdef class Storage:
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # Python buffers on it: it must not move while there are any
     cdef Pending recipe        # of contents that have not been computed, see fusion.pyx; else None
-    cdef object late           # a weak reference to the one tensor on it while it has no memory, see `late_storage`
+    cdef list late             # weak references to the tensors on it while it has no memory, see `late_storage`
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
     cdef dict prepared         # what plans have computed from the contents, see plan.pyx; or None
     cdef bint shown            # whether somebody else may have its address: then nothing is deferred that reads it

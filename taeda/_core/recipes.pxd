@@ -162,7 +162,7 @@ cdef Recipe with_memory(Recipe r)
 cdef bint reads(Recipe r, Storage storage) noexcept
 cdef int give_memory(Storage storage) except -1
 cdef bint move_block(Storage old, Storage storage) except -1
-cdef int move_back(Storage old, Storage storage, char* before, object late) except -1
+cdef int move_back(Storage old, Storage storage, char* before, list late) except -1
 
 
 cdef inline int compute_row(Recipe r) except -1:

@@ -185,7 +185,7 @@ cdef bint move_block(Storage old, Storage storage) except -1:
     return True
 
 
-cdef int move_back(Storage old, Storage storage, char* before, object late) except -1:
+cdef int move_back(Storage old, Storage storage, char* before, list late) except -1:
     """Undo :func:`move_block`, before which ``storage`` had this address and this ``late``."""
     cdef char* block = storage.data
     storage.data, old.owner, storage.late = before, None, late
@@ -195,11 +195,13 @@ cdef int move_back(Storage old, Storage storage, char* before, object late) exce
 
 
 cdef int tell_address(Storage storage, char* before) except -1:
-    """Tell its tensor, the only one on it, where its memory lies by now."""
-    holder = <object>PyWeakref_GetObject(storage.late)
+    """Tell the tensors on a storage, all of the same address, where its memory lies by now."""
+    cdef list holders = storage.late
     storage.late = None
-    if isinstance(holder, Tensor) and (<Tensor>holder).storage is storage and (<Tensor>holder).raw == before:
-        (<Tensor>holder).raw = storage.data
+    for reference in holders:
+        holder = <object>PyWeakref_GetObject(reference)
+        if isinstance(holder, Tensor) and (<Tensor>holder).storage is storage and (<Tensor>holder).raw == before:
+            (<Tensor>holder).raw = storage.data
     if storage.recipe is not None:
         (<Recipe>storage.recipe).data = storage.data
     return 0

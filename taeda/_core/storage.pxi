@@ -341,12 +341,12 @@ cdef int64_t nowhere = 0         # bytes that were given out of addresses that n
 cdef Storage late_storage(int64_t nbytes, object holder):
     global nowhere
     cdef Storage storage = Storage.__new__(Storage)
-    storage.late = ()
+    storage.late = []
     storage.data = <char*>((<uintptr_t>1 << 62) + <uintptr_t>nowhere)
     storage.capacity = storage.block = nbytes
     storage.may_resize = True
     nowhere = (nowhere + (nbytes + 4096) // 64 * 64) % (<int64_t>1 << 62)
-    storage.late = PyWeakref_NewRef(holder, None)
+    storage.late.append(PyWeakref_NewRef(holder, None))
     return storage
 
 

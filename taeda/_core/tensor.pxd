@@ -284,7 +284,8 @@ cdef int grad_setting() noexcept
 cpdef int forward_levels() noexcept
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
-cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
+cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
+                         bint late=*)
 cdef Tensor contiguous_tensor(Tensor source)
 cdef int copy_into(Tensor target, Tensor source) except -1
 cdef object make_size(int ndim, const int64_t* sizes)

@@ -831,6 +831,27 @@ def test_memory_of_values_that_are_computed_again():
     assert peak(taeda.compile(step)) <= peak(step)
 
 
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "exp"])
+def test_a_result_that_its_derivative_keeps_reuses_the_memory_of_an_operand(name):
+    a, b = draw(256, 256, requires_grad=True), draw(256, 256, seed=1)
+    function = getattr(taeda, name)
+    allocated = []
+
+    def program():
+        before = _core.memory_stats()["allocated"]
+        x = a @ b
+        _core.reset_peak_memory_stats()
+        y = function(x)
+        del x
+        y.sum().item()
+        allocated.append(_core.memory_stats()["peak_allocated"] - before)
+        return y.detach(), *taeda.autograd.grad(y.sum(), a)
+
+    check(program)
+    eager, compiled = allocated
+    assert eager >= 2 * a.nbytes and compiled < 1.5 * a.nbytes
+
+
 @pytest.mark.parametrize("norm", [False, True])
 def test_a_kernel_that_cannot_be_made_leaves_its_operands_as_they_were(norm, monkeypatch):
     """Results had taken over an operand's memory when making the kernel failed: another result still reads it there."""
