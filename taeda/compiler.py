@@ -1,11 +1,11 @@
 """``compile``, and the other functions of ``torch.compiler``.
 
-A compiled function runs as it did. While it runs, pointwise ops are put off (``taeda/_core/fusion.pyx``): what one
-kernel can compute together is computed together when values are needed. A backend that is a function gets graphs
+A compiled function runs as before. While it runs, pointwise ops are deferred (``taeda/_core/fusion.pyx``): when their
+values are needed, one kernel computes several of them. A backend that is a function gets graphs
 (``taeda/graph/capture.py``).
 
-    python -m taeda.compiler            what the cache of kernels holds
-    python -m taeda.compiler --clear    empty it
+    python -m taeda.compiler            show the cache of kernels
+    python -m taeda.compiler --clear    clear it
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ def compile(
     """``model`` (a function, method or Module) with the same behaviour and results; also a decorator.
 
     Args:
-        model: what to compile. A Module gives a Module that shares its parameters, with the original as ``_orig_mod``,
-            as in PyTorch.
-        fullgraph: raise where the function needs a value before its end. Found out at the first call with arguments of
-            each form.
+        model: a function, method or Module. A Module gives a Module that shares its parameters, with the original as
+            ``_orig_mod``, as in PyTorch.
+        fullgraph: raise an error if the function needs a value before its end. Checked at the first call with arguments
+            of each form.
         dynamic: for a backend that is a function: one graph for all sizes.
         backend: ``"inductor"`` (the default) computes pointwise ops together; ``"eager"`` and ``"aot_eager"`` run them
             one by one; see :func:`list_backends`. A function is called with an ``fx.GraphModule`` and example inputs,
-            for each graph and each form of inputs, and gives a function of the same inputs. Where a value is needed on
-            the way, the ops so far are one graph, and those after it another.
-        mode: ``"reduce-overhead"`` and ``"max-autotune"`` repeat a call without its Python code where that is safe.
-            ``"max-autotune"`` also measures in which way that is quickest (``docs/compile.md``). ``"default"``,
+            for each graph and each form of inputs, and returns a function of the same inputs. If a value is needed in
+            the middle, the ops so far are one graph, and those after it another.
+        mode: ``"reduce-overhead"`` and ``"max-autotune"`` replay a call without its Python code where that is safe.
+            ``"max-autotune"`` also measures which variant of that is fastest (``docs/compile.md``). ``"default"``,
             ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do neither.
         options: options of PyTorch's compiler; checked, and without effect.
         name, recompile_limit, isolate_recompiles, shapes_spec: accepted; there are no guards and nothing is compiled
@@ -265,7 +265,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 def _disabled(fn: Callable, recursive: bool, reason: str | None) -> Callable:
     @functools.wraps(fn, updated=())
     def disabled(*args: Any, **kwargs: Any) -> Any:
-        before, put_off = fusion.thread_state(), _core.put_off_ops(False)
+        before, deferring = fusion.thread_state(), _core.defer_ops(False)
         fusion.set_thread_state(fusion.DISABLED if recursive else before & fusion.DISABLED)
         try:
             if before & fusion.COMPILING:
@@ -276,7 +276,7 @@ def _disabled(fn: Callable, recursive: bool, reason: str | None) -> Callable:
             return fn(*args, **kwargs)
         finally:
             fusion.set_thread_state(before)
-            _core.put_off_ops(put_off)
+            _core.defer_ops(deferring)
 
     return disabled
 

@@ -54,7 +54,7 @@ def compiled():
     from taeda import _core
     from taeda._core import fusion
 
-    least, before = fusion.set_least(0), _core.put_off_ops(True)
+    least, before = fusion.set_least(0), _core.defer_ops(True)
     yield
-    _core.put_off_ops(before)
+    _core.defer_ops(before)
     fusion.set_least(least)

@@ -169,7 +169,7 @@ def test_is_compiling_and_what_is_disabled(backend):
     assert seen == [True, (False, True), False, True] and not compiler.is_compiling() and not compiler.is_exporting()
 
 
-def test_ops_are_put_off_while_a_compiled_function_runs_and_no_longer():
+def test_ops_are_deferred_while_a_compiled_function_runs_and_no_longer():
     seen = []
 
     @taeda.compile

@@ -20,7 +20,7 @@ from .engine import (
     task_reaches,
     watch_nodes,
 )
-from .fusion import compute_now, compute_written, put_off_ops
+from .fusion import compute_now, compute_written, defer_ops
 from .launching import (
     bump,
     copy_tensor,

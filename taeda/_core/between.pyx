@@ -1,4 +1,4 @@
-"""Kernels of batch norm between pointwise ops that were deferred: see ``fusion.pyx``.
+"""Kernels of batch norm between deferred pointwise ops: see ``fusion.pyx``.
 
 A row is a channel of ``[batch, channels, *]``, of two dimensions: positions, which lie together, and the batch.
 """
@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .callbacks import callbacks
-from .channels cimport ChannelOp, Channels, put_off_channels
+from .channels cimport ChannelOp, Channels, defer_channels
 from .memory cimport unsettled
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch as run_kernel
@@ -119,10 +119,10 @@ cdef class BatchNorm(ChannelOp):
         for i in range(SIZES + 4 * OWN):
             self.args[i] = args[i]
 
-    def put_off(self, Op op, Tensor x, weight, bias, mean, var, double eps, double momentum):
+    def defer(self, Op op, Tensor x, weight, bias, mean, var, double eps, double momentum):
         """``(y, mean, rstd)``, not computed, ``y`` by the pointwise ``op`` of x, mean, rstd, weight and bias; the
         running statistics ``mean`` and ``var`` move. None where all had better be at once."""
-        return put_off_channels(op, self, x, <Tensor?>weight, <Tensor?>bias, <Tensor?>mean, <Tensor?>var, eps, momentum)
+        return defer_channels(op, self, x, <Tensor?>weight, <Tensor?>bias, <Tensor?>mean, <Tensor?>var, eps, momentum)
 
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1:
         cdef char* pointers[OWN + MOST_FUSED + MOST_RESULTS]

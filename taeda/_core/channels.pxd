@@ -1,20 +1,20 @@
-"""Batch norm in training that is put off."""
+"""Deferred batch norm in training."""
 
 from .recipes cimport Epilogue
 from .rows cimport RowOp
 from .tensor cimport Op, Tensor
 
-cdef struct Channels:     # a call of batch norm that was put off
+cdef struct Channels:     # a call of deferred batch norm
     char* pointers[8]     # y; mean, rstd and the running statistics, which move; x, weight, bias
-    bint alone            # whether only statistics are asked for
+    bint alone            # whether only statistics are needed
     double eps, momentum
     Epilogue* epilogue    # of y
 
-cdef class ChannelOp(RowOp):  # what computes them
-    # False where there can be no such kernel: never without an epilogue.
+cdef class ChannelOp(RowOp):  # computes deferred batch norm
+    # False if there is no such kernel: never without an epilogue.
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1
 
-# The result of batch norm in training, mean and rstd, none of them computed: the first by `op`, pointwise, from the
-# others. None where they had better be at once.
-cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
+# The deferred result of batch norm in training, mean and rstd; `op` computes the first from the others. None if they
+# should be computed at once.
+cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
                             Tensor running_var, double eps, double momentum)

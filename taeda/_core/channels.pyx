@@ -1,8 +1,8 @@
-"""Batch norm in training that is put off.
+"""Deferred batch norm in training.
 
-Its result is pointwise in x and the statistics, so that it can be computed again, and need not be kept. The statistics
-have recipes as rows have: the mean's has the form of x, the others refer to it. Whatever asks for one of them computes
-all. Where somebody asks for what is computed from the result, one kernel does both.
+Its result is pointwise in x and the statistics. So it can be recomputed, and need not be kept. The statistics have
+recipes like those of rows: the mean's has the form of x, the others refer to it. Reading one of them computes all. If a
+pointwise function of the result is needed, one kernel computes both.
 """
 
 from cpython.object cimport PyObject
@@ -26,7 +26,7 @@ cdef class ChannelOp(RowOp):
     def __cinit__(self):
         self.leads = True
 
-    cdef bint go_on(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Recipe root, int rows) except -1:
         return compute_channels(root)
 
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1:
@@ -36,10 +36,6 @@ cdef class ChannelOp(RowOp):
         run_channels(of_mean(r), None, NULL)
         return 0
 
-
-# Its result is pointwise in x and the statistics, so that it can be computed again, and need not be kept. The
-# statistics have recipes as rows have: the mean's has the form of x, the others refer to it. Whatever asks for one of
-# them computes all. Where somebody asks for what is computed from the result, one kernel does both.
 
 cdef inline Recipe of_mean(Recipe r):
     """The recipe of the mean, from that of any of the statistics."""
@@ -70,7 +66,7 @@ cdef bint is_statistic(Tensor t, Tensor x):
             and t.storage is not x.storage)
 
 
-cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
+cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
                             Tensor running_var, double eps, double momentum):
     cdef Tensor mean, rstd, y, t
     cdef Recipe first, r
@@ -102,7 +98,7 @@ cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tens
     r = <Recipe>Recipe.__new__(Recipe)
     r.op, r.below, r.nsources, r.nodes = op, True, 5, 1
     take_form(r, y)
-    r.own = r.reads = 3  # what has one value per channel counts half, so that two of these go into one kernel
+    r.own = r.reads = 3  # operands with one value per channel count half, so that two batch norms fit one kernel
     for i in range(5):
         s, t = &r.sources[i], <Tensor>given[i]
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
@@ -115,7 +111,7 @@ cdef tuple put_off_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tens
             for d in range(x.nd):
                 s.strides[d] = x.strides[d] * ITEMSIZE[x.code]
     fill_later(r, y)
-    if not late:  # somebody may look at the running statistics, and would not be seen
+    if not late:  # the running statistics are exposed, so reads of them would not be noticed
         settle_to_read(mean.storage)
     return y, mean, rstd
 
@@ -134,7 +130,7 @@ cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
     like.code, like.holds = mean.code, VALUES
     like = alias_tensor(like, mean.nd, mean.sizes, mean.strides, 0)
     memset(c.pointers, 0, sizeof(c.pointers))
-    while at != NULL:  # nobody holds some of them any more
+    while at != NULL:  # some may not be held any more
         r = <Recipe>at
         if r.is_row and r.nsources == 1 and r.first and r.sources[0].recipe == <PyObject*>mean:
             others.append(r)
@@ -174,7 +170,7 @@ cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
 
 
 cdef int tell_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
-    """Tell the watcher of a batch norm that was put off."""
+    """Tell the watcher of a deferred batch norm."""
     cdef int64_t whole = mean.count * ITEMSIZE[mean.code], read = whole, results = y is not None
     cdef list after = []
     if e != NULL:
@@ -185,8 +181,8 @@ cdef int tell_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
 
 
 cdef bint compute_channels(Recipe root) except -1:
-    """Compute ``root``, which reads statistics of batch norm, by the kernel that finds them; False where that cannot
-    be: then it reads nothing but memory."""
+    """Compute ``root``, which reads statistics of batch norm, in the kernel that computes them; False if there is no
+    such kernel: then ``root`` reads only memory."""
     cdef Kernel k
     cdef Recipe mean = None, y = None, r
     cdef int i
@@ -217,7 +213,7 @@ cdef bint compute_channels(Recipe root) except -1:
 
 
 cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
-    """Compute ``root`` where batch norm stores its result ``y``; False where that cannot be."""
+    """Compute ``root`` as the epilogue of batch norm, whose result is ``y``; False if there is no such kernel."""
     cdef Epilogue e
     cdef Kernel* k = &e.kernel
     cdef Recipe r
@@ -232,7 +228,7 @@ cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
         return True
     if not root.contiguous or root.code != y.code or root.nd != y.nd:
         return False
-    y.is_row = True  # what reads it reads a result, as of rows
+    y.is_row = True  # its readers read a result, as of rows
     try:
         gather_all(k, root)
         for i in range(k.nleaves):

@@ -420,7 +420,7 @@ cdef class GraphTask:
         return 0
 
     cdef int settle_leaves(self) except -1:
-        """Compute the gradients of leaves that were deferred, together."""
+        """Compute deferred gradients of leaves together."""
         cdef list late = []
         for leaf in self.leaves:
             g = (<Tensor>leaf).grad_

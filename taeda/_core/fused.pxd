@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t, uint64_t
 from .recipes cimport Kernel, Recipe, Source
 from .tensor cimport Tensor
 
-cdef int generation       # of marks: what `gather` has seen since `start`
-# The ops and operands of a kernel for `r`; False where that has no room.
+cdef int generation       # the mark of recipes that `gather` has visited since `start`
+# The ops and operands of a kernel for `r`; False if it has no room.
 cdef int start(Kernel* k) noexcept
 cdef bint gather(Kernel* k, Recipe r) noexcept
 cdef int gather_all(Kernel* k, Recipe root) except -1
@@ -20,15 +20,15 @@ cdef int readings(Kernel* k, Recipe r) noexcept
 cdef void write_along(Kernel* k) noexcept
 cdef bint take_over(Kernel* k, int which) except -1
 cdef int end_taking(Kernel* k, bint computed) except -1
-# Run one; with what is worth writing on the way, or into `target` alone.
+# Run a kernel: with the results of `write_along`, or into `target` alone.
 cdef int run(Kernel* kernel) except -1
 cdef int launch(Kernel* k, Tensor target) except -1
-# What describes one, and what builds it is told.
+# Keys of kernels, and the arguments of their builder.
 cdef int describe(Kernel* k, int64_t* words) noexcept
 cdef int numbers_of(Kernel* k, int64_t* slots) noexcept
 cdef int place_of(Kernel* k, PyObject* node) noexcept
 cdef list nodes_of(Kernel* k)
-# What who watches is told.
+# For the watcher.
 cdef bint is_watched() noexcept
 cdef int tell(Kernel* k, list outs, Recipe root) except -1
 cdef int tell_watcher(list names, int results, int64_t read, int64_t written, int64_t count) except -1

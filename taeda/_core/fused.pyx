@@ -1,4 +1,4 @@
-"""Kernels of several pointwise ops: what goes into one, what describes it, and its launch."""
+"""Kernels of several pointwise ops: their nodes, their keys, and their launch."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -24,7 +24,7 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef int generation = 0
-cdef int walk = 0         # below 0: the mark, in `place`, of what has been seen of recipes that are in no kernel
+cdef int walk = 0         # below 0: the mark, in `place`, of visited recipes that are in no kernel
 cdef object WATCHER = None
 
 
@@ -33,7 +33,7 @@ cdef inline bint same_place(const Source* a, const Source* b, int nd) noexcept:
 
 
 cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
-    """The number of what an operand reads; -1 where there is no more room."""
+    """The number of an operand's leaf; -1 if there is no room."""
     cdef int i
     for i in range(k.nleaves):
         if same_place(k.leaves[i], s, nd):
@@ -46,7 +46,7 @@ cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
 
 
 cdef bint are_alike(Recipe a, Recipe b, bint gathered) noexcept:
-    """Whether two recipes of one form compute the same. ``gathered``: what they read has a place in one kernel."""
+    """Whether two recipes of one form compute the same. ``gathered``: their operands have places in one kernel."""
     cdef int i
     cdef Source* s
     cdef Source* t
@@ -72,7 +72,8 @@ cdef bint are_alike(Recipe a, Recipe b, bint gathered) noexcept:
 
 
 cdef bint gather(Kernel* k, Recipe r) noexcept:
-    """Append what ``r`` is computed from, and ``r``; whether there was room. Recursive: at most MOST_NODES deep."""
+    """Append the recipes that ``r`` depends on, and ``r``; whether there was room. Recursive: at most MOST_NODES
+    deep."""
     cdef int i
     cdef Source* s
     if r.mark == generation:
@@ -87,7 +88,7 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
                 return False
         elif leaf_of(k, s, r.nd) < 0:
             return False
-    for i in range(k.nnodes):  # two recipes for the same values are computed once
+    for i in range(k.nnodes):  # equal recipes are computed once
         if are_alike(<Recipe>k.nodes[i], r, True):
             r.place = i
             return True
@@ -108,13 +109,13 @@ cdef int start(Kernel* k) noexcept:
 
 cdef int gather_all(Kernel* k, Recipe root) except -1:
     start(k)
-    if not gather(k, root):  # cannot be: `put_off` sees to it
+    if not gather(k, root):  # `defer` prevents it
         raise RuntimeError("a recipe is larger than a kernel may be")
     return 0
 
 
 cdef int measure(Recipe r, PyObject** parts) except -1:
-    """Count what a kernel for ``r``, which is not kept yet, holds exactly."""
+    """Set the exact counts of the kernel for ``r``, which is not in the list yet."""
     cdef Kernel k
     cdef int i
     cdef bint fits = True
@@ -128,7 +129,7 @@ cdef int measure(Recipe r, PyObject** parts) except -1:
 
 
 cdef bint join(Kernel* k, Recipe r) except -1:
-    """Have a kernel compute ``r`` too; whether there was room. Where there was none, the kernel is spoiled."""
+    """Add ``r`` to the results of a kernel; whether there was room. If not, the kernel is unusable."""
     if k.nouts + 1 > MOST_FUSED // 2 or not gather(k, r):
         return False
     k.outs[k.nouts] = <PyObject*>r
@@ -137,15 +138,15 @@ cdef bint join(Kernel* k, Recipe r) except -1:
 
 
 cdef inline void begin_walk() noexcept:
-    """Forget what has been seen. Without marks, what is read twice would be visited twice, and what that reads four
+    """Start a new walk, with a new mark. Without marks, shared operands would be visited an exponential number of
     times."""
     global walk
     walk = walk - 1 if walk > -(1 << 30) else -1
 
 
 cdef uint64_t places_of(Recipe r) noexcept:
-    """A bit for each place that a kernel for ``r`` reads; all of them where it reads none. Kernels without a bit in
-    common share nothing."""
+    """A bit for each place that a kernel for ``r`` reads; all bits if it reads none. Kernels without a common bit share
+    nothing."""
     cdef uint64_t found
     begin_walk()
     found = places_below(r)
@@ -169,7 +170,7 @@ cdef uint64_t places_below(Recipe r) noexcept:
 
 
 cdef bint shares(Kernel* k, Recipe r) noexcept:
-    """Whether ``r`` reads something that the kernel reads or computes."""
+    """Whether ``r`` depends on something that the kernel reads or computes."""
     begin_walk()
     return shares_below(k, r)
 
@@ -177,7 +178,7 @@ cdef bint shares(Kernel* k, Recipe r) noexcept:
 cdef bint shares_below(Kernel* k, Recipe r) noexcept:
     cdef int i, j
     cdef Source* s
-    r.place = walk  # it is in no kernel
+    r.place = walk  # `r` is in no kernel
     for i in range(r.nsources):
         s = &r.sources[i]
         if s.code == PARAM:
@@ -195,7 +196,7 @@ cdef bint shares_below(Kernel* k, Recipe r) noexcept:
 
 
 cdef int readings(Kernel* k, Recipe r) noexcept:
-    """How often the nodes of a kernel read what ``r`` computes."""
+    """How many operands of the kernel's nodes are the result of ``r``."""
     cdef int i, j, n = 0
     for i in range(k.nnodes):
         for j in range((<Recipe>k.nodes[i]).nsources):
@@ -204,8 +205,8 @@ cdef int readings(Kernel* k, Recipe r) noexcept:
 
 
 cdef void write_along(Kernel* k) noexcept:
-    """Have results written that others hold: what stays in the cache, what in-place ops write in any case, and of the
-    rest so much that nothing which is computed again takes many ops."""
+    """Add held results to the outputs: those that fit the cache, those of in-place ops, and of the rest as many as are
+    needed for no recomputation to take more than AGAIN ops."""
     cdef int i, j
     cdef int[MOST_NODES] cost
     cdef Recipe r
@@ -234,13 +235,13 @@ cdef void write_along(Kernel* k) noexcept:
 
 
 cdef int run(Kernel* kernel) except -1:
-    """Compute what ``kernel`` is to write, and what is worth writing on the way."""
+    """Run ``kernel``, which writes its results and those of `write_along`."""
     cdef Kernel k
     cdef Recipe r
     cdef int i
     write_along(kernel)
     k = kernel[0]
-    for i in range(k.nnodes):  # what follows may let go of them
+    for i in range(k.nnodes):  # the code below may release them
         Py_INCREF(<object>k.nodes[i])
     for i in range(k.nouts):
         k.storages[i] = (<Recipe>k.outs[i]).storage
@@ -267,7 +268,7 @@ cdef int run(Kernel* kernel) except -1:
 
 
 cdef bint take_over(Kernel* k, int which) except -1:
-    """Let output ``which`` have the memory of an operand that nobody reads afterwards; False where there is none."""
+    """Give output ``which`` the memory of an operand that nothing reads afterwards; False if there is none."""
     cdef Recipe out = <Recipe>k.outs[which], r
     cdef Storage storage = <Storage>k.storages[which]
     cdef PyObject* old
@@ -275,7 +276,7 @@ cdef bint take_over(Kernel* k, int which) except -1:
     cdef bint same, ends = True
     if storage.late is None:
         return False
-    for i in range(k.nnodes):  # what reads it must not outlive this launch
+    for i in range(k.nnodes):  # no reader may outlive this launch
         r = <Recipe>k.nodes[i]
         same = False
         for j in range(k.nouts):
@@ -311,7 +312,7 @@ cdef bint take_block(Kernel* k, Storage old, Storage storage) except -1:
 
 
 cdef int end_taking(Kernel* k, bint computed) except -1:
-    """After the kernel: what it has taken over stays. Where it did not run, its operands have their memory back."""
+    """End reuse of memory: after the kernel it is final. If the kernel did not run, operands get their memory back."""
     cdef Taken* t
     while k.ntaken:
         k.ntaken -= 1
@@ -323,7 +324,7 @@ cdef int end_taking(Kernel* k, bint computed) except -1:
 
 
 cdef int launch(Kernel* k, Tensor target) except -1:
-    """Run the kernel of these nodes; the first time, make it. A ``target`` is where the only output goes."""
+    """Run the kernel of these nodes; build it if it is new. The only output goes to ``target``, if given."""
     cdef Launch L
     cdef char classes[MOST_FUSED + 1]
     cdef int64_t words[MOST_WORDS]
@@ -331,7 +332,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     cdef int i, d, n = 0, nslots
     cdef int64_t grain = 16384
     cdef void* address
-    # where everything lies
+    # addresses and strides
     L.nd, L.nmem = root.nd, k.nouts + k.nleaves
     memcpy(L.sizes, root.sizes, root.nd * sizeof(int64_t))
     for i in range(k.nouts):
@@ -385,7 +386,7 @@ cdef struct Entry:
     int n
     void* address
 
-cdef Entry* table = NULL      # the kernels by what describes them; open addressing
+cdef Entry* table = NULL      # kernels by key; open addressing
 cdef int table_size = 0, table_used = 0
 
 
@@ -399,7 +400,7 @@ cdef uint64_t hash_of(const int64_t* words, int n) noexcept:
 
 
 cdef void* find(const int64_t* words, int n) noexcept:
-    """The kernel that these words describe; NULL where there is none yet."""
+    """The kernel of this key; NULL if there is none yet."""
     cdef uint64_t h = hash_of(words, n)
     cdef int i = <int>(h >> 20) & (table_size - 1)
     if table_size == 0:
@@ -412,7 +413,7 @@ cdef void* find(const int64_t* words, int n) noexcept:
 
 
 cdef int add(const int64_t* words, int n, void* address) except -1:
-    """Keep a kernel."""
+    """Add a kernel to the table."""
     global table, table_size, table_used
     cdef Entry* old = table
     cdef Entry* larger
@@ -445,13 +446,13 @@ cdef int add(const int64_t* words, int n, void* address) except -1:
 
 
 def count_kernels():
-    """How many kernels of several ops this process has made or loaded."""
+    """How many kernels of several ops this process has built or loaded."""
     return table_used
 
 
 def watch(function):
     """Call ``function(names of ops, numbers of those written, bytes read, bytes written, elements)`` for each kernel of
-    this process that computes recipes, also where it reads them; None: no more. The one before."""
+    this process that computes recipes, also as a prologue or epilogue. None stops that. Returns the old function."""
     global WATCHER
     before = WATCHER
     WATCHER = function
@@ -469,7 +470,7 @@ cdef int tell_watcher(list names, int results, int64_t read, int64_t written, in
 
 
 cdef int64_t bytes_read(Kernel* k, int nd, const int64_t* sizes) noexcept:
-    """Bytes of what a kernel reads from memory."""
+    """Bytes that a kernel reads from memory."""
     cdef int64_t n, read = 0
     cdef int i, d
     for i in range(k.nleaves):
@@ -497,7 +498,7 @@ cdef int tell(Kernel* k, list outs, Recipe root) except -1:
 
 
 cdef int describe(Kernel* k, int64_t* words) noexcept:
-    """The nodes of a kernel and what each reads, as numbers; how many they are."""
+    """Write the key of a kernel, its nodes and their operands as numbers; how many numbers."""
     cdef int i, j, n = 3
     cdef Recipe r
     cdef Source* s
@@ -520,7 +521,7 @@ cdef int describe(Kernel* k, int64_t* words) noexcept:
 
 
 cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
-    """The numbers that the nodes are given, two words each; how many words."""
+    """Write the numbers that are arguments of the nodes, two words each; how many words."""
     cdef int i, j, n = 0
     cdef Recipe r
     for i in range(k.nnodes):
@@ -533,7 +534,7 @@ cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
 
 
 cdef int place_of(Kernel* k, PyObject* node) noexcept:
-    """The number of a node: what it is marked with may be that of a kernel which was gathered since."""
+    """The number of a node. Its mark may be that of a kernel gathered since."""
     cdef int i
     for i in range(k.nnodes):
         if k.nodes[i] == node:
@@ -545,7 +546,7 @@ cdef int place_of(Kernel* k, PyObject* node) noexcept:
 
 
 cdef list nodes_of(Kernel* k):
-    """What builds a kernel is told of its nodes (``ops/table.py``)."""
+    """The nodes of a kernel, for its builder (``ops/table.py``)."""
     cdef Recipe r
     cdef Source* s
     cdef int i, j

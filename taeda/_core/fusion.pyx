@@ -1,14 +1,14 @@
-"""Pointwise ops that are put off until somebody needs their values, and are then computed together.
+"""Pointwise ops that are deferred until their values are needed, and then computed together.
 
-On a thread that records (`recording`) a pointwise op makes its result as always: sizes, strides, dtype, memory, the
-node of the graph. It does not launch: the result's storage keeps a *recipe*, which is the op and where its operands
-lie. `address_of` is the only way to the elements of a tensor. It computes a recipe before it gives the address, and
-before it gives that of memory that other recipes are still to read. So it does not matter who asks, on which thread,
-nor whether to read or to write: everybody meets the values that they would have met without recording.
+On a thread that defers ops, a pointwise op makes its result as always: sizes, strides, dtype, node of the graph. But it
+does not launch. Instead, the result's storage gets a *recipe*: the op and the addresses of its operands. All access to
+the elements of a tensor calls `address_of`. That computes the recipe before it returns the address. If other recipes
+have yet to read that memory, it computes them first. So any reader or writer, on any thread, finds the values that it
+would find without deferring.
 
-A recipe whose operands have recipes of the same form is computed with them by one kernel, which keeps what lies between
-in registers. What nobody holds any more is never written. What somebody holds is written along where it stays in the
-cache; a large result of few ops stays a recipe: computing it again costs less than writing and reading it.
+One kernel computes a recipe together with the recipes of its operands, if these have the same form. Intermediate values
+stay in registers. A result that nothing holds any more is never written. A held result is also written if it fits the
+cache. A large held result of few ops stays a recipe: recomputing it costs less than writing and reading it.
 """
 
 
@@ -52,8 +52,9 @@ cdef extern from *:
 COMPILING, DISABLED = 1, 2
 
 
-cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
-    """The result of a pointwise op, not computed; None where it had better be at once. A ``target`` is written to."""
+cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
+    """The deferred result of a pointwise op; None if it should be computed at once. The op writes to ``target``, if
+    given."""
     cdef int64_t shape[MAXDIM]
     cdef Tensor first = target, t, out
     cdef Recipe r
@@ -110,10 +111,10 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
                     t = <Tensor>inputs[i]
                     d = inner - (nd - t.nd)
                     if d >= 0 and t.sizes[d] > 1 and t.strides[d] != 1 and t.strides[d] != 0:
-                        return None  # across the order of the output: a copy serves better
+                        return None  # strided along the output's vectors: copying is faster
     if target is not None and (target.storage.recipe is None and target.storage.waits
                                or target.storage.recipe is not None and (
-                                   target.storage.waits > 1  # others are still to read what is there
+                                   target.storage.waits > 1  # other recipes have yet to read the old contents
                                    or (<Recipe>target.storage.recipe).is_row
                                    or Py_REFCNT(<PyObject*>target.storage.recipe) > 1
                                    or not same_form(<Recipe>target.storage.recipe, target, target))):
@@ -123,7 +124,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
     r.contiguous, r.inplace, r.nsources = out.contiguous, target is not None, nin
     memcpy(r.sizes, out.sizes, out.nd * sizeof(int64_t))
     memcpy(r.strides, out.strides, out.nd * sizeof(int64_t))
-    for i in range(nin):  # before anything is kept: a number may be refused
+    for i in range(nin):  # first, because a number may raise an error
         s = &r.sources[i]
         if isinstance(<object>inputs[i], Tensor):
             t = <Tensor>inputs[i]
@@ -138,7 +139,7 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
         else:
             s.code = PARAM
             number_slots(op, <object>inputs[i], compute, s.slots)
-    for i in range(nin):  # what computes them: each may have been computed with another
+    for i in range(nin):  # the recipes of operands, read again: computing one may have computed another
         parts[i] = NULL
         if slices is not None and slices[i] is not None:
             parts[i] = <PyObject*>slices[i]
@@ -162,11 +163,11 @@ cdef inline bint too_large(Recipe r) noexcept:
 
 
 cdef int count_parts(Recipe r, PyObject** parts) except -1:
-    """An upper bound of what a kernel for ``r`` holds: what two operands share is counted twice."""
+    """Set upper bounds for the kernel of ``r``: parts that two operands share are counted twice."""
     cdef int i
     cdef Recipe part
     r.nodes, r.own, r.own_numbers, r.below = 1, 0, 0, False
-    for i in range(r.nsources):  # its own first
+    for i in range(r.nsources):  # its own operands first
         if r.sources[i].code == PARAM:
             r.own_numbers += 1
         else:
@@ -213,7 +214,7 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
             else:
                 s.strides[d] = 0 if at < 0 or t.sizes[at] == 1 and out.sizes[d] != 1 else t.strides[at] * item
     r.storage, r.data = <PyObject*>out.storage, out.raw
-    if out.storage.recipe is not None:  # it is written to: what it should have held, `r` computes along
+    if out.storage.recipe is not None:  # an in-place write: `r` includes the recipe that was there
         (<Recipe>out.storage.recipe).superseded = True
         (<Recipe>out.storage.recipe).storage = NULL
     else:
@@ -223,7 +224,7 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
 
 
 cdef int compute(Recipe root) except -1:
-    """Compute what ``root`` describes, with what is worth writing on the way."""
+    """Compute ``root``, and other results that its kernel should write."""
     cdef Kernel k
     if root.is_row:
         return compute_asked(root)
@@ -241,7 +242,7 @@ cdef bint same_shape(Recipe a, Recipe b) noexcept:
 
 
 cdef int settle_all(list storages) except -1:
-    """Compute what all of these should hold, those of one form by one kernel as far as it has room."""
+    """Compute the recipes of all these storages. Those of one form share a kernel as far as it has room."""
     if len(storages) == 1:
         return settle(<Storage>storages[0])
     return settle_together(storages) if storages else 0
@@ -258,7 +259,7 @@ cdef int settle_together(list storages) except -1:
         raise MemoryError()
     begin()
     try:
-        for i in range(n):  # row-wise ops run with what goes on with them, or else alone
+        for i in range(n):  # row-wise ops run with an epilogue if possible, else alone
             other = <Storage>storages[i]
             if other.recipe is not None and (<Recipe>other.recipe).below:
                 compute_with_rows(<Recipe>other.recipe)
@@ -298,7 +299,7 @@ cdef int settle_together(list storages) except -1:
 cdef bint compute_into(Tensor target, Tensor source) except -1:
     """Compute the elements of ``source``, which has a recipe, into ``target``; whether that could be done.
 
-    ``source`` keeps its recipe: mostly it is a part of what is joined, and nobody will ask for it again.
+    ``source`` keeps its recipe: mostly it is an operand of ``cat``, which is not read again.
     """
     cdef Recipe r = <Recipe>source.storage.recipe
     cdef Kernel k
@@ -312,7 +313,7 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
     if (r is None or target.storage is source.storage
             or r.nodes > AGAIN and Py_REFCNT(r.storage) > (<Storage>r.storage).waits):
         return False
-    for d in range(r.nd):  # in the order of memory on both sides, or it is a matter of copying
+    for d in range(r.nd):  # both must be contiguous along one dimension; else copying is faster
         if r.sizes[d] > 1 and (r.strides[d] == 1) != (target.strides[d] == 1) and r.count >= LEAST_ELEMENTS:
             return False
     begin()
@@ -335,7 +336,7 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
 
 
 cdef int compute_own(Storage storage) except -1:
-    """Compute what ``storage`` should hold."""
+    """Compute the recipe of ``storage``."""
     if storage.recipe is not None:
         begin()
         try:
@@ -346,7 +347,7 @@ cdef int compute_own(Storage storage) except -1:
 
 
 cdef int settle_storage(Storage storage, bint reading) except -1:
-    """Compute what ``storage`` should hold, and unless it is for ``reading``, whatever waits to read it."""
+    """Compute the recipe of ``storage``, and unless it is only for ``reading``, all recipes that read it."""
     cdef PyObject* at
     begin()
     try:
@@ -357,15 +358,15 @@ cdef int settle_storage(Storage storage, bint reading) except -1:
             while at != NULL and not reads(<Recipe>at, storage):
                 at = (<Recipe>at).before
             if at == NULL:
-                raise RuntimeError("a storage waits for a recipe that is not there")
-            compute(with_memory(<Recipe>at))  # no name for it: nothing here may keep it
+                raise RuntimeError("a storage is read by a recipe that is not in the list")
+            compute(with_memory(<Recipe>at))  # in no variable, which would keep it alive
     finally:
         end()
     return 0
 
 
-def put_off_ops(bint on):
-    """Whether this thread puts pointwise ops off from now on; what it did before."""
+def defer_ops(bint on):
+    """Set whether this thread defers pointwise ops; the old value."""
     return swap_recording(on)
 
 
@@ -391,18 +392,19 @@ def run_compiled(function, tuple args, dict kwargs):
 
 
 def call(function, *args, **kwargs):
-    """``function(*args, **kwargs)``; tensors in what it gives, and what it wrote to, are computed when it returns."""
-    cdef bint before = put_off_ops(True)
+    """``function(*args, **kwargs)`` with ops deferred. When it returns, tensors in its result and those that it wrote
+    to are computed."""
+    cdef bint before = defer_ops(True)
     try:
         return compute_now(function(*args, **kwargs))
     finally:
-        put_off_ops(before)
+        defer_ops(before)
         if not before and written:
             compute_written()
 
 
-def puts_off_ops():
-    """Whether this thread puts pointwise ops off."""
+def defers_ops():
+    """Whether this thread defers pointwise ops."""
     return is_recording()
 
 
@@ -421,8 +423,7 @@ cdef int collect(object x, list found) except -1:
 
 
 def compute_now(x):
-    """Compute the elements of tensors that were put off: of ``x``, and of those in tuples, lists and dicts; gives
-    ``x``."""
+    """Compute deferred tensors: ``x``, and those in tuples, lists and dicts; returns ``x``."""
     cdef list found
     if type(x) is Tensor:
         if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
@@ -435,7 +436,7 @@ def compute_now(x):
 
 
 def compute_written():
-    """Compute what in-place ops have put off."""
+    """Compute deferred in-place ops."""
     cdef PyObject* at = oldest
     cdef Recipe r
     cdef list found = []
@@ -444,24 +445,24 @@ def compute_written():
         if r.inplace and not r.superseded and r.storage != NULL and is_held(r):
             found.append(<Storage>(<Recipe>at).storage)
         at = (<Recipe>at).after
-    r = None  # a recipe that only this name held would seem to be needed
+    r = None  # else this variable would count as a holder
     settle_all(found)
 
 
 def is_computed(Tensor t):
-    """Whether the elements of ``t`` lie in memory."""
+    """Whether the elements of ``t`` are in memory."""
     return t.storage.recipe is None
 
 
 def set_least(int64_t elements):
-    """Put off results of so many elements and more, whose default is 6144; what it was before."""
+    """Defer only results of at least so many elements (default 6144); the old value."""
     cdef int64_t before = least
     recipes.least = elements
     return before
 
 
 def count_recipes():
-    """How many tensors wait to be computed."""
+    """How many tensors are deferred."""
     return memory.unsettled
 
 

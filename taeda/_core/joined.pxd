@@ -1,9 +1,9 @@
-"""Tensors that are joined, and not yet."""
+"""Deferred ``cat``."""
 
 from libc.stdint cimport int64_t
 
 from .tensor cimport Tensor
 
-# Tensors joined along a dimension, contiguous and of these sizes, not computed; None where they had better be at once.
-# Pointwise ops that read it are computed part by part, each from its operand.
-cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* sizes)
+# The deferred, contiguous result of ``cat``, of these sizes; None if it should be computed at once. Pointwise ops that
+# read it are computed part by part, each from its operand.
+cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes)

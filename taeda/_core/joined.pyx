@@ -1,4 +1,4 @@
-"""Tensors that are joined, and not yet: what is computed from them is computed part by part."""
+"""Deferred ``cat``: ops on its result are computed part by part."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -18,21 +18,21 @@ from .tensor cimport (
 
 
 cdef class Joined(Later):
-    """What joins."""
+    """Computes ``cat``."""
 
     cdef int run_alone(self, Recipe r) except -1:
         cdef Storage storage = <Storage>r.storage
         need_memory(storage)
         return join_parts(r, storage)
 
-    cdef bint go_on(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Recipe root, int rows) except -1:
         return compute_by_parts(root)
 
 
 cdef Joined JOINED = Joined()
 
 
-cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* sizes):
+cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes):
     cdef Recipe r, part
     cdef Tensor out, t, like
     cdef int64_t strides[INLINE]
@@ -52,7 +52,7 @@ cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* siz
         part = None
         if t.storage.recipe is not None:
             part = <Recipe>t.storage.recipe
-            if part.is_row or part.below:  # so that none waits for another
+            if part.is_row or part.below:  # so that no deferred row depends on another
                 part = None
             elif not same_form(part, t, t):
                 part = slice_of(part, t, t)
@@ -94,7 +94,8 @@ cdef Tensor put_off_joined(object tensors, int along, int nd, const int64_t* siz
 
 
 cdef Tensor part_of(Recipe form, Recipe joined, int i, char* data):
-    """Part ``i`` of a tensor of this form in ``data``, as ``joined`` is divided. For launches: it keeps no memory."""
+    """Part ``i`` of a tensor of this form in ``data``, divided like ``joined``. For launches: it keeps no memory
+    alive."""
     cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
     cdef int64_t sizes[INLINE]
     cdef int64_t begins = joined.ends[i - 1] if i else 0
@@ -107,7 +108,7 @@ cdef Tensor part_of(Recipe form, Recipe joined, int i, char* data):
 
 
 cdef int join_parts(Recipe joined, Storage storage) except -1:
-    """Compute each part to where it goes, or copy it there."""
+    """Compute each part into its place, or copy it there."""
     cdef Recipe part
     cdef Tensor t
     cdef Source* s
@@ -129,7 +130,7 @@ cdef int join_parts(Recipe joined, Storage storage) except -1:
 
 
 cdef Recipe copy_of(Source* s, Tensor like):
-    """A recipe for a copy of an operand that lies in memory."""
+    """A recipe for a copy of an operand in memory."""
     cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
     r.op, r.nsources, r.nodes, r.reads = <Op>COPY, 1, 1, 1
     take_form(r, like)
@@ -140,7 +141,7 @@ cdef Recipe copy_of(Source* s, Tensor like):
 
 
 cdef bint compute_by_parts(Recipe root) except -1:
-    """Compute ``root`` for each part of what it reads that is joined; False where that cannot be."""
+    """Compute ``root`` for each part of the ``cat`` that it reads; False if that is not possible."""
     cdef Kernel k
     cdef Recipe joined = None, r
     cdef Storage storage = <Storage>root.storage

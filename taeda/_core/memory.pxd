@@ -51,7 +51,7 @@ cdef class Storage:
     cdef list late             # weak references to the tensors on it while it has no memory, see `late_storage`
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
     cdef dict prepared         # what plans have computed from the contents, see plan.pyx; or None
-    cdef bint shown            # whether somebody else may have its address: then nothing is deferred that reads it
+    cdef bint shown            # whether its address is exposed: then no op that reads it is deferred
     cdef int64_t maker         # `seq` of the node whose op made it, where that op can run again; else 0
     cdef bint saved            # whether a derivative keeps it as it is
     cdef Heir heir             # or None
@@ -69,7 +69,7 @@ cdef int settle_to_read(Storage storage) except -1
 # The same for memory whose address is given away.
 cdef int show(Storage storage) except -1
 
-# For a tensor whose elements are deferred: an address that nobody else has, and no memory before `give_block`.
+# For a deferred tensor: a reserved address, and no memory before `give_block`.
 cdef Storage late_storage(int64_t nbytes, object holder)
 cdef int give_block(Storage storage, int64_t nbytes, bint on_meta) except -1
 # Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.

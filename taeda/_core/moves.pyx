@@ -8,7 +8,7 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .joined cimport put_off_joined
+from .joined cimport defer_joined
 from .memory cimport unsettled
 from .kernel_args cimport TransposeArgs
 from .planners cimport build, known, new_owner, of_number
@@ -310,7 +310,7 @@ def cat(tensors, dim=0):
     sizes[at] = along
     last = not first.contiguous and (first.nd == 4 or first.nd == 5) and are_last(tensors, n)
     if recorders and not last:
-        out = put_off_joined(tensors, at, first.nd, sizes)
+        out = defer_joined(tensors, at, first.nd, sizes)
         if out is not None:
             return out
     out = empty_tensor(code, first.nd, sizes)

@@ -1,8 +1,8 @@
 """Observing a call: how traces are made.
 
-`observe` runs the function while a recorder keeps the launches, and turns addresses into places of a trace
-(`replay.pyx`). The storages of before the call are found by asking Python's garbage collector for all tensors. What is
-no launch refuses the trace.
+`observe` runs the function while a recorder collects the launches, and turns addresses into places of a trace
+(`replay.pyx`). It finds the storages from before the call by asking Python's garbage collector for all tensors. There
+is no trace if the call does anything beside launches that a replay could not repeat.
 """
 
 import gc
@@ -24,14 +24,14 @@ from .replay cimport Kept, Patch, Skip, Trace, Write
 from .tensor cimport VALUES, Node, Tensor
 
 from ..kernels import build
-from .fusion import put_off_ops
+from .fusion import defer_ops
 from .plan import NoPlan
 
 
-# ---- what was there before -------------------------------------------------------------------------------------------
+# ---- the state before the call ---------------------------------------------------------------------------------------
 
 cdef class Before:
-    """The tensors of before a call: their storages with versions, and the gradients of leaves."""
+    """The tensors from before a call: their storages with versions, and the gradients of leaves."""
 
     cdef dict storages           # by id: (storage, version)
     cdef list leaves             # (leaf, its gradient)
@@ -45,7 +45,7 @@ cdef class Before:
             if not isinstance(x, Tensor):
                 continue
             t = <Tensor>x
-            if t.storage is None:    # one that is being made, or has no memory
+            if t.storage is None:    # it is being made, or has no memory
                 continue
             if unsettled:
                 settle(t.storage)
@@ -59,7 +59,7 @@ cdef class Before:
         self.places.sort(key=_address)
 
     cdef Storage at(self, uintptr_t address):
-        """The storage that an address is in; None for none."""
+        """The storage that contains an address, or None."""
         cdef Py_ssize_t low = 0, high = len(self.places), middle
         while low < high:
             middle = (low + high) // 2
@@ -81,22 +81,22 @@ def _address(place):
 # ---- observing -------------------------------------------------------------------------------------------------------
 
 def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dict prepared=None):
-    """Call ``function(*args, **kwargs)`` and keep its launches.
+    """Call ``function(*args, **kwargs)`` and record its launches.
 
     Args:
         tensors: those among the arguments, as `guard.key_of` gives them.
-        dry: keep the launches alone, and run no kernel: what the call makes holds anything.
-        prepared: blocks that traces keep, such as packed weights, for others to share. Else a dry trace keeps none.
+        dry: record the launches, but run no kernel: results are undefined.
+        prepared: blocks that traces keep, such as packed weights, to be shared. Without it a dry trace keeps none.
     Returns:
-        ``(result, trace)``, or ``(result, (why, place))`` where the call cannot be repeated; ``place`` is None where
-        it is the whole of the call.
+        ``(result, trace)``, or ``(result, (why, place))`` if the call cannot be repeated; ``place`` is None if that
+        applies to the whole call.
     """
     cdef Before before = Before()
     cdef Recorder* recorder = begin_recording(True)
     recorder.dry = dry
     cdef Maker maker = Maker(before, tensors)
     maker.prepared, maker.prepares = {} if prepared is None else prepared, prepared is not None or not dry
-    cdef bint put_off = put_off_ops(False)
+    cdef bint deferring = defer_ops(False)
     count_observer(1)
     try:
         try:
@@ -107,7 +107,7 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dic
         finally:
             end_recording()
             count_observer(-1)
-            put_off_ops(put_off)
+            defer_ops(deferring)
         if recorder.refused != NULL:
             place = <object>recorder.place if recorder.place != NULL else None
             return result, ((<bytes>recorder.refused).decode(), place)
@@ -120,7 +120,7 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dic
 
 
 cdef bint leads_on(Node node) except -1:
-    """Whether a backward pass from ``node`` may reach a leaf: not where every way there was gone and is closed."""
+    """Whether a backward pass from ``node`` may reach a leaf: not if the graph on every path has been released."""
     cdef list stack = [node]
     cdef set seen = set()
     while stack:
@@ -137,24 +137,24 @@ cdef bint leads_on(Node node) except -1:
 
 
 cdef class Maker:
-    """Makes a trace of what a recorder kept."""
+    """Makes a trace from the launches of a recorder."""
 
     cdef Before before
-    cdef list tensors            # arguments, then gradients of before the call that it uses
+    cdef list tensors            # arguments, then gradients from before the call that it uses
     cdef Trace trace
     cdef dict given              # id of a storage -> its number among Trace.given
     cdef dict held               # likewise
     cdef dict made               # number of a block -> number of its storage
     cdef dict forms              # Kept by the id of their tensor
     cdef dict old_grads          # id of a storage -> the leaf whose gradient is in it
-    cdef list alive              # tensors that forms are of
+    cdef list alive              # tensors of the forms
     cdef list patches            # (base, offset, address of the slot); bases as (place, index)
     cdef list signature
     cdef dict ready              # number of a prepared block -> Ready
-    cdef dict prepared           # Ready by what computes them
+    cdef dict prepared           # Ready by the launch that computes them
     cdef bint prepares
-    cdef dict order              # number of a block -> in which order it was met
-    cdef dict used               # number of a storage that is made -> the first launch that it is given to
+    cdef dict order              # number of a block -> its number in order of first use
+    cdef dict used               # number of a storage that is made -> the first launch that uses it
     cdef list writes             # (storage, writes that it counts)
 
     def __cinit__(self, Before before, list tensors):
@@ -175,9 +175,9 @@ cdef class Maker:
             if grad is not None and (<Tensor>grad).storage is not None:
                 self.old_grads[id((<Tensor>grad).storage)] = (leaf, grad)
 
-    # ---- what is alive at the end ----------------------------------------------------------------------------------
+    # ---- the state after the call ----------------------------------------------------------------------------------
     cdef int describe_all(self, Recorder* r, object result) except -1:
-        """Find what the call leaves behind: results and gradients; everything else that it made must be gone."""
+        """Find the results and gradients of the call. Everything else that it made must have been released."""
         cdef int64_t i
         cdef Tensor leaf
         cdef list grads = []
@@ -191,7 +191,7 @@ cdef class Maker:
             leaf = <Tensor>x
             if leaf.grad_ is not before:
                 grads.append((leaf, None if leaf.grad_ is None else self.describe(r, leaf.grad_)))
-        for x in self.before.known.values():   # leaves that had no gradient and did not require one
+        for x in self.before.known.values():   # leaves without a gradient that did not require one
             leaf = <Tensor>x
             if leaf.grad_ is not None and not leaf.leaf_grad and not any([leaf is y for y, _ in self.before.leaves]):
                 raise NoPlan("a tensor that is no leaf is given a gradient")
@@ -215,14 +215,14 @@ cdef class Maker:
         return -1
 
     cdef object owner(self, Tensor leaf):
-        """A leaf, or its number where it is an argument."""
+        """A leaf, or its number if it is an argument."""
         for i in range(self.trace.nargs):
             if self.tensors[i] is leaf:
                 return i
         return leaf
 
     cdef object describe(self, Recorder* r, object x):
-        """What the function gave, with forms for the tensors that it made."""
+        """The result of the function, with forms in place of tensors that it made."""
         if isinstance(x, Tensor):
             return self.describe_tensor(r, <Tensor>x)
         if type(x) is tuple:
@@ -251,7 +251,7 @@ cdef class Maker:
                 raise NoPlan("a gradient of before the call is given back")
             return t
         if unsettled:
-            settle(t.storage)    # what was put off is launched now, and is part of the trace
+            settle(t.storage)    # deferred ops are launched now, as part of the trace
         form.number = len(self.trace.forms)
         self.forms[id(t)] = form
         self.alive.append(t)
@@ -328,7 +328,7 @@ cdef class Maker:
         return trace
 
     cdef int count_writes(self) except -1:
-        """What storages are to count at each replay."""
+        """The writes that storages count at each replay."""
         cdef Trace trace = self.trace
         trace.writes = <Write*>malloc(len(self.writes) * sizeof(Write) + 1)
         if trace.writes == NULL:
@@ -377,7 +377,7 @@ cdef class Maker:
         return 0
 
     cdef bint is_counted(self, Recorder* r, int64_t i) noexcept:
-        """Whether the numbers of a launch are computed at each replay: an object for that was noted before it."""
+        """Whether the numbers of a launch are computed at each replay, by an object that was noted before it."""
         return i > 0 and r.steps[i - 1].kernel == NULL and r.steps[i - 1].npointers == 0
 
     cdef char* copy(self, const char* data, int64_t nbytes) except NULL:
@@ -406,7 +406,7 @@ cdef class Maker:
 
     cdef int add_place(self, Recorder* r, int64_t i, int64_t found, char* address, char** slot, Room* rooms,
                        int64_t* room_of) except -1:
-        """Say what a slot is to be written with before a replay."""
+        """Note the address that a replay writes to a slot."""
         cdef Storage storage
         cdef int64_t at, number
         cdef Room* room
@@ -460,7 +460,7 @@ cdef class Maker:
         return 0
 
     cdef int prepare(self, Recorder* r, int64_t i, int64_t made) except -1:
-        """Keep a block from call to call, if launch ``i`` computes it from one storage that stays."""
+        """Keep a block from call to call, if launch ``i`` computes it from one storage that the trace holds."""
         cdef int64_t k, found
         cdef Step* step = &r.steps[i]
         cdef Storage source = None, storage
@@ -487,7 +487,7 @@ cdef class Maker:
         return 0
 
     cdef bint is_left_out(self, Recorder* r, int64_t i) except -1:
-        """Whether a replay may leave launch ``i`` out."""
+        """Whether a replay may skip launch ``i``."""
         for k in range(i):
             if r.steps[k].kernel == NULL:
                 thing = (<list>r.calls)[r.numbers[r.steps[k].numbers]]
@@ -496,7 +496,7 @@ cdef class Maker:
         return False
 
     cdef int check_given(self, Storage storage, char* address) except -1:
-        """Refuse an address in the storage of an argument, but outside of the arguments themselves."""
+        """Raise an error for an address in the storage of an argument, but outside of all arguments."""
         cdef int64_t low, high
         cdef Tensor t
         for t in self.tensors:
@@ -504,10 +504,10 @@ cdef class Maker:
                 extent(t, &low, &high)
                 if low <= address - t.raw <= high:
                     return 0
-        raise NoPlan("what lies beside an argument in its memory is read or written")
+        raise NoPlan("memory of an argument's storage outside of the argument is read or written")
 
     cdef int fill(self, Recorder* r, Room* rooms, int64_t* room_of) except -1:
-        """Give blocks room in the memory of a replay; what some hold before the launches."""
+        """Assign blocks to the workspace of a replay; note the contents that some have before the launches."""
         cdef int64_t i, k, n = room_of[r.nblocks]
         cdef int64_t* offsets = <int64_t*>calloc(r.nblocks + 1, 8)
         cdef list blocks = [rooms[i].block for i in range(n)]
@@ -539,7 +539,7 @@ cdef class Maker:
         return 0
 
     cdef int use_results(self, Recorder* r, Room* rooms, int64_t n) except -1:
-        """Give blocks room in storages of results that are not in use yet."""
+        """Assign blocks to the storages of results that are not in use yet."""
         cdef int64_t i, k, nbins = 0
         cdef Room* bins = <Room*>calloc(len(self.made) + 1, sizeof(Room))
         if bins == NULL:
@@ -562,7 +562,7 @@ cdef class Maker:
         return trace.ngiven + trace.nheld + (index if place == MADE else trace.nmade)
 
     cdef int link(self) except -1:
-        """Sort what is to be written by the base that it depends on."""
+        """Sort the addresses to update by their base."""
         cdef Trace trace = self.trace
         cdef list sorted_
         cdef int64_t i, b = 0
@@ -592,7 +592,7 @@ cdef class Maker:
         return 0
 
     cdef int find_leaves(self) except -1:
-        """Which gradients there were at the beginning, of all leaves that the call may have given one."""
+        """Which leaves that may get a gradient in the call had one at the beginning."""
         cdef Tensor leaf, grad
         cdef set changed = {id(owner if isinstance(owner, Tensor) else self.tensors[owner])
                             for owner, _ in self.trace.grads}
@@ -628,5 +628,5 @@ cdef class Maker:
 
 
 def _number(leaf):
-    """Gradients that are given, in the order of their numbers, and then the others."""
+    """Sort key: gradients that are GIVEN, by number, and then the others."""
     return leaf[2] if leaf[2] is not None else 1 << 60

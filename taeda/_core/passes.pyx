@@ -1,15 +1,14 @@
-"""Backward passes that are repeated from their launches.
+"""Backward passes of small tensors, replayed from their launches.
 
-On a thread that puts ops off, the engine asks here before it runs a pass (`repeat_pass`). The *form* of a pass is all
-that its launches depend on: the nodes with their ops, numbers and edges, the forms of what they saved, of the leaves
-and of the gradients that it begins with. The first pass of a form runs as usual. For the second its graph is built once
-more, of tensors on device meta, and the engine runs that while a recorder keeps the launches (`plan.pyx`): that is the
-form's plan. From then on the plan runs, and no node does.
+On a thread that defers ops, the engine calls `repeat_pass` before it runs a pass. The *form* of a pass is all that its
+launches depend on: the nodes with their ops, numbers and edges; the forms of saved tensors, of leaves and of initial
+gradients. The first pass of a form runs as usual. For the second, the graph is rebuilt from tensors on the meta device,
+and the engine runs it while a recorder collects the launches (`plan.pyx`). That is the plan of the form. From then on
+the plan runs, and no node does.
 
-A pass is left to the engine where somebody could see its nodes run, or what lies between them: hooks, retained
-gradients, modes, custom functions, anomaly mode, the profiler. So it is where a tensor is as large as those that are
-put off, which fusion serves better, and where something was written to or released that a derivative needs: the engine
-raises the error.
+The engine runs a pass itself if something could observe its nodes or intermediate gradients: hooks, retained gradients,
+modes, custom functions, anomaly mode, the profiler. It also does so if a tensor is large enough to be deferred, which
+fusion handles better, and if a tensor that a derivative needs was modified or released: then it raises the error.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -43,7 +42,7 @@ cdef struct Walk:
     Key key
 
 cdef int64_t walk_number = 0
-cdef dict FORMS = {}         # by the key: 1 where it was met once, why there is no plan, or (plan, ops of its nodes)
+cdef dict FORMS = {}         # by key: 1 after the first pass, why there is no plan, or (plan, ops of its nodes)
 cdef bytes LAST_KEY = b""    # the plan that ran last
 cdef tuple LAST = None
 
@@ -79,7 +78,7 @@ cdef list repeat_pass(list roots, list numbers, list grads, object differentiate
 # ---- the form of a pass ----------------------------------------------------------------------------------------------
 
 cdef bint collect(Walk* w, list roots) noexcept:
-    """Every node that can be reached, newest first; False where one must run, or there are too many."""
+    """Collect all nodes that can be reached, newest first; False if the pass must run, or there are too many."""
     cdef int i = 0, j
     cdef PyObject* moved
     global walk_number
@@ -105,7 +104,7 @@ cdef bint collect(Walk* w, list roots) noexcept:
 
 
 cdef inline bint meet(Walk* w, object target) noexcept:
-    """Note a node that is met for the first time; whether the pass may go through ``target``."""
+    """Note a node on its first visit; whether the pass may continue at ``target``."""
     cdef Node node
     if type(target) is not Node:
         return isinstance(target, Tensor)
@@ -123,7 +122,7 @@ cdef inline bint meet(Walk* w, object target) noexcept:
 
 
 cdef bint describe(Walk* w, list roots, list numbers, list grads) except -1:
-    """Write the key; False where the pass must run."""
+    """Write the key; False if the pass must run."""
     cdef int i, nr
     cdef Key* key = &w.key
     add_word(key, get_num_threads(), default_code())
@@ -175,7 +174,7 @@ cdef bint add_node(Walk* w, Node node) except -1:
 
 
 cdef int64_t add_leaf(Walk* w, Tensor leaf) noexcept:
-    """A negative number for a leaf; 0 where the pass must run."""
+    """A negative number for a leaf; 0 if the pass must run."""
     cdef int i
     cdef int64_t number
     for i in range(w.nleaves):
@@ -196,7 +195,7 @@ cdef int64_t add_leaf(Walk* w, Tensor leaf) noexcept:
 
 
 cdef bint add_saved(Key* key, list items) except -1:
-    """What a node keeps: tensors as they were saved, numbers and the like."""
+    """Write a saved argument of a node: tensors as they were saved, numbers and the like."""
     cdef Saved s
     for x in items:
         if type(x) is Saved:
@@ -214,7 +213,7 @@ cdef bint add_saved(Key* key, list items) except -1:
 
 
 cdef bint add_value(Key* key, object x) except -1:
-    """An argument that is no tensor; of an index also slices."""
+    """Write an argument that is not a tensor; in an index also slices."""
     if type(x) is tuple or type(x) is list:
         if not add_word(key, INDEX if type(x) is tuple else LIST, len(x)):
             return False
@@ -231,12 +230,12 @@ cdef bint add_value(Key* key, object x) except -1:
 
 
 cdef inline bint add_small(Key* key, Tensor t) noexcept:
-    """Whether a tensor is small, plain, and in memory: its form then is in the key."""
+    """Whether a tensor is small, plain and in memory: then its form is in the key."""
     return t.count < recipes.least and not t.overrides and t.storage.recipe is None and add_tensor(key, t)
 
 
 cdef object look_up(Key* key):
-    """What is known of the form: ``(plan, ops)``; its key where it is time to plan; None where the pass must run."""
+    """``(plan, ops)`` of the form; its key if a plan should be made now; None if the pass must run."""
     global LAST, LAST_KEY
     cdef bytes name
     if PyBytes_GET_SIZE(LAST_KEY) == key.n * 8 and memcmp(PyBytes_AS_STRING(LAST_KEY), key.words, key.n * 8) == 0:
@@ -260,12 +259,12 @@ cdef object look_up(Key* key):
 
 cdef object plan_pass(bytes name, list roots, list numbers, list nodes, list leaves, list tensors,
                       object differentiate):
-    """``(plan, ops)``; None where the pass is not to be repeated, which is kept."""
+    """Make ``(plan, ops)``; None, which is remembered, if the pass cannot be repeated."""
     cdef Copied copied = Copied(roots, numbers, nodes, leaves, differentiate)
     FORMS[name] = "it is being planned"
     try:
         known = record(copied, tensors, tensors), [(<Node>x).op for x in nodes]
-    except Exception as error:   # the engine runs next, and raises what there is to raise
+    except Exception as error:   # the engine runs the pass next, and raises its errors
         FORMS[name] = str(error)
         return None
     FORMS[name] = known
@@ -341,8 +340,8 @@ cdef class Copied:
 
 
 def known_passes():
-    """What is known of the forms of passes that were met: 1 where it was met once, why there is no plan, or how many
-    launches its plan has, in a tuple."""
+    """For each form of a pass so far: 1 after the first pass, the reason why there is no plan, or a tuple with the
+    number of launches of its plan."""
     return [((<Plan>(<tuple>x)[0]).nsteps,) if type(x) is tuple else x for x in FORMS.values()]
 
 

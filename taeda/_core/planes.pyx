@@ -1,6 +1,4 @@
-"""Gradients of maxima over windows that are put off, so that what goes on with them is computed plane by plane: see
-``fusion.pyx``.
-"""
+"""Deferred gradients of maxima over windows. Pointwise ops on them are computed plane by plane: see ``fusion.pyx``."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -11,7 +9,7 @@ from .memory cimport is_planning, settle_to_read
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Rows, is_free, is_recording, least
-from .rows cimport RowOp, epilogue_parts, memory_of, put_off_whole
+from .rows cimport RowOp, epilogue_parts, memory_of, defer_whole
 from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, Tensor, alias_tensor, empty_strided_like
 
 
@@ -22,7 +20,7 @@ cdef enum:
 
 
 cdef class Placed(RowOp):
-    """Gradients summed into the places of planes that indices name: ``pool_place`` of :mod:`taeda.kernels.pool`.
+    """Gradients added to the elements of planes that indices name: ``pool_place`` of :mod:`taeda.kernels.pool`.
 
     Args:
         key: of the kernel.
@@ -47,8 +45,8 @@ cdef class Placed(RowOp):
             else:
                 self.elements *= sizes[d]
 
-    def put_off(self, Tensor g not None, Tensor indices not None):
-        """The sums, not computed; None where they had better be at once."""
+    def defer(self, Tensor g not None, Tensor indices not None):
+        """The deferred sums; None if they should be computed at once."""
         cdef int64_t strides[INLINE]
         cdef int64_t count = 1
         cdef Tensor like
@@ -63,7 +61,7 @@ cdef class Placed(RowOp):
             strides[d] = count
             count *= self.sizes[d]
         like = alias_tensor(g, self.nd, self.sizes, strides, 0)
-        return put_off_whole(self, [g, indices], empty_strided_like(g.code, like, True))
+        return defer_whole(self, [g, indices], empty_strided_like(g.code, like, True))
 
     cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
         cdef char* pointers[OWN + MOST_FUSED + MOST_RESULTS]

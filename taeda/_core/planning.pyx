@@ -1,13 +1,11 @@
-"""Making plans: of a function's call, and those that ops keep by the forms of their arguments.
+"""Making plans: of a function's call, and of ops, by the forms of their arguments.
 
-`make_plan` calls a function on *twins* of its arguments, tensors on device meta of the same form, while a recorder
-keeps the launches, and turns the addresses in these into blocks and offsets. What a call does beside launching cannot
-be repeated: reading elements, calling LAPACK, writing to memory in the body. `make_plan` then says why there is no
-plan.
+`make_plan` calls a function on *twins* of its arguments, tensors of the same form on the meta device, while a recorder
+collects the launches. It turns their addresses into blocks and offsets. Only launches can be repeated. If the body
+reads elements, calls LAPACK or writes to memory itself, `make_plan` returns the reason why there is no plan.
 
-An op whose stanza says ``planned=True`` keeps its plans by the forms of its arguments (`call_planned`): its body runs
-when a form is met for the first time, on device meta when it is met for the second, and then no more. See
-docs/notes/0014.
+An op with ``planned=True`` in its stanza keeps its plans by the forms of its arguments (`call_planned`). At the first
+call with a form its body runs, at the second it runs on the meta device, and then not again. See docs/notes/0014.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -38,7 +36,7 @@ cdef enum:
 
 
 cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept:
-    """Bytes before and from the first element of ``t`` that its elements take."""
+    """Bytes that the elements of ``t`` take before its first element, and from there on."""
     cdef int d
     low[0], high[0] = 0, ITEMSIZE[t.code]
     for d in range(t.nd):
@@ -50,7 +48,7 @@ cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept:
 
 
 cdef class Maker:
-    """The twins of the arguments of a call, and what becomes of its launches."""
+    """The twins of the arguments of a call; turns its launches into a plan."""
 
     cdef list tensors        # the arguments, in order
     cdef list twins
@@ -62,7 +60,7 @@ cdef class Maker:
         self.tensors, self.twins, self.storages, self.given, self.by_id = [], [], [], [], {}
 
     cdef int add(self, list tensors) except -1:
-        """Make the twins: storages of their own, in which they lie as the arguments do in theirs."""
+        """Make the twins, in storages of their own, with the same offsets and shared memory as the arguments."""
         cdef Tensor t, first
         cdef int64_t low, high, before, after
         cdef Storage storage
@@ -103,7 +101,7 @@ cdef class Maker:
         return made
 
     cdef object exchange(self, object x):
-        """``x`` with twins for its tensors."""
+        """``x`` with twins in place of its tensors."""
         if isinstance(x, Tensor):
             return self.by_id[id(x)]
         if type(x) is tuple:
@@ -139,7 +137,7 @@ def make_plan(function, *args):
         args: tensors on the CPU, numbers, strings, and tuples and lists of them. They are not changed.
 
     Raises:
-        NoPlan: the call does what launches do not tell.
+        NoPlan: the call does something that is not a launch.
     """
     cdef list tensors = []
     for x in args:
@@ -168,7 +166,7 @@ cdef Plan record(object function, list args, list tensors):
 
 
 cdef int by_size(const void* a, const void* b) noexcept nogil:
-    """The larger first, and of equals that which is used first."""
+    """Order: larger first, then by first use."""
     cdef const Room* x = <const Room*>a
     cdef const Room* y = <const Room*>b
     if x.nbytes != y.nbytes:
@@ -198,12 +196,12 @@ cdef int64_t first_free(const Room* rooms, int64_t n, const Room* room, int64_t 
 
 
 cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
-    """Offsets for blocks, from ``begin`` on: those that are in use together do not overlap. The bytes in all.
+    """Assign offsets to blocks, from ``begin`` on: blocks that are in use together do not overlap. The total bytes.
 
-    The largest first, each at the first place that is free for its time. Blocks in another's memory stay there.
+    The largest first, each at the first offset that is free during its lifetime. Blocks in bins stay there.
     """
     cdef int64_t i, top = begin
-    # from where to where, of those that are in use together with it
+    # the ranges of blocks that are in use together with it
     cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)
     if taken == NULL:
         raise MemoryError()
@@ -217,7 +215,7 @@ cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
 
 
 cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1:
-    """Put blocks into the memory of ``bins`` that is not in use yet: before `arrange`, which places the others.
+    """Place blocks in the memory of ``bins`` that is not in use yet. Then `arrange` places the others.
 
     The largest first, each into the smallest bin where it fits and which is first used after its last use.
     """
@@ -240,7 +238,7 @@ cdef int arrange_in(Room* rooms, int64_t n, Room* bins, int64_t nbins) except -1
 
 
 cdef object describe(object x, Maker maker, dict made):
-    """What the function gave, with Forms for tensors."""
+    """The result of the function, with Forms in place of tensors."""
     cdef Tensor t
     cdef Form form
     if isinstance(x, Tensor):
@@ -273,7 +271,7 @@ cdef object describe(object x, Maker maker, dict made):
 
 
 cdef Plan finish(Recorder* r, Maker maker, object result):
-    """The plan of what the recorder kept."""
+    """The plan from the launches of the recorder."""
     cdef Plan plan = Plan()
     cdef int64_t i
     cdef dict made = {}
@@ -402,7 +400,7 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
 
 
 cdef int64_t only_source(Recorder* r, Step* step, int64_t made, dict given, Maker maker) except -2:
-    """The one argument whose storage a launch reads for block ``made``, beside tables; -1 where it reads more."""
+    """The only argument that a launch reads to compute block ``made``, beside tables; -1 if it reads more."""
     cdef int64_t k, found, number, source = -1
     for k in range(step.pointers, step.pointers + step.npointers):
         found = r.found[k]
@@ -416,7 +414,7 @@ cdef int64_t only_source(Recorder* r, Step* step, int64_t made, dict given, Make
 
 
 cdef Tensor keep(Plan plan, Block* block):
-    """A copy of a table that the body filled, as long as the plan."""
+    """A copy of a table that the body filled, which lives as long as the plan."""
     cdef Tensor table
     cdef bint before = swap_planning(False)
     try:
@@ -429,7 +427,7 @@ cdef Tensor keep(Plan plan, Block* block):
 
 
 def count_prepared(Tensor t):
-    """How many blocks that plans have computed from the memory of ``t`` are kept."""
+    """How many kept blocks plans have computed from the memory of ``t``."""
     return sum([type(x) is Ready for x in (t.storage.prepared or {}).values()])
 
 
@@ -462,14 +460,14 @@ cdef object call_planned(Op op, PyObject** bound):
 
 
 cdef object plan_of_body(Op op, PyObject** bound):
-    """The plan of the body, or why there is none."""
+    """The plan of the body, or the reason why there is none."""
     cdef list tensors = []
     cdef list args = [<object>bound[i] for i in range(op.nparams)]
     for x in args:
         collect(x, tensors)
     try:
         return record(op.run_bound, args, tensors)
-    except Exception as error:   # the body itself runs next, and raises what there is to raise
+    except Exception as error:   # the body runs next, and raises its errors
         return str(error)
 
 

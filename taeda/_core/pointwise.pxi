@@ -318,7 +318,7 @@ cdef int out_code(Op op, int compute) noexcept:
 cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
     """Compute a pointwise op into a new tensor, into ``out``, or of an in-place form into the first argument.
 
-    None where that is not deferred, unless ``at_once``.
+    None if that is not deferred, unless ``at_once``.
     """
     cdef PyObject* inputs[MAXARGS]
     cdef object keep = None, zero_dim = None
@@ -400,7 +400,7 @@ cdef int recorders = 0
 
 
 cdef int settle_late(list storages) except -1:
-    """Compute storages that were deferred, together."""
+    """Compute deferred storages together."""
     return SETTLE_ALL(storages)
 
 

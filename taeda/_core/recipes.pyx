@@ -1,4 +1,4 @@
-"""What computes a tensor that was put off: its *recipe*. ``fusion.pyx`` says what they are for."""
+"""Recipes of deferred tensors: their list, and which thread may compute. ``fusion.pyx`` explains recipes."""
 
 import atexit
 import os
@@ -24,26 +24,26 @@ cdef extern from "Python.h":
 cdef extern from *:
     """
     #if defined(_MSC_VER)
-      static __declspec(thread) int taeda_puts_off = 0;
+      static __declspec(thread) int taeda_defers = 0;
       #include <windows.h>
       static void taeda_pause(void) { Sleep(0); }
     #else
-      static __thread int taeda_puts_off = 0;
+      static __thread int taeda_defers = 0;
       #include <sched.h>
       static void taeda_pause(void) { sched_yield(); }
     #endif
     """
-    int puts_off "taeda_puts_off"     # whether this thread records
+    int defers "taeda_defers"     # whether this thread defers ops
     void taeda_pause() noexcept nogil
 
 cdef PyObject* oldest = NULL
 cdef PyObject* newest = NULL
 cdef int64_t written = 0
-cdef int64_t least = 6144  # smaller ones take no longer eagerly
+cdef int64_t least = 6144  # smaller results are not faster when deferred
 cdef unsigned long owner = 0      # the thread that computes
 cdef bint collects = False        # whether Python's collector was on before
-cdef int depth = 0                # how often it is on its way
-cdef unsigned long last = 0       # the thread that ends the process, once it does: no other one computes from then on
+cdef int depth = 0                # how many computations of that thread are nested
+cdef unsigned long last = 0       # the thread that ends the process: once set, no other thread computes
 cdef computer_t computer = NULL
 
 
@@ -57,23 +57,23 @@ cdef class Recipe(Pending):
 
 
 cdef class Later:
-    """What computes a recipe that is not that of a pointwise op."""
+    """Computes a recipe that is not pointwise."""
 
     cdef int run_alone(self, Recipe r) except -1:
         raise NotImplementedError
 
-    cdef bint go_on(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Recipe root, int rows) except -1:
         return False
 
 
 cdef bint is_recording() noexcept:
-    return puts_off
+    return defers
 
 
 cdef bint swap_recording(bint on) noexcept:
-    global puts_off
-    cdef bint before = puts_off
-    puts_off = on
+    global defers
+    cdef bint before = defers
+    defers = on
     tensor.recorders += on - before
     return before
 
@@ -123,7 +123,7 @@ cdef inline bint is_plain(int code) noexcept:
 
 
 cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
-    """Whether ``t`` is all that ``r`` computes, in the form of ``out``."""
+    """Whether ``r`` computes exactly ``t``, in the form of ``out``."""
     cdef size_t n = t.nd * sizeof(int64_t)
     return (t.raw == r.data and t.code == r.code and r.nd == t.nd and t.nd == out.nd
             and memcmp(r.sizes, t.sizes, n) == 0 and memcmp(t.sizes, out.sizes, n) == 0
@@ -131,7 +131,7 @@ cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
 
 
 cdef bint is_free(Tensor t) noexcept:
-    """Whether taeda alone can read and write the memory of ``t``, and recipes know its dtype."""
+    """Whether only taeda can read and write the memory of ``t``, and recipes support its dtype."""
     return t.holds == VALUES and is_plain(t.code) and not (t.storage.shown or t.storage.exports
                                                             or t.storage.owner is not None)
 
@@ -151,7 +151,7 @@ cdef void enlist(Recipe r) noexcept:
 
 
 cdef void take_form(Recipe r, Tensor t) noexcept:
-    """Let ``r`` compute elements of the dtype of ``t``, which lie as those do."""
+    """Give ``r`` the dtype, sizes and strides of ``t``."""
     r.code = r.compute = t.code
     r.nd, r.count, r.contiguous = t.nd, t.count, t.contiguous
     memcpy(r.sizes, t.sizes, t.nd * sizeof(int64_t))
@@ -159,7 +159,7 @@ cdef void take_form(Recipe r, Tensor t) noexcept:
 
 
 cdef void fill_later(Recipe r, Tensor out) noexcept:
-    """Make ``r``, whose operands are held, what the memory of ``out`` should hold."""
+    """Make ``r``, whose operands are held, the recipe of the memory of ``out``."""
     r.storage, r.data = <PyObject*>out.storage, out.raw
     out.storage.waits += 1
     out.storage.recipe = r
@@ -167,20 +167,20 @@ cdef void fill_later(Recipe r, Tensor out) noexcept:
 
 
 cdef int give_memory(Storage storage) except -1:
-    """Memory for a storage that was made without."""
+    """Allocate the memory of a storage that was made without."""
     cdef char* before = storage.data
     give_block(storage, storage.block, False)
     return tell_address(storage, before)
 
 
 cdef bint move_block(Storage old, Storage storage) except -1:
-    """Give ``storage``, which was made without memory, the block of ``old``, which nobody will use any more; False
-    where that does not fit."""
+    """Give ``storage``, which has no memory, the block of ``old``, which is no longer used; False if it does not
+    fit."""
     cdef char* before = storage.data
     if (storage.late is None or old.late is not None or old.block != storage.block or old.owner is not None
             or old.device or old.exports or old.shown or not old.may_resize):
         return False
-    storage.data, old.owner = old.data, ()  # what lies there is not the old one's to give back
+    storage.data, old.owner = old.data, ()  # the old storage must not release it
     tell_address(storage, before)
     return True
 
@@ -195,7 +195,7 @@ cdef int move_back(Storage old, Storage storage, char* before, list late) except
 
 
 cdef int tell_address(Storage storage, char* before) except -1:
-    """Tell the tensors on a storage, all of the same address, where its memory lies by now."""
+    """Update the address in the tensors on a storage, which all begin where it does."""
     cdef list holders = storage.late
     storage.late = None
     for reference in holders:
@@ -208,12 +208,12 @@ cdef int tell_address(Storage storage, char* before) except -1:
 
 
 cdef int finish(Recipe r, Storage storage) except -1:
-    """The memory holds what the recipe says: whatever reads it, reads there from now on."""
+    """Mark ``r`` as computed. Its readers read the memory from now on."""
     cdef PyObject* at = r.after
     cdef Source* s
     cdef int i
     r.done = True
-    while r.readers:  # they are younger
+    while r.readers:  # readers are newer
         for i in range((<Recipe>at).nsources):
             s = &(<Recipe>at).sources[i]
             if s.recipe != <PyObject*>r:
@@ -233,7 +233,7 @@ cdef int finish(Recipe r, Storage storage) except -1:
 
 
 cdef Recipe with_memory(Recipe r):
-    """``r``, or where nobody holds its own memory or what superseded it, one that is computed from it."""
+    """``r`` or the recipe that superseded it, if its memory is held; else a recipe that depends on it."""
     cdef PyObject* at
     cdef int i
     if r.storage != NULL:
@@ -244,7 +244,7 @@ cdef Recipe with_memory(Recipe r):
             if (<Recipe>at).sources[i].recipe == <PyObject*>r:
                 return with_memory(<Recipe>at)
         at = (<Recipe>at).after
-    raise RuntimeError("a recipe is there that nobody needs")
+    raise RuntimeError("found a recipe that nothing needs")
 
 
 cdef bint reads(Recipe r, Storage storage) noexcept:
@@ -262,7 +262,7 @@ cdef void begin() noexcept:
     """
     global owner, depth, collects
     cdef unsigned long me = PyThread_get_thread_ident()
-    while (depth and owner != me) or (last and last != me):  # the other thread has given up the GIL meanwhile
+    while (depth and owner != me) or (last and last != me):  # the other thread has released the GIL
         with nogil:
             taeda_pause()
     owner = me
@@ -279,7 +279,7 @@ cdef void end() noexcept:
 
 
 def _at_exit():
-    """A daemon thread that computes is waited for: it may be about to make a kernel, and would wait for this thread."""
+    """Wait for a daemon thread that computes: it may be building a kernel, and would wait for this thread."""
     global last
     begin()
     last = owner

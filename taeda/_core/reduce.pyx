@@ -19,7 +19,7 @@ from .plan cimport prototype
 from .recipes cimport (
     MOST_NUMBERS, Later, Prologue, Recipe, Source, begin, end, finish, is_free, is_recording, same_form,
 )
-from .rows cimport compute_ended, prologue_of, prologue_parts, put_off_whole, tell_prologue
+from .rows cimport compute_ended, prologue_of, prologue_parts, defer_whole, tell_prologue
 from .tensor cimport (
     BOOL, INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
@@ -179,7 +179,7 @@ cdef class Reducer:
         if (<Tensor>first).count and unsettled and source.holds == VALUES and source.storage.recipe is not None:
             if self.may_wait(source, <Tensor>first):
                 compute_ended()
-                put_off_whole(put_off_total(self, source, mask, &layout, values), [source], <Tensor>first)
+                defer_whole(defer_total(self, source, mask, &layout, values), [source], <Tensor>first)
                 return first
             begin()
             try:
@@ -540,7 +540,7 @@ cdef class Total(Later):
         return finish(r, storage)
 
 
-cdef Total put_off_total(Reducer reducer, Tensor x, uint64_t mask, const Layout* layout, const int64_t* params):
+cdef Total defer_total(Reducer reducer, Tensor x, uint64_t mask, const Layout* layout, const int64_t* params):
     """The deferred reduction of all of ``x``."""
     cdef Total made = Total.__new__(Total)
     made.reducer, made.name, made.like, made.mask = reducer, reducer.name, prototype(x), mask

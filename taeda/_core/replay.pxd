@@ -9,13 +9,13 @@ from .plan cimport Form
 from .recorder cimport Step
 from .tensor cimport Node, Tensor
 
-cdef struct Patch:           # an address that a replay writes where its base has moved
+cdef struct Patch:           # an address that a replay updates if its base has moved
     int64_t base
     int64_t offset
     char** slot
 
 cdef struct Write:           # writes that a storage counts: one that the trace holds, or that of a tensor with a number
-    PyObject* storage        # NULL where there is a number
+    PyObject* storage        # NULL if there is a number
     int64_t number, times
 
 @cython.final
@@ -25,7 +25,7 @@ cdef class Skip:
 @cython.final
 cdef class Kept(Form):
     cdef int64_t number          # among those of the trace
-    cdef Node node               # what made it, in a graph that is done with
+    cdef Node node               # the node that made it; its graph has been released
     cdef int nr
     cdef bint leaf_grad, inference
 
@@ -46,21 +46,21 @@ cdef class Trace:
     cdef list filled             # (base, offset, content)
     cdef list calls              # (object, address of its table)
     cdef list leaves             # (leaf or number of an argument, None or form of its gradient, its number if GIVEN)
-    cdef list grads              # (leaf or number of an argument, what its gradient is at the end)
-    cdef list prepared           # (launch, storage that it reads, Ready): of blocks that stand from call to call
+    cdef list grads              # (leaf or number of an argument, form of its gradient at the end)
+    cdef list prepared           # (launch, storage that it reads, Ready): blocks that are kept from call to call
     cdef list dropped            # leaves or numbers whose gradients are neither read nor kept: their memory is free
-    cdef Write* writes           # what storages count
+    cdef Write* writes           # counts of writes
     cdef int64_t nwrites
     cdef list forms              # Kept
     cdef object result
     cdef readonly tuple signature
-    cdef readonly bytes start    # which gradients there are when it begins
+    cdef readonly bytes start    # which gradients exist at the beginning
     cdef Py_ssize_t nargs
     cdef bint busy
-    cdef public Guard guard      # what Python objects are to hold; None: they are not looked at
-    cdef int8_t* alone           # by step: whether it runs on this thread alone; NULL where none does
-    cdef object clock            # while launches are measured: what tells the time
-    cdef readonly list took      # by step: how long it took when it was measured last
+    cdef public Guard guard      # checks Python objects; None: they are not checked
+    cdef int8_t* alone           # by step: whether it runs on this thread alone; NULL if none does
+    cdef object clock            # the clock while launches are measured
+    cdef readonly list took      # by step: the time when it was last measured
     cdef object attempt_on(self, list tensors)
     cdef bint differs(self) except -1
     cdef bint fits(self, list tensors) except -1

@@ -1,20 +1,20 @@
-"""Traces: the launches of a whole call, repeated without its Python code.
+"""Traces: the launches of a whole call, replayed without its Python code.
 
-A plan (`plan.pyx`) is made of one op, on device meta. A trace is made of a call as a user writes it, such as a training
-step, with tensors that it names, gradients and an optimiser (`observing.pyx`). Its launches are given addresses:
+A plan (`plan.pyx`) is made of one op, on the meta device. A trace is made of a whole call, such as a training step,
+with the tensors that its code names, gradients and an optimiser (`observing.pyx`). Its launches get these addresses:
 
-- GIVEN: in the storage of an argument, or of the gradient that a parameter has when the call begins;
-- HELD: in another storage of before the call, which the trace holds;
-- MADE: in a storage that is alive at the end, of a result or a new gradient; each replay makes another;
-- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow; and in that of a result
-  or new gradient before its first use.
+- GIVEN: in the storage of an argument, or of a gradient that exists when the call begins;
+- HELD: in another storage from before the call, which the trace holds;
+- MADE: in a storage that is alive at the end, of a result or a new gradient; each replay makes a new one;
+- SCRATCH: in the workspace of the call, which blocks share as their lifetimes allow; or in the memory of a result or
+  new gradient before its first use.
 
-A replay writes addresses where they differ from those of the replay before, and launches. An object may be called
-between launches (`recorder.note_call`), to compute numbers of the next one that differ from call to call.
+A replay updates the addresses that changed since the last replay, and launches. An object may be called between
+launches (`recorder.note_call`) to compute numbers that differ from call to call.
 
-What a trace is right for is for its user to find out: `guard.Guard` says whether the Python objects that a function
-reads are what they were, `Trace.attempt` asks whether gradients and state are, and two calls in a row that give one
-``signature`` do the same. See docs/notes/0016.
+The caller must check that a trace is valid: `guard.Guard` checks the Python objects that a function reads,
+`Trace.attempt` checks gradients and state, and two calls in a row with the same ``signature`` do the same. See
+docs/notes/0016.
 """
 
 cimport cython
@@ -34,31 +34,31 @@ from .tensor cimport F32, Tensor, address_of
 
 
 def is_observing():
-    """Whether what this thread does is observed."""
+    """Whether this thread is observed."""
     return bool(_is_observing())
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------
 
-#: What `Trace.attempt` gives where nothing was done.
+#: The result of `Trace.attempt` if it did nothing.
 MISS = object()
 
 
 cdef class Skip:
-    """Launches that are left out where a number in memory, a float32, is not 0."""
+    """Launches that are skipped if a float32 number in memory is not 0."""
 
     def __eq__(self, other):
         return isinstance(other, Skip) and self.length == (<Skip>other).length
 
     def fits(self):
-        """Whether it stands: always."""
+        """Whether it is still valid: always."""
         return True
 
 
 def call_unless(Tensor found, function):
-    """``function()``, unless ``found``, a float32 tensor of one element, holds a number other than 0; else None.
+    """``function()`` if ``found``, a float32 tensor of one element, is 0; else None.
 
-    Replays of an observed call ask anew.
+    Each replay of an observed call checks ``found`` again.
     """
     cdef Recorder* r = current()
     cdef Skip skip = Skip()
@@ -79,7 +79,7 @@ def call_unless(Tensor found, function):
 
 
 cdef class Kept(Form):
-    """A tensor that a replay makes: a result or a gradient. Or the argument that is given back."""
+    """A tensor that a replay makes, a result or a gradient; or an argument that is returned."""
 
 
 cdef inline bint is_shared(const Step* step) noexcept:
@@ -88,7 +88,7 @@ cdef inline bint is_shared(const Step* step) noexcept:
 
 
 cdef class Trace:
-    """The launches of one call, with what they are given."""
+    """The launches of one call, with their arguments."""
 
     def __dealloc__(self):
         free(self.steps)
@@ -107,22 +107,22 @@ cdef class Trace:
 
     @property
     def launches(self):
-        """How many launches a replay does."""
+        """The number of launches of a replay."""
         return self.nsteps - len(self.calls)
 
     @property
     def scratch_bytes(self):
-        """Memory that a replay takes beside its results."""
+        """Bytes of workspace of a replay."""
         return self.scratch
 
     @property
     def work(self):
-        """Of each step the address of its kernel, its range, its grain, and whether the thread pool shares it."""
+        """For each step the address of its kernel, its range, its grain, and whether the thread pool shares it."""
         return [(<uintptr_t>self.steps[i].kernel, self.steps[i].total, self.steps[i].grain, is_shared(&self.steps[i]))
                 for i in range(self.nsteps)]
 
     def keep_alone(self, steps):
-        """Run these of the steps that the thread pool would share on the caller's thread, and all others as ever."""
+        """Run these steps, which the thread pool would share, on the caller's thread; all others as before."""
         if self.alone == NULL:
             self.alone = <int8_t*>malloc(self.nsteps + 1)
             if self.alone == NULL:
@@ -132,7 +132,7 @@ cdef class Trace:
             self.alone[<int64_t>i] = is_shared(&self.steps[<int64_t>i])
 
     def stands_for(self, tensors):
-        """Whether :meth:`attempt` would repeat the call now. Nothing is done."""
+        """Whether :meth:`attempt` would replay the call now. It only checks."""
         return not self.busy and not self.differs() and self.fits(list(tensors))
 
     @property
@@ -141,14 +141,14 @@ cdef class Trace:
         return [thing for thing, _ in self.calls if type(thing) is not Skip]
 
     def attempt(self, list tensors, clock=None):
-        """Repeat the call on ``tensors``, those among its arguments; its result. After an error there are no gradients
-        where the call replaces them without reading them.
+        """Replay the call on ``tensors``, those among its arguments; its result. After an error, gradients that the
+        call replaces without reading them are None.
 
-        ``clock``, a function that tells the time, is asked before and after each launch that the thread pool may share;
-        ``took`` has the differences.
+        ``clock``, a function that returns the time, is called before and after each launch that the thread pool may
+        share; ``took`` has the differences.
 
-        MISS where gradients or state are not there as at the beginning of the call, Python objects are not what they
-        were, or another thread is at it; nothing is done then.
+        The result is MISS, and nothing is done, if the gradients or state are not those at the beginning of the call,
+        if Python objects have changed, or if another thread is replaying the trace.
 
         Raises:
             IndexError: a kernel met a bad value, as an index out of range.
@@ -169,11 +169,12 @@ cdef class Trace:
             self.busy, self.clock = False, None
 
     cdef inline bint differs(self) except -1:
-        """Whether Python objects are not what they were."""
+        """Whether Python objects have changed."""
         return self.guard is not None and self.guard.differs() is not None
 
     cdef bint fits(self, list tensors) except -1:
-        """Whether gradients and state are there; the gradients that a replay needs are added to ``tensors``."""
+        """Whether gradients and state have the expected forms. Adds the gradients that a replay needs to
+        ``tensors``."""
         cdef Tensor leaf, grad
         for where, form, number in self.leaves:
             leaf = <Tensor>(where if isinstance(where, Tensor) else tensors[where])
@@ -274,7 +275,7 @@ cdef class Trace:
                    <int>step.nnumbers, step.total, step.grain, step.small)
 
     def prepare(self):
-        """Compute the blocks that stand from call to call."""
+        """Compute the blocks that are kept from call to call, unless they are valid."""
         cdef char* memory = <char*>take_scratch(self.scratch) if self.scratch else NULL
         cdef int64_t b = self.ngiven, last = self.nbases - 1
         cdef Storage storage
@@ -300,12 +301,12 @@ cdef class Trace:
         return (<tuple>self.prepared[i])[0]
 
     cdef bint stands(self, int64_t i) except -1:
-        """Whether prepared block ``i`` holds already what its launch would compute."""
+        """Whether prepared block ``i`` is still valid."""
         _, source, ready = <tuple>self.prepared[i]
         return (<Ready>ready).stands(<Storage>source)
 
     cdef inline void move(self, int64_t b, char* address) noexcept:
-        """Write the addresses in a base where it is not where it was."""
+        """Update the addresses in a base that has moved."""
         cdef int64_t i
         if self.bases[b] != address:
             self.bases[b] = address
@@ -327,7 +328,7 @@ cdef class Trace:
         return t
 
     cdef object give(self, object x, list made):
-        """``x`` with tensors for its forms."""
+        """``x`` with tensors in place of its forms."""
         if type(x) is Kept:
             return made[(<Kept>x).number]
         if type(x) is tuple:
@@ -342,10 +343,10 @@ cdef class Trace:
 
 
 cdef class Repeated:
-    """What repeats calls of a function by traces.
+    """Replays calls of a function by traces.
 
-    ``_forms``, by the key of a call (`guard.key_of`): an object with the ``traces`` that may stand for it. Where none
-    does, ``call_anew(found, args, kwargs)`` is the call; ``found`` is what `key_of` gives.
+    ``_forms``, by the key of a call (`guard.key_of`): an object with the ``traces`` that may be valid for it. If none
+    is, ``call_anew(found, args, kwargs)`` makes the call; ``found`` is the result of `key_of`.
     """
 
     cdef public dict _forms
@@ -363,10 +364,10 @@ cdef class Repeated:
         return self.call_anew(found, args, kwargs)
 
 
-# ---- what a trace is made of, as Python objects: for who writes it down ----------------------------------------------
+# ---- the content of a trace as Python objects, for export ------------------------------------------------------------
 
 def parts_of(Trace trace):
-    """The launches of ``trace`` and what they are given, as a dict.
+    """The launches of ``trace`` and their arguments, as a dict.
 
     Addresses are numbers, those of the trace's own memory: of the slots that hold pointers, of tables, of flags.
 
@@ -374,13 +375,13 @@ def parts_of(Trace trace):
       many bytes of flags there are up to its own; the kernel of a call of Python is 0.
     - ``slots``: address of the first slot, and the values of all.
     - ``tables``: ``(address, content)``; ``flags``: address.
-    - ``patches``: ``(base, offset, slot)``: what is written to a slot when the bases are known. Bases are what the
-      launches were given, storages of before, results, and the memory for the time of the call, in this order.
-    - ``given``: numbers of arguments; ``held``: storages of before; ``made``: bytes of results; ``scratch``: bytes.
+    - ``patches``: ``(base, offset, slot)``: the address that is written to a slot when the bases are known. Bases are
+      the GIVEN storages, the HELD ones, results, and the workspace, in this order.
+    - ``given``: numbers of arguments; ``held``: storages; ``made``: bytes of results; ``scratch``: bytes.
     - ``filled``: ``(base, offset, content)``: bytes that are written before the launches.
-    - ``prepared``: numbers of launches whose results are kept: they lie in storages of before, see `Trace.prepare`.
-    - ``writes``: storages of before, or numbers of arguments, that are written to.
-    - ``results``: ``(place, index, offset)`` of each tensor that is given back, None for one of before.
+    - ``prepared``: numbers of launches whose results are kept, in HELD storages; see `Trace.prepare`.
+    - ``writes``: HELD storages, or numbers of arguments, that are written to.
+    - ``results``: ``(place, index, offset)`` of each returned tensor; None for one from before the call.
     """
     cdef int64_t i, k
     cdef list steps = [], results = []
@@ -428,6 +429,6 @@ def bytes_at(uintptr_t address, int64_t nbytes):
 
 
 def launches_so_far():
-    """How many launches of this thread were kept since it is observed; 0 where it is not."""
+    """How many launches of this thread have been recorded; 0 if it is not observed."""
     cdef Recorder* r = current()
     return r.nsteps if r != NULL else 0

@@ -1,37 +1,37 @@
-"""Row-wise ops that are put off."""
+"""Deferred row-wise ops."""
 
 from .recipes cimport Epilogue, Kernel, Later, Prologue, Recipe, Rows
 from .tensor cimport Tensor
 
-cdef class RowOp(Later):  # what computes rows that were put off
-    # Compute the rows of contiguous operands of one dtype and the form of `like`; with keys of the prologue and the
-    # epilogue. False where there can be no such kernel.
+cdef class RowOp(Later):  # computes deferred rows
+    # Compute the rows of contiguous operands with the dtype and form of `like`. `before` and `after` are the keys of
+    # the prologue and the epilogue. False if there is no such kernel.
     cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1
 
 
-# The result of a row-wise op of contiguous operands of one form, not computed; None where it had better be at once.
-cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
-# `out`, which was made without memory, as what `op` computes alone from operands that lie in memory.
-cdef Tensor put_off_whole(Later op, list operands, Tensor out)
+# The deferred result of a row-wise op of contiguous operands of one form; None if it should be computed at once.
+cdef Tensor defer_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q)
+# `out`, made without memory, as the result of `op`, whose operands are in memory.
+cdef Tensor defer_whole(Later op, list operands, Tensor out)
 # Compute the results that were deferred to the end of the compiled function, if they are held.
 cdef int compute_ended() except -1
-# Run a row-wise op whose own result is asked for.
+# Run a row-wise op whose own result is needed.
 cdef int compute_asked(Recipe row) except -1
-# Run the row-wise ops that `root` reads; or compute `root` where one of them stores its result: False where that cannot
-# be, and then it reads nothing but memory.
+# Run the row-wise ops that `root` reads; or compute `root` as the epilogue of one of them. If that returns False,
+# `root` reads only memory.
 cdef int compute_rows_of(Recipe root) except -1
 cdef bint compute_with_rows(Recipe root) except -1
 cdef object prologue_of(Tensor x, Prologue* p)
 cdef object prologue_parts(Prologue* p)
-# Tell who watches that a kernel computes what it reads.
+# Tell the watcher of a kernel with this prologue.
 cdef int tell_prologue(Prologue* p) except -1
 
-# For what has an epilogue.
+# For kernels with an epilogue.
 cdef object epilogue_of(Recipe row, Epilogue* e)
 cdef object epilogue_parts(Epilogue* e)
 # Whether all outputs begin at cache lines, also those without memory yet.
 cdef bint on_lines(Epilogue* e) noexcept
-# The memory of output `i`, to be asked for once it is certain that the kernel runs.
+# The memory of output `i`. Call it only when it is certain that the kernel runs.
 cdef char* memory_of(Epilogue* e, int i) except NULL
 cdef int choose_results(Kernel* k, Recipe root) except -1
 cdef list nodes_to_hold(Kernel* k)

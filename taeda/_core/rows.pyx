@@ -1,4 +1,4 @@
-"""Row-wise ops that are put off: what is computed where they read, and what goes on where they store."""
+"""Deferred row-wise ops, with their prologues (ops on what they read) and epilogues (ops on what they store)."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
@@ -29,14 +29,14 @@ cdef class RowOp:
     cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
         raise NotImplementedError
 
-    cdef bint go_on(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Recipe root, int rows) except -1:
         return rows == 1 and compute_after_one(root)
 
     cdef int run_alone(self, Recipe r) except -1:
         cdef Storage storage = <Storage>r.storage
         need_memory(storage)
         if not run_row(r, NULL):
-            raise RuntimeError("a row-wise op that was put off cannot run")
+            raise RuntimeError("a deferred row-wise op cannot run")
         return finish(r, storage)
 
 
@@ -46,8 +46,8 @@ cdef int compute_asked(Recipe row) except -1:
 
 
 cdef Recipe held_reader(Recipe row):
-    """The oldest held result that is computed from ``row`` and no other row-wise op: one kernel may store both. None if
-    there is none."""
+    """The oldest held result that depends on ``row`` and no other row-wise op: one kernel may store both. None if there
+    is none."""
     cdef Kernel k
     cdef Recipe r
     cdef PyObject* at = row.after if row.readers else NULL
@@ -68,8 +68,7 @@ cdef Recipe held_reader(Recipe row):
 
 
 cdef object prologue_of(Tensor x, Prologue* p):
-    """How to compute the elements of ``x`` where they are read, and a key that stands for it; None where they are had
-    better written first."""
+    """Fill in the prologue that computes the elements of ``x``; its key. None if ``x`` should be computed first."""
     cdef Recipe root
     if x.holds != VALUES or x.storage.recipe is None:
         return None
@@ -82,7 +81,7 @@ cdef object prologue_of(Tensor x, Prologue* p):
 
 
 cdef object prologue_from(Recipe root, Prologue* p):
-    """The same of what ``root`` describes, which reads nothing but memory."""
+    """The same for ``root``, which reads only memory."""
     cdef Kernel k
     cdef int64_t words[MOST_WORDS]
     cdef int i
@@ -100,13 +99,13 @@ cdef object prologue_from(Recipe root, Prologue* p):
 
 
 cdef object prologue_parts(Prologue* p):
-    """The nodes, and dtype and letter of each leaf, for what builds the kernel."""
+    """The nodes, and dtype and letter of each leaf, for the builder of the kernel."""
     cdef int i
     return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, chr(p.letters[i]))
                                  for i in range(p.nleaves)]
 
 
-cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q):
+cdef Tensor defer_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q):
     cdef Recipe r, part
     cdef Tensor out, t
     cdef Source* s
@@ -119,7 +118,7 @@ cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, 
         settle_to_read(other.storage)
     if x.storage.recipe is not None:
         part = <Recipe>x.storage.recipe
-        if part.is_row or part.below or not same_form(part, x, x):  # so that none waits for another
+        if part.is_row or part.below or not same_form(part, x, x):  # so that no deferred row depends on another
             settle_to_read(x.storage)
     out = empty_strided_like(x.code, x, True)
     r = <Recipe>Recipe.__new__(Recipe)
@@ -140,7 +139,7 @@ cdef Tensor put_off_rows(RowOp op, Tensor x, Tensor other, int first, double p, 
     return out
 
 
-cdef Tensor put_off_whole(Later op, list operands, Tensor out):
+cdef Tensor defer_whole(Later op, list operands, Tensor out):
     cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
     cdef Source* s
     cdef Tensor t
@@ -173,8 +172,8 @@ cdef int compute_ended() except -1:
 
 
 cdef bint run_row(Recipe r, Epilogue* e) except -1:
-    """Run a row-wise op, with what computes its first operand and with an epilogue; False where there is no such
-    kernel. Without an epilogue, the operand is then computed first."""
+    """Run a row-wise op with the prologue that computes its first operand, and with an epilogue; False if there is no
+    such kernel. Without an epilogue, the operand is then computed first."""
     cdef Rows rows
     cdef Prologue p
     cdef Recipe part
@@ -219,7 +218,7 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
 
 
 cdef object epilogue_of(Recipe row, Epilogue* e):
-    """Gather what an epilogue does, whose outputs are known; a key that stands for it."""
+    """Gather the ops of an epilogue whose outputs are known; its key."""
     cdef int64_t words[MOST_WORDS + 4]
     cdef int i, n = 3, nouts = e.kernel.nouts, at = 0
     cdef PyObject* outs[MOST_FUSED]
@@ -245,8 +244,8 @@ cdef object epilogue_of(Recipe row, Epilogue* e):
 
 
 cdef object epilogue_parts(Epilogue* e):
-    """The nodes, dtype and letter of each leaf, None for the other kernel's result, and the numbers of what is
-    written."""
+    """The nodes; dtype and letter of each leaf, None for the other kernel's result; the numbers of the nodes whose
+    results are written."""
     cdef int i, at = 0
     leaves = []
     for i in range(e.kernel.nleaves):
@@ -268,7 +267,7 @@ cdef bint on_lines(Epilogue* e) noexcept:
 
 
 cdef char* memory_of(Epilogue* e, int i) except NULL:
-    """The memory of output ``i``: mostly that of an operand which nobody reads afterwards. The kernel must run now."""
+    """The memory of output ``i``: mostly that of an operand that nothing reads afterwards. The kernel must run now."""
     if not take_over(&e.kernel, i):
         need_memory(<Storage>e.kernel.storages[i])
     return (<Recipe>e.kernel.outs[i]).data
@@ -292,7 +291,7 @@ cdef int compute_rows_of(Recipe root) except -1:
 
 cdef bint compute_with_rows(Recipe root) except -1:
     cdef Kernel k
-    cdef Later op = None  # and no name for the recipe, which would keep it
+    cdef Later op = None  # no variable for the recipe, which would keep it alive
     cdef int i, rows = 0
     gather_all(&k, root)
     for i in range(k.nleaves):
@@ -301,14 +300,14 @@ cdef bint compute_with_rows(Recipe root) except -1:
             op = (<Recipe>k.leaves[i].recipe).rows
             if op.leads:
                 break
-    if op is not None and op.go_on(root, rows):
+    if op is not None and op.compute_reader(root, rows):
         return True
     compute_rows_of(root)
     return False
 
 
 cdef bint compute_after_one(Recipe root) except -1:
-    """Compute ``root`` as the epilogue of the only row-wise op that it reads; False where that cannot be."""
+    """Compute ``root`` as the epilogue of the only row-wise op that it reads; False if there is no such kernel."""
     cdef Kernel k
     cdef Recipe row = None
     cdef int i
@@ -320,12 +319,12 @@ cdef bint compute_after_one(Recipe root) except -1:
         return True
     if pending(&row.sources[0]) == NULL:
         return False
-    compute(<Recipe>row.sources[0].recipe)  # too much for one kernel; this may compute more than the operand
+    compute(<Recipe>row.sources[0].recipe)  # one kernel has too little room; this may compute more than the operand
     return compute_after(row, root)
 
 
 cdef bint compute_after(Recipe row, Recipe root) except -1:
-    """Compute ``root`` as the epilogue of ``row``; False where that cannot be."""
+    """Compute ``root`` as the epilogue of ``row``; False if there is no such kernel."""
     cdef Epilogue e
     cdef Kernel* k = &e.kernel
     cdef Recipe r
@@ -336,7 +335,7 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
         return False
     gather_all(k, root)
     choose_results(k, root)
-    # The row itself is stored, if anything else will read it; `own` is one more name.
+    # The row itself is stored if anything else will read it; `own` is one more reference.
     e.writes_own = Py_REFCNT(<PyObject*>own) > own.waits or row.readers > readings(k, row)
     for i in range(k.nnodes):
         r = <Recipe>k.nodes[i]
@@ -358,7 +357,7 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
 
 
 cdef int choose_results(Kernel* k, Recipe root) except -1:
-    """Let an epilogue write ``root``, and along with it what is worth it and of the same form."""
+    """Set the outputs of an epilogue: ``root``, and those of `write_along` that have the same form."""
     cdef Recipe r
     cdef int i
     k.outs[0] = <PyObject*>root
@@ -373,13 +372,13 @@ cdef int choose_results(Kernel* k, Recipe root) except -1:
 
 
 cdef list nodes_to_hold(Kernel* k):
-    """The recipes of a kernel: what runs before it does may let go of them."""
+    """References to the recipes of a kernel: code that runs before it may release them."""
     cdef int i
     return [<Recipe>k.nodes[i] for i in range(k.nnodes)]
 
 
 cdef list storages_to_fill(Kernel* k):
-    """What an epilogue writes to; `memory_of` gives them memory."""
+    """The storages that an epilogue writes; `memory_of` allocates their memory."""
     cdef int i
     for i in range(k.nouts):
         k.storages[i] = (<Recipe>k.outs[i]).storage
@@ -387,7 +386,7 @@ cdef list storages_to_fill(Kernel* k):
 
 
 cdef int finish_results(Kernel* k, list storages) except -1:
-    """An epilogue has been run."""
+    """Mark the results of an epilogue as computed."""
     cdef Recipe r
     cdef int i
     for i in range(len(storages)):
@@ -398,7 +397,7 @@ cdef int finish_results(Kernel* k, list storages) except -1:
 
 
 cdef int tell_row(Recipe r, Prologue* p, Epilogue* e) except -1:
-    """Tell the watcher of a row-wise op that was put off."""
+    """Tell the watcher of a deferred row-wise op."""
     cdef int64_t whole = r.count * ITEMSIZE[r.code], read = 0, results = 1
     cdef list before = [], after = []
     read = whole * (r.nsources - (p != NULL))

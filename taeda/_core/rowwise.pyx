@@ -14,7 +14,7 @@ from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_flag
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end
 from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, launch_rows
-from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, put_off_rows, tell_prologue
+from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, defer_rows, tell_prologue
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
     address_to_read, contiguous_tensor, dtype, empty_tensor, recorders, wrap_dim,
@@ -180,7 +180,7 @@ cdef class Rowwise(RowOp):
             b *= source.sizes[i]
         cdef bint columns = b > 1
         if self.computes and recorders and not columns and source is x and (out is None or out.code == x.code):
-            t = self.put_off(x, more, first, p, q)
+            t = self.defer(x, more, first, p, q)
             if t is not None:
                 return t
         late = (self.computes and unsettled and not columns and source is x and x.count
@@ -251,14 +251,14 @@ cdef class Rowwise(RowOp):
             return alive[0]
         return tuple(alive[: self.nouts])
 
-    cdef Tensor put_off(self, Tensor x, tuple more, int first, double p, double q):
+    cdef Tensor defer(self, Tensor x, tuple more, int first, double p, double q):
         """The result, deferred; None if it should be computed at once."""
         cdef Tensor other = None
         if more:
             if not isinstance(more[0], Tensor) or (<Tensor>more[0]).count != x.count:
                 return None
             other = <Tensor>more[0]
-        return put_off_rows(self, x, other, first, p, q)
+        return defer_rows(self, x, other, first, p, q)
 
     cdef bint run_late(self, Tensor x, uint64_t key, char** pointers, int first, double p, double q) except -1:
         """Compute the elements of a deferred ``x`` where they are read; False if that is not possible."""

@@ -1,4 +1,4 @@
-"""Recipes for a part of what a recipe computes, or for the same from other operands."""
+"""Recipes for a part of a recipe's result, or for the same ops on other operands."""
 
 from libc.stdint cimport int64_t
 
@@ -7,6 +7,6 @@ from .tensor cimport Tensor
 
 cdef Recipe slice_of(Recipe r, Tensor t, Tensor out)
 cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, int which, dict made)
-# What a pointwise result is computed from, and the same from other operands: for who reads few of its elements.
+# The operands of a pointwise result, and the same function of others: for ops that read few of its elements.
 cdef list leaves_of(Tensor x)
 cdef Tensor computed_from(Tensor x, list leaves, Tensor like)

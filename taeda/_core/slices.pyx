@@ -1,4 +1,4 @@
-"""Recipes for a part of what a recipe computes, or for the same from other operands."""
+"""Recipes for a part of a recipe's result, or for the same ops on other operands."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -12,8 +12,8 @@ from .tensor cimport INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Tensor, alias_tens
 
 
 cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
-    """A recipe for a slice ``t`` of what ``r`` computes, which operands of the size of ``out`` are computed with; None
-    where there is none, or it would take many ops."""
+    """A recipe for a slice ``t`` of the result of ``r``, for an op whose result is ``out``; None if there is none, or
+    it would take many ops."""
     cdef int64_t start[INLINE]
     cdef int64_t left = (t.raw - r.data) // ITEMSIZE[t.code]
     cdef int d, i, next
@@ -40,7 +40,7 @@ cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
 
 
 cdef bint reads_only(Recipe r) noexcept:
-    """Whether ``r`` and what it is computed with are pointwise, and write over nothing that they read."""
+    """Whether ``r`` and the recipes that it depends on are pointwise, and none works in place."""
     cdef int i
     if r.inplace or r.is_row:
         return False
@@ -54,9 +54,9 @@ cdef bint reads_only(Recipe r) noexcept:
 cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, int which, dict made):
     """``r`` for the sizes of ``t`` from ``start`` on, or with ``leaves``, contiguous, for those of ``k``.
 
-    Where ``r`` reads what is joined, ``t`` is of the size of part ``which``, and that is read instead.
+    If ``r`` reads a deferred ``cat``, ``t`` has the size of part ``which``, and that is read instead.
 
-    It has no memory: only what reads it computes it.
+    It has no memory: its readers compute it.
     """
     cdef Recipe part = made.get(<size_t><void*>r), of
     cdef int i, d
@@ -103,8 +103,8 @@ cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list lea
 
 
 cdef list leaves_of(Tensor x):
-    """Tensors of the sizes of ``x`` that its elements are computed from, each from those at its place; None where ``x``
-    lies in memory, or it takes many ops."""
+    """Tensors of the sizes of ``x`` that it is a pointwise function of; None if ``x`` is in memory, or takes many
+    ops."""
     cdef Kernel k
     cdef Recipe r
     cdef int64_t strides[MAXDIM]
@@ -129,7 +129,8 @@ cdef list leaves_of(Tensor x):
 
 
 cdef Tensor computed_from(Tensor x, list leaves, Tensor like):
-    """What ``x`` is computed from its `leaves_of`, from others: contiguous ones of the sizes of ``like``."""
+    """The function that computes ``x`` from its `leaves_of`, of other ``leaves``: contiguous, of the sizes of
+    ``like``."""
     cdef Tensor out = empty_tensor(x.code, like.nd, like.sizes)
     cdef Recipe root = <Recipe>x.storage.recipe
     cdef Kernel k

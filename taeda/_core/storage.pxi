@@ -46,7 +46,7 @@ cdef class Storage:
     def _readable(self):
         """The bytes, for who only reads them, as a file does: nobody can write there through this view.
 
-        So it does not count as shown, after which nothing more is deferred that reads it.
+        So it does not count as exposed, after which no op that reads it is deferred.
         """
         self.need_bytes()
         settle(self)

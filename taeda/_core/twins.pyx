@@ -1,7 +1,7 @@
-"""What derivatives keep of tensors that can be computed again: *twins*, which have a recipe and no memory.
+"""*Twins*: tensors with a recipe and no memory, which derivatives keep in place of tensors that can be recomputed.
 
-A tensor that a product reads must be in memory for it. Its twin is computed when the backward pass asks for it, from
-what other derivatives keep anyway. ``fusion.pyx`` says what a recipe is.
+A product needs its operand in memory. The operand's twin is computed when the backward pass needs it, from tensors that
+other derivatives keep anyway. ``fusion.pyx`` explains recipes.
 """
 
 from cpython.object cimport PyObject
@@ -12,13 +12,13 @@ from libc.string cimport memcmp, memcpy
 from . cimport memory
 from .channels cimport ChannelOp
 from .fused cimport gather, start
-from .fusion cimport compute_into, put_off, settle_all
+from .fusion cimport compute_into, defer, settle_all
 from .memory cimport Heir, Storage, is_planning
 from .recipes cimport (
     AGAIN, CACHED, MOST_SOURCES, Kernel, Later, Recipe, Source, fill_later, finish, give_memory, hold, is_free,
     is_recording, is_undone_row, move_block, same_form, same_order, take_form,
 )
-from .rows cimport put_off_whole
+from .rows cimport defer_whole
 from .tensor cimport (
     INLINE, ITEMSIZE, VALUES, Op, Tensor, alias_tensor, empty_strided_like, is_dense, need_memory, same_sizes,
     set_recorder,
@@ -29,11 +29,10 @@ cdef extern from "Python.h":
 
 
 cdef Tensor twin_of(Tensor t, bint is_output):
-    """A tensor with the same recipe, which a derivative keeps in place of ``t``; None where that keeps ``t`` itself.
+    """A tensor with the same recipe, which a derivative keeps in place of ``t``; None if it keeps ``t`` itself.
 
-    Mostly ``t`` is written for a product, and then goes. Its twin is computed when the derivative asks for it, from
-    what other derivatives keep anyway, or along with what reads it. The first derivative to keep ``t`` is that of the
-    op that made it.
+    Mostly ``t`` is written for a product, and then released. Its twin is computed when the derivative needs it, or in
+    the kernel that reads it. The first derivative to keep ``t`` is that of the op that made it.
     """
     cdef Storage storage = t.storage
     cdef Heir heir = storage.heir
@@ -58,7 +57,7 @@ cdef Tensor twin_of(Tensor t, bint is_output):
 
 
 cdef Tensor known_twin(Heir heir):
-    """The twin that a derivative keeps; None where there is none."""
+    """The twin that a derivative keeps, or None."""
     return <Tensor>PyWeakref_GetObject(heir.twin) if (
         heir is not None and PyWeakref_GetObject(heir.twin) != <PyObject*>None) else None
 
@@ -73,9 +72,9 @@ cdef int note_twin(Storage storage, Tensor twin, bint shared) except -1:
 
 
 cdef bint keep_twin(Tensor t, Tensor twin) except -1:
-    """Whether derivatives are to keep ``twin``, which is computed again by the op that made ``t``, in its place.
+    """Whether derivatives should keep ``twin``, which the op that made ``t`` recomputes, in place of ``t``.
 
-    They keep one: a product, say, that reads it to find a gradient of weights. It goes when the last has read it.
+    They share one twin. It is released when the last of them has read it.
     """
     cdef Recipe r = <Recipe>twin.storage.recipe
     if (r is None or twin.code != t.code or not same_sizes(t, twin) or not same_order(t, twin)
@@ -86,7 +85,7 @@ cdef bint keep_twin(Tensor t, Tensor twin) except -1:
 
 
 cdef class Again(Later):
-    """An op that is no pointwise one, run again with arguments that outlive it."""
+    """Reruns an op that is not pointwise, with arguments that are kept."""
 
     cdef Op op
     cdef list args
@@ -95,7 +94,7 @@ cdef class Again(Later):
         cdef Storage storage = <Storage>r.storage
         cdef Tensor made = <Tensor?>self.op.run_bound(*self.args)
         if made.nd != r.nd or memcmp(made.strides, r.strides, r.nd * sizeof(int64_t)):
-            raise RuntimeError(f"{self.op.name}: computed again, it gives another form")
+            raise RuntimeError(f"{self.op.name}: its second result has another form")
         if not move_block(made.storage, storage):
             need_memory(storage)
             memcpy(r.data, made.raw, r.count * ITEMSIZE[r.code])
@@ -103,7 +102,7 @@ cdef class Again(Later):
 
 
 cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
-    """What ``op`` gives for these arguments, not computed, of the form of ``t``; None where it had better be kept."""
+    """The deferred result of ``op`` for these arguments, of the form of ``t``; None if ``t`` should be kept."""
     cdef Again again
     cdef Tensor x
     cdef list operands = []
@@ -122,14 +121,14 @@ cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
             return None
         operands.append(x)
         again.args[i] = alias_tensor(x, x.nd, x.sizes, x.strides, 0)
-    return put_off_whole(again, operands, empty_strided_like(t.code, t, True))
+    return defer_whole(again, operands, empty_strided_like(t.code, t, True))
 
 
 cdef bint is_kept_anyway(Recipe r, int most) noexcept:
-    """Whether ``r`` takes few ops, and at most so many operands of its size, which other derivatives keep.
+    """Whether ``r`` takes few ops, and at most ``most`` operands of its size, which other derivatives keep.
 
-    What one op keeps as its result, and others read, is computed again with one of these. Of two operands (a residual's
-    sum) it takes longer: ResNet-18 then takes 2.3 % more than without, and 0.6 % so.
+    The result of one op that others read (``most`` is 1) is recomputed from one operand. With two (the sum with a
+    residual), ResNet-18 takes 2.3 % more time than without twins; with one, 0.6 %.
     """
     cdef Kernel k
     cdef Source* s
@@ -167,4 +166,4 @@ cdef Tensor copy_uncomputed(Recipe r, Tensor t):
     return out
 
 
-set_recorder(put_off, settle_all, compute_into, give_memory, twin_of, run_again, keep_twin)
+set_recorder(defer, settle_all, compute_into, give_memory, twin_of, run_again, keep_twin)

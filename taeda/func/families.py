@@ -322,7 +322,7 @@ def _alignment_loss(call: Call) -> Any:
     return call.mode.wrap(made[0].reshape(size, batch)), None, None, None  # the rest is for the derivative
 
 
-@rule("_batch_norm", "_put_off_batch_norm")
+@rule("_batch_norm", "_deferred_batch_norm")
 def _batch_norm(call: Call) -> Any:
     """Each example has its own statistics: its channels stand beside those of the others."""
     x, size = call["input"], call.mode.size

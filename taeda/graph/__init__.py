@@ -1,1 +1,1 @@
-"""What is done with a whole call: repeating it without its Python code."""
+"""Compiled calls: static replay, graphs for backends, autotuning, explanations."""

@@ -11,18 +11,18 @@ __all__ = [
 
 
 class TorchDynamoException(RuntimeError):
-    """The base of what ``compile`` raises itself."""
+    """The base of the errors that ``compile`` itself raises."""
 
 
 class InvalidBackend(TorchDynamoException):
-    """There is no backend of that name."""
+    """No backend has this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
 
 
 class BackendCompilerFailed(TorchDynamoException):
-    """A backend raised an error, or gave back what cannot be called."""
+    """A backend raised an error, or returned an object that cannot be called."""
 
     def __init__(self, backend_fn: Any, inner_exception: Exception) -> None:
         self.backend_name = getattr(backend_fn, "__name__", "?") if callable(backend_fn) else str(backend_fn)
@@ -34,14 +34,14 @@ class Unsupported(TorchDynamoException):
     """``fullgraph=True``, and the program needs a value before its end."""
 
 
-#: Those that are no functions of a graph: the program runs as it is, with ops put off or one by one.
+#: Backends that get no graph: the program runs as it is, with ops deferred or one by one.
 FUSING = ("inductor", "cudagraphs")
 EAGER = (
     "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "eager", "eager_debug",
     "eager_noexcept",
 )  # fmt: skip
 
-#: The registered ones: the function, None for those above, and its tags.
+#: The registered backends: the function (None for those above) and its tags.
 _backends: dict[str, tuple[Callable | None, tuple[str, ...]]] = {
     **{name: (None, ()) for name in FUSING},
     **{name: (None, ("debug",)) for name in EAGER},
@@ -49,7 +49,7 @@ _backends: dict[str, tuple[Callable | None, tuple[str, ...]]] = {
 
 
 def register_backend(compiler_fn: Callable | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
-    """Let ``compile(backend=name)`` use ``compiler_fn(graph_module, example_inputs)``; also a decorator.
+    """Make ``compile(backend=name)`` use ``compiler_fn(graph_module, example_inputs)``; also a decorator.
 
     Raises:
         AssertionError: ``compiler_fn`` cannot be called, or there is such a name.
@@ -66,7 +66,7 @@ def register_backend(compiler_fn: Callable | None = None, name: str | None = Non
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names of the backends, those with one of ``exclude_tags`` left out."""
+    """The names of the backends without those that have one of ``exclude_tags``."""
     excluded = set(exclude_tags or ())
     return sorted(name for name, (_, tags) in _backends.items() if not excluded.intersection(tags))
 

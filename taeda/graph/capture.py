@@ -1,10 +1,10 @@
-"""Graphs for a backend that is a function: what a program calls is recorded, and run when a value is needed.
+"""Graphs for a backend that is a function: the calls of a program are recorded, and run when a value is needed.
 
-Python runs the program at every call, so its control flow is always right. A call of an op gives a tensor that knows
-its form alone: dtype, sizes, strides and whether it requires grad, found on device meta. When somebody asks for a value
-(``item``, ``bool``, NumPy, ``print``, ``backward``, the end of the function), the ops so far become one graph. A graph
-that was seen before, for inputs of the same forms, is not handed to the backend again: what the backend gave for it is
-called. Its results become what the tensors were to be, and recording goes on.
+Python runs the program at every call, so its control flow is always right. A call of an op returns a tensor without
+values: it has only dtype, sizes, strides and ``requires_grad``, found on the meta device. When a value is needed
+(``item``, ``bool``, NumPy, ``print``, ``backward``, the end of the function), the ops so far become one graph. The
+backend compiles each graph once for each form of its inputs; later the compiled function is called. Its results become
+the values of the tensors, and recording continues.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from taeda.utils import _pytree as pytree
 
 from .backends import BackendCompilerFailed, Unsupported
 
-#: What has been compiled so far, as PyTorch counts it.
+#: Counts of compiled graphs, as in PyTorch.
 counters: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
-#: Methods and attributes that ask for no value.
+#: Methods and attributes that need no value.
 _FORM = frozenset(
     "shape size dim ndim ndimension dtype layout stride storage_offset numel nelement element_size itemsize nbytes "
     "is_contiguous is_floating_point is_complex is_signed requires_grad is_leaf is_sparse is_quantized is_cuda is_mps "
     "is_xpu is_mkldnn is_nested is_inference is_conj is_neg __len__ names dense_dim output_nr".split()
 )
-#: Those that ask for values; with ``fullgraph=True`` they are errors.
+#: Those that need values; with ``fullgraph=True`` they are errors.
 _VALUE = {
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__repr__", "__str__", "__format__", "data_ptr", "__contains__",
@@ -67,13 +67,13 @@ _HOLLOW = _core.empty((0,), _core.bfloat16)
 
 @dataclass(frozen=True)
 class Ref:
-    """In the arguments of a call: the value with this number."""
+    """In the arguments of a call, a reference to the value with this number."""
 
     number: int
 
 
 class Call(NamedTuple):
-    """A recorded call: the kind of its node, what it calls, its arguments, and the number of what it gives."""
+    """A recorded call: the kind of its node, its target, its arguments, and the number of its result."""
 
     kind: str
     target: Any
@@ -93,7 +93,7 @@ class Break(NamedTuple):
 class Stand(Tensor):
     """An argument or a buffer within a session: calls that write to it are recorded too.
 
-    Every function and method of it comes to its session, then and later.
+    All its functions and methods are passed to its session, also after the session has ended.
     """
 
     @classmethod
@@ -104,11 +104,11 @@ class Stand(Tensor):
 
 
 class Pending(Stand):
-    """A tensor whose value is not there yet. When it is, this becomes an ordinary tensor."""
+    """A tensor without a value. When the value has been computed, this becomes an ordinary tensor."""
 
 
 class State(NamedTuple):
-    """What a stand-in is: in which session, which value of its graph, and what it stands for, if that is there."""
+    """The state of a stand-in: its session, its number in the graph, and the tensor that it stands for, if known."""
 
     session: Session
     number: int
@@ -116,7 +116,7 @@ class State(NamedTuple):
     ref: weakref.ref
 
 
-#: By the ids of stand-ins. Not among their attributes, which are copied and saved.
+#: By the ids of stand-ins. Their attributes would be copied and saved.
 _states: dict[int, State] = {}
 
 
@@ -186,8 +186,8 @@ class Captured:
 
     Args:
         function: what to call.
-        backend: a function of a GraphModule and its example inputs, which gives a function of the same inputs.
-        fullgraph: raise where a value is needed.
+        backend: a function of a GraphModule and example inputs, which returns a function of the same inputs.
+        fullgraph: raise an error if a value is needed.
         dynamic: one graph for all sizes.
         options: further keywords for the backend.
     Attributes:
@@ -202,13 +202,13 @@ class Captured:
         self.dynamic, self.options = bool(dynamic), options
         self.graphs: dict[Any, Callable] = {}
         self.breaks: list[Break] = []
-        self.recompile = "compile"  # or "eager" or "fail": what to do with a new graph
+        self.recompile = "compile"  # the action for a new graph; or "eager" or "fail"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return Session(self).run(args, kwargs)
 
     def modules(self, args: tuple, kwargs: dict) -> dict[str, Module]:
-        """The modules that the function can be seen to use, by what names of inputs begin with."""
+        """The modules that the function visibly uses, by the prefix of the names of their inputs."""
         function = inspect.unwrap(self.function)
         found: dict[str, Any] = {}
         if inspect.isfunction(function):
@@ -252,9 +252,9 @@ class Session(TorchFunctionMode):
     """One call of a captured function.
 
     Attributes:
-        calls: what was recorded since the last graph.
-        inputs: the tensors that the calls read, and the tensors on device meta that stand for them.
-        made: the tensors that the calls are to give, by number, as long as somebody holds them.
+        calls: the calls since the last graph.
+        inputs: the tensors that the calls read, by number.
+        made: weak references to the results of the calls, by number.
     """
 
     _sees_ops_alone = True
@@ -320,7 +320,7 @@ class Session(TorchFunctionMode):
                     become(stand, _actual(stand))
 
     def wrapped_arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments, with tensors that come to this session."""
+        """The arguments, with stand-ins for their tensors."""
         function = inspect.unwrap(self.owner.function)
         function = function.forward if isinstance(function, Module) else function
         try:
@@ -363,13 +363,13 @@ class Session(TorchFunctionMode):
         return self.call(func, args, kwargs or {})
 
     def call(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """What a function, method or attribute gives within the program."""
+        """The result of a function, method or attribute within the program."""
         name = _name_of(func)
         leaves = pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, Tensor)]
         if self.stopped or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
             return self.outside(func, args, kwargs)
-        if isinstance(func, OpOverload) and tensors:  # an op of the user's, which says what it gives on device meta
+        if isinstance(func, OpOverload) and tensors:  # a user's op, whose fake kernel gives the form of its result
             with self.lock:
                 return self.record(func.overloadpacket.function._sizes, "call_function", func, args, kwargs)
         if name in _VALUE and tensors:
@@ -393,11 +393,11 @@ class Session(TorchFunctionMode):
                 return self.record(func, kind, target, args, kwargs)
         except NotImplementedError:
             return self.outside(func, args, kwargs, f"Dynamic shape operator or data-dependent value: {name}")
-        except Exception:  # whatever is wrong with the call, it is the call on the values that says it
+        except Exception:  # the call on the values raises the error
             return self.outside(func, args, kwargs)
 
     def target(self, func: Any, name: str, args: tuple) -> tuple[str, Any]:
-        """The kind of the node for a call, and its target; ``""`` for what cannot be in a graph."""
+        """The kind of the node for a call, and its target; ``""`` if it cannot be in a graph."""
         if name in _INDEXING:
             return "call_function", _INDEXING[name]
         if name == "detach":
@@ -411,10 +411,10 @@ class Session(TorchFunctionMode):
         return "call_function", func
 
     def outside(self, func: Any, args: tuple, kwargs: dict, reason: str = "") -> Any:
-        """Call it on the values. With a ``reason``, this needs them before the function's end.
+        """Call ``func`` on the values. A ``reason`` says why they are needed before the end of the function.
 
         Raises:
-            Unsupported: there is a reason, and the whole function is to be one graph.
+            Unsupported: there is a reason, and ``fullgraph`` is set.
         """
         if reason:
             line = user_line()
@@ -431,12 +431,12 @@ class Session(TorchFunctionMode):
         return func(*actual[0], **actual[1])
 
     def form(self, t: Tensor) -> Tensor:
-        """The tensor on device meta that has the form of ``t``, which gets a number if it has none."""
+        """The tensor on the meta device with the form of ``t``, which gets a number if it has none."""
         number = self.number_of(t)
         return self.forms[number]
 
     def number_of(self, t: Tensor) -> int:
-        """The number of a value of this graph; what is none of its results is an input."""
+        """The number of a value of this graph. A value that is not one of its results becomes an input."""
         if isinstance(t, Stand):
             state = _states[id(t)]
             if state.actual is None:
@@ -451,7 +451,7 @@ class Session(TorchFunctionMode):
         return number
 
     def record(self, func: Any, kind: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        """Note the call, and give what it will give."""
+        """Record the call; its result."""
         self.follow_state()
         held: dict[int, Tensor] = {}
 
@@ -476,7 +476,7 @@ class Session(TorchFunctionMode):
         for i in changed:
             self.written[i] = self.forms[i]._version
         wrapped = {id(_actual(stand)) for stand in self.wrapped} if changed else ()
-        if any(id(self.inputs[i]) not in wrapped for i in changed):  # others read it without asking
+        if any(id(self.inputs[i]) not in wrapped for i in changed):  # others read it without calling this session
             self.flush()
         return given
 
@@ -487,7 +487,7 @@ class Session(TorchFunctionMode):
         return number
 
     def result(self, result: Any, number: int, held: dict[int, Tensor]) -> Any:
-        """The tensors that the program gets for a result."""
+        """The tensors that the program gets as a result."""
         if isinstance(result, Tensor):
             if id(result) in held:
                 return held[id(result)]
@@ -503,7 +503,7 @@ class Session(TorchFunctionMode):
         return result
 
     def follow_state(self) -> None:
-        """Recording of gradients that changed becomes a call; where other modes changed, a new graph begins."""
+        """A change of grad mode becomes a call; a change of other modes begins a new graph."""
         state = _core.is_grad_enabled(), _core.is_inference_mode_enabled(), tuple(_core.mode_stack())
         if self.state is None:
             self.state = self.first = state
@@ -517,8 +517,8 @@ class Session(TorchFunctionMode):
     # ---- a graph -----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Compute what was recorded."""
-        with self.lock:  # other threads may hold what is pending
+        """Compute the recorded calls."""
+        with self.lock:  # other threads may hold pending tensors
             self.compute()
 
     def compute(self) -> None:
@@ -551,7 +551,7 @@ class Session(TorchFunctionMode):
 
 @contextlib.contextmanager
 def _without(session: Session) -> Iterator[None]:
-    """Calls within do not come to ``session``."""
+    """Calls within are not passed to ``session``."""
     modes = _modes()
     if session not in modes:
         yield
@@ -567,7 +567,7 @@ def _without(session: Session) -> Iterator[None]:
 
 
 def _actual(x: Any) -> Any:
-    """What an argument's stand-in stands for."""
+    """The tensor that a stand-in among arguments stands for."""
     return _states[id(x)].actual if type(x) is Stand else x
 
 
@@ -601,7 +601,7 @@ def _become(pending: Pending, actual: Tensor) -> None:
 
 
 def _core_meta(t: Tensor) -> Tensor:
-    """A tensor on device meta of the form of ``t``."""
+    """A tensor on the meta device with the form of ``t``."""
     with _core_only():
         form = empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta", requires_grad=t.requires_grad)
         if not t.is_leaf:
@@ -623,7 +623,7 @@ def _core_only() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _outside_of_modes(state: tuple) -> Iterator[None]:
-    """The modes and the recording of gradients that a graph began with, and no session."""
+    """The modes and grad mode at the beginning of a graph, without the session."""
     grad, _, stack = state
     before, modes = _core.set_grad_enabled(grad), _core.mode_stack()
     _core.set_mode_stack(list(stack))

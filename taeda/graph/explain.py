@@ -1,4 +1,4 @@
-"""What a compiled call runs: its kernels, what is in them, and how far they are from what the machine can do."""
+"""The kernels that a compiled call runs: their ops, and how far they are from the limits of the machine."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Kernel:
     """One run of a kernel.
 
     Attributes:
-        ops: what it computes, in order.
-        elements: of its results, where it is a pointwise kernel of several ops; else 0.
+        ops: its ops, in order.
+        elements: elements of a result, for a pointwise kernel of several ops; else 0.
         read, written: bytes.
         flops: arithmetic operations.
-        seconds: what it took.
-        floor: seconds that the machine needs at least; 0: not known.
+        seconds: its time.
+        floor: the least seconds that the machine needs; 0: not known.
         lines: the lines of the program that its ops come from.
     """
 
@@ -44,8 +44,7 @@ class Kernel:
 
 @dataclass
 class Explanation:
-    """The kernels of one compiled call, in the order in which they ran, and what the call gave. ``print`` shows a
-    table."""
+    """The kernels of one compiled call, in order, and its result. ``print`` shows a table."""
 
     kernels: list[Kernel]
     result: Any
@@ -90,7 +89,7 @@ class Explanation:
 
 
 def _together(kernels: list[Kernel]) -> Kernel:
-    """The sums of several kernels, with the lines of the first."""
+    """The sum of several kernels, with the ops and lines of the first."""
     first = kernels[0] if kernels else Kernel([], 0, 0, 0, 0, 0.0)
     elements, read, written = (sum(getattr(k, name) for k in kernels) for name in ("elements", "read", "written"))
     flops, seconds, floor = (sum(getattr(k, name) for k in kernels) for name in ("flops", "seconds", "floor"))
@@ -98,19 +97,18 @@ def _together(kernels: list[Kernel]) -> Kernel:
 
 
 def _bytes(n: int) -> str:
-    """Bytes as text; nothing where none are known."""
+    """Bytes as text; empty if not known."""
     return format_memory(n) if n else ""
 
 
 def _share(k: Kernel) -> str:
-    """The floor in per cent of the time; above 100 what it moves lay in a cache, or was not all moved."""
+    """The floor in per cent of the time. It is above 100 if the data was in a cache, or was not all read."""
     share = 100 * k.floor / k.seconds if k.seconds else 0.0
     return "" if not share else f"{share:.0f}%" if share <= 100 else ">100%"
 
 
 def explain(compiled: Callable, *args: Any, **kwargs: Any) -> Explanation:
-    """Call a compiled function once, and tell the kernels that it ran. Those that are not there yet are made on the
-    way."""
+    """Call a compiled function once, and list the kernels that it ran. Missing kernels are built first."""
     seen: list[tuple] = []
     before = fusion.watch(lambda *what: seen.append(what))
     try:
@@ -134,7 +132,7 @@ class _Reader:
         self.forward = {e.sequence_nr: e for e in reversed(self.events) if e.scope != _NODE and e.sequence_nr >= 0}
 
     def kernels(self, runs: list[Any]) -> list[Kernel]:
-        """All runs; those of one kernel that follow each other below one call are the parts of one launch."""
+        """All runs. Consecutive runs of one kernel in one call are parts of one launch."""
         made: list[Kernel] = []
         before: Any = None
         for run in (run for run in runs if run.helps is None):
@@ -164,7 +162,7 @@ class _Reader:
         moved, written = run.moved, run.written
         others = [] if event is None else [r for r in event.kernels if r.name not in self.seen]
         if len(others) < len(event.kernels if event else ()) and run is max(others, key=lambda r: r.elapsed):
-            moved, written = event.moved, event.written  # the profile gave them to a kernel that made its arguments
+            moved, written = event.moved, event.written  # the profile assigned them to the kernel of an argument
         made = Kernel(
             name.split(), 0, moved - written, written, run.flops, run.elapsed * 1e-6,
             lines=[] if event is None else self.lines([event]),
@@ -172,13 +170,13 @@ class _Reader:
         return self.measured(made)
 
     def fused(self, run: Any, names: list[str], outs: list[int], read: int, written: int, elements: int) -> Kernel:
-        """A run of several pointwise ops at once."""
+        """A run of a kernel of several pointwise ops."""
         found = [e for e in self.origins(names, run.start) if e is not None]
         flops = sum(e.flops for e in found)
         return self.measured(Kernel(names, elements, read, written, flops, run.elapsed * 1e-6, lines=self.lines(found)))
 
     def prologue(self, run: Any, words: list[str], entry: tuple) -> Kernel:
-        """A run of a reduction or the like, which computes on the way what it reads."""
+        """A run of a reduction or the like with a prologue or epilogue."""
         names, _, read, _, elements = entry
         found = [e for e in self.origins(names, run.start) if e is not None]
         own = [] if run.event is None else [run.event]
@@ -193,7 +191,8 @@ class _Reader:
         return k
 
     def origins(self, names: list[str], start: float) -> list[Any]:
-        """The calls that these ops come from: the last ones of those names before ``start``, from back to front."""
+        """The calls that these ops come from: the last ones with these names before ``start``, found from the last op
+        on."""
         known = [e for e in self.events if e.time_range.start <= start]
         found: list[Any] = []
         place = len(known)
@@ -209,7 +208,7 @@ class _Reader:
         return found[::-1]
 
     def lines(self, events: list[Any]) -> list[str]:
-        """The program's lines of these calls; of a derivative, those of what is differentiated."""
+        """The lines of the program with these calls; for a derivative, those of the differentiated call."""
         found: dict[str, None] = {}
         for event in events:
             node = event

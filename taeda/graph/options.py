@@ -1,5 +1,4 @@
-"""Options of ``compile`` that PyTorch's compiler has. They are checked; what they would choose is chosen here by
-itself."""
+"""Options of ``compile`` that PyTorch's compiler has. They are checked, but have no effect."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ OPTIONS: dict[str, type] = {
 
 
 def check_mode(mode: str) -> None:
-    """Raise for a mode that there is not.
+    """Raise an error for an unknown mode.
 
     Raises:
         RuntimeError: there is no such mode.
@@ -50,7 +49,7 @@ def check_mode(mode: str) -> None:
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Raise for an option that there is not, or a value of another type.
+    """Raise an error for an unknown option, or a value of the wrong type.
 
     Raises:
         RuntimeError: there is one.

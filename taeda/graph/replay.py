@@ -1,17 +1,15 @@
-"""Static replay: a function that is called again and again is repeated without its Python code.
+"""Static replay: calls of a function are replayed without its Python code.
 
-The first call with arguments of one form runs as usual. The next ones are observed: they run as well, and their
-launches are kept (``taeda/_core/observing.pyx``). When two of them did the same, calls repeat their launches from then
-on.
+The first call with arguments of one form runs as usual. The next calls are observed: they run, and their launches are
+recorded (``taeda/_core/observing.pyx``). After two calls that did the same, later calls replay these launches.
 
-A trace is used only where it stands for the call: arguments of the same forms, equal numbers, the same other objects;
-the objects that the function's code leads to hold what they held (:func:`guard`), and the same leaves have gradients.
-Else the function runs, and is observed anew. A function that reads elements, or does something else that is no launch,
-runs as usual for good; ``refusals`` says why, and at which line.
+A trace is used only if it is valid for the call: the arguments have the same forms, equal numbers, the same other
+objects; the objects that the function's code leads to have not changed (:func:`guard`); and the same leaves have
+gradients. Otherwise the function runs, and is observed again. A function that reads elements, or does anything else
+that is not a launch, runs as usual from then on; ``refusals`` says why, and at which line.
 
-What Python code does beside computing (printing, writing to files, reading the time) is not repeated. A call that
-changes an attribute, a list or a dict that the function's code leads to is not repeated either: the change would be
-lost.
+Side effects of the Python code (printing, writing to files, reading the time) are not repeated. A call that changes an
+attribute, a list or a dict that the function's code leads to is not replayed: the change would be lost.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ from .._core import fusion, settings
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer
-from .tuning import WAYS, Contest
+from .tuning import VARIANTS, Contest
 
 __all__ = ["Static", "guard"]
 
 _PACKAGE = str(Path(__file__).parents[1])
-#: Traces of one form of arguments, observed calls that led to none, and forms: as many are kept, or tried.
+#: Limits: traces of one form of arguments, observed calls without a trace, forms.
 _TRACES, _TRIES, _FORMS = 4, 8, 64
-#: What has a state that is not looked at.
+#: Types whose state is not checked.
 _HIDING = (bytearray, array, deque, random.Random)
 #: Hooks on all modules and optimisers.
 _HOOKS = [
@@ -91,12 +89,12 @@ def _names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
 
 
 class _Walk:
-    """Goes from a function to all objects that its code, and that of what it calls, can name."""
+    """Walks from a function to all objects that its code, and the code that it calls, can name."""
 
     def __init__(self, roots: Iterable[Any], names: set[str]):
-        self.guard, self.options = Guard(), Guard()  # options: of optimisers, which may differ from call to call
+        self.guard, self.options = Guard(), Guard()  # options are those of optimisers, which may change
         self.names = names
-        self.hidden: str | None = None  # the type of an object whose state is not seen
+        self.hidden: str | None = None  # the type of an object whose state cannot be checked
         self.seen: dict[int, Any] = {}
         self.guard.keep_dict(vars(settings), ["deterministic", "fill_uninitialized"], False)
         stack = [*roots, *_HOOKS]
@@ -107,7 +105,7 @@ class _Walk:
                 stack.extend(self.visit(x))
 
     def visit(self, x: Any) -> Iterable[Any]:
-        """Expect what ``x`` holds; gives the objects that it leads to."""
+        """Guard what ``x`` holds; the objects that it leads to."""
         if x is None or type(x) in (int, float, bool, str, bytes, complex):
             return ()
         if isinstance(x, Tensor):
@@ -139,7 +137,7 @@ class _Walk:
         return (x.fget,) if isinstance(x, property) else self.other(x)
 
     def entries(self, where: dict, names: list, whole: bool) -> tuple:
-        """Expect entries of a dict."""
+        """Guard entries of a dict."""
         self.guard.keep_dict(where, names, whole)
         return tuple(where[name] for name in names)
 
@@ -149,7 +147,7 @@ class _Walk:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             try:
                 found.append(cell.cell_contents)
-            except ValueError:  # nothing is in it yet
+            except ValueError:  # the cell is empty
                 continue
             self.guard.keep_cell(cell, name)
         names, every = _names(f.__code__)
@@ -158,7 +156,7 @@ class _Walk:
         return found
 
     def optimizer(self, x: Any) -> Iterable[Any]:
-        """The parameters of an optimiser and its hooks; its options are asked for at every step."""
+        """The parameters of an optimiser and its hooks. Its options are read at every step."""
         self.guard.keep_sequence(x.param_groups)
         found: list[Any] = [x._optimizer_step_pre_hooks, x._optimizer_step_post_hooks]
         for group in x.param_groups:
@@ -191,7 +189,7 @@ class _Walk:
         return (type(x), *methods, *self.entries(attributes, [n for n in self.names if n in attributes], whole=False))
 
     def class_(self, x: type) -> Iterable[Any]:
-        """What code names of a class from a user's file."""
+        """The attributes that code names, of a class from a user's file."""
         found: list[Any] = []
         for c in x.__mro__:
             names = [name for name in self.names if name in vars(c)] if _is_foreign(c.__module__) else []
@@ -201,7 +199,7 @@ class _Walk:
 
 
 def guard(roots: Iterable[Any]) -> _Walk:
-    """What the objects hold now to which the code of ``roots``, functions and modules, leads."""
+    """A guard of the objects that the code of ``roots``, functions and modules, leads to, as they are now."""
     roots, names, known = list(roots), set[str](), -1
     walk = _Walk(roots, names)
     while known != len(names):
@@ -214,7 +212,7 @@ def guard(roots: Iterable[Any]) -> _Walk:
 
 
 class _Form:
-    """What is known of calls with arguments of one form."""
+    """The traces and observations of calls with arguments of one form."""
 
     def __init__(self, others: list):
         self.others = others  # the key has their identities
@@ -226,14 +224,14 @@ class _Form:
 
 
 class Static(Repeated):
-    """``function``, whose calls are repeated without its Python code once they do the same.
+    """``function``, whose calls are replayed without its Python code once two have done the same.
 
     Args:
         function: a function, method or module.
-        fullgraph: raise where a call cannot be repeated, in place of running as usual from then on.
-        tunes: measure in which way a call is repeated best (``tuning.py``).
+        fullgraph: raise an error if a call cannot be replayed, rather than run as usual from then on.
+        tunes: measure which variant of the replay is fastest (``tuning.py``).
 
-    ``refusals`` lists why calls are not repeated, with file and line.
+    ``refusals`` lists why calls are not replayed, with file and line.
     """
 
     def __init__(self, function: Callable, fullgraph: bool = False, tunes: bool = False):
@@ -243,13 +241,13 @@ class Static(Repeated):
         self._forms: dict[bytes, _Form] = {}
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.function, self.fullgraph, self.tunes)  # a copy begins anew
+        return type(self), (self.function, self.fullgraph, self.tunes)  # a copy starts without traces
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def call_anew(self, found: tuple | None, args: tuple, kwargs: dict) -> Any:
-        """A call that no trace stands for. ``found`` is what :func:`key_of` gave."""
+        """A call without a valid trace. ``found`` is the result of :func:`key_of`."""
         if found is None:
             return fusion.call(self.function, *args, **kwargs)
         key, tensors, others = found
@@ -265,10 +263,10 @@ class Static(Repeated):
 
     def _observe(self, form: _Form, key: bytes, tensors: list, args: tuple, kwargs: dict) -> Any:
         contest = next((x for x in form.traces if isinstance(x, Contest) and x.wants(tensors)), None)
-        way = "usual" if contest is None else contest.way
+        variant = "usual" if contest is None else contest.variant
         walk = guard([self.function, *form.others, *form.roots])
         before = _drawn()
-        result, trace = observe(functools.partial(WAYS[way], self.function), args, kwargs, tensors)
+        result, trace = observe(functools.partial(VARIANTS[variant], self.function), args, kwargs, tensors)
         why, for_good = self._refusal(form, walk, tensors, trace)
         if why is None and before != _drawn():
             why, for_good = "the call draws random numbers from Python or NumPy", True
@@ -289,12 +287,12 @@ class Static(Repeated):
 
     @staticmethod
     def _refusal(form: _Form, walk: _Walk, tensors: list, trace: Any) -> tuple[str | None, bool]:
-        """Why an observed call cannot be repeated, if it cannot, and whether another one need not be tried."""
+        """Why an observed call cannot be replayed, if it cannot, and whether no other call need be tried."""
         if not isinstance(trace, Trace):
             why, place = trace
             return (why, False) if place is None else (f"{why}, at {place}", True)
         if walk.hidden is not None:
-            return f"the call reads a {walk.hidden}, whose changes are not seen", True
+            return f"the call reads a {walk.hidden}, whose changes cannot be noticed", True
         changed = walk.guard.differs() or walk.options.differs()
         if changed is not None:
             form.pending.clear()
@@ -309,7 +307,7 @@ class Static(Repeated):
         return None, False
 
     def _met_twice(self, form: _Form, trace: Trace) -> str | None:
-        """Repeat calls by ``trace`` from now on if another call did the same; else why not yet."""
+        """Replay ``trace`` from now on if another call did the same; else the reason why not yet."""
         for other in form.pending:
             if other.signature == trace.signature:
                 form.pending.remove(other)

@@ -10,7 +10,7 @@ import math
 from .. import _core
 from .._core import between, empty, empty_like, float32, float64, launch
 from .._core.formats import is_channels_last
-from .._core.fusion import puts_off_ops
+from .._core.fusion import defers_ops
 from .._core.planners import kept
 from ..kernels import normalize as kernels
 from ..kernels import scalar as s
@@ -147,17 +147,17 @@ def _moved(t):
     out=False,
     outputs=("y", "mean", "rstd"),
     differentiable=[0],
-    name="_put_off_batch_norm",
+    name="_deferred_batch_norm",
     node="NativeBatchNorm",
 )
-def _put_off_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def _deferred_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """:func:`_fused_batch_norm` in training whose result is computed with what is made of it; nothing is kept for the
     derivative that may still move."""
     if _goes_between(input):
         w, b = (neutral if x is None else x for x, neutral in zip((weight, bias), _neutral(input), strict=True))
         given = [_unread(input) if x is None else x for x in (running_mean, running_var)]
         rows = _batch_form(input.shape, input.dtype, *map(_signature, (*given, w, b)))
-        made = rows.put_off(_standardized, input, w, b, *given, eps, momentum)
+        made = rows.defer(_standardized, input, w, b, *given, eps, momentum)
         if made is not None:
             return made
     moved = [None if x is None else _moved(x) for x in (running_mean, running_var)]
@@ -266,7 +266,7 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
 def _batch_norm_backward_between(
     grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs
 ):
-    """:func:`_batch_norm_backward` that computes ``grad`` where it reads it, if that was deferred."""
+    """:func:`_batch_norm_backward` with the ops of a deferred ``grad`` as its prologue."""
     fits = grad.is_contiguous() and grad.dtype == input.dtype and (weight is None or weight.is_contiguous())
     if training and fits and _goes_between(input):
         dx, dw, db = empty_like(input), empty_like(mean), empty_like(mean)
@@ -279,7 +279,7 @@ def _batch_norm_backward_between(
 
 
 def _goes_between(input):
-    """Whether kernels of batch norm of ``input`` compute what was deferred before and after them."""
+    """Whether kernels of batch norm of ``input`` can have a prologue and an epilogue."""
     if input.dtype not in (float32, float64) or not input.is_contiguous() or input.dim() < 3 or not input.numel():
         return False
     return input.numel() > input.shape[0] * input.shape[1]
@@ -287,13 +287,13 @@ def _goes_between(input):
 
 @_fused_batch_norm.vjp_all("input", "weight", "bias")
 def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
-    backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
+    backward = _batch_norm_backward_between if defers_ops() else _batch_norm_backward
     return backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
 
 
-@_put_off_batch_norm.vjp_all("input", "weight", "bias")
+@_deferred_batch_norm.vjp_all("input", "weight", "bias")
 def _(g, mean, rstd, input, weight, bias, eps, needs):
-    backward = _batch_norm_backward_between if puts_off_ops() else _batch_norm_backward
+    backward = _batch_norm_backward_between if defers_ops() else _batch_norm_backward
     return backward(g, input, weight, bias, None, None, mean, rstd, True, eps, needs)
 
 
@@ -336,7 +336,7 @@ def _is_one_pass(input, *others):
 
     By itself it takes a tenth longer than :func:`_channels.batch_norm`, which gives the same bits.
     """
-    if not puts_off_ops():
+    if not defers_ops():
         return False
     if not _goes_by_columns(input, *others):
         if input.dtype not in (float32, float64) or not input.is_contiguous() or input.dim() < 3:
@@ -371,11 +371,11 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         _batch_plan(input.shape, input.dtype, False, *signatures)  # the checks
         coefficients = _channels.coefficients(running_mean, running_var, weight, bias, eps)
         return normalized(input, *_per_channel(input, coefficients))
-    puts_off = training and puts_off_ops() and (_goes_between(input) or _goes_by_columns(input))
-    if not training or (running_mean is None and not puts_off):
+    defers = training and defers_ops() and (_goes_between(input) or _goes_by_columns(input))
+    if not training or (running_mean is None and not defers):
         return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
-    if puts_off:
-        y = _put_off_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)[0]
+    if defers:
+        y = _deferred_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)[0]
     else:
         # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of
         # their own.

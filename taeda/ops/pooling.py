@@ -7,7 +7,7 @@ import math
 from .. import _core
 from .._core import Tensor
 from .._core.formats import is_channels_last, keep_format
-from .._core.fusion import puts_off_ops
+from .._core.fusion import defers_ops
 from .._core.planes import Placed
 from .._core.planners import kept
 from ..kernels import pool as kernels
@@ -242,17 +242,17 @@ def _placing(dtype: str, shape, space, windows) -> tuple[tuple[str, bool], int, 
 
 @kept
 def _planes(dtype: str, shape, space, windows) -> Placed:
-    """What puts gradients of this shape into planes, together with the pointwise ops that follow."""
+    """Adds gradients of this shape to planes, with an epilogue."""
     key, inputs, grain = _placing(dtype, shape, space, windows)
     return Placed(key, (*shape[: -len(space)], *space), len(space), inputs, grain)
 
 
 @primitive(method=False, out=False, batch="fold")
-def _put_off_max_pool_adjoint(grad, indices, space, windows=None):
+def _deferred_max_pool_adjoint(grad, indices, space, windows=None):
     """:func:`_max_pool_adjoint` that is computed with what is made of it."""
     made = None
     if grad.dtype in (_core.float32, _core.float64) and not _has_channels_last(indices, len(space)):
-        made = _planes(grad.dtype.name, tuple(grad.shape), space, windows).put_off(grad, indices)
+        made = _planes(grad.dtype.name, tuple(grad.shape), space, windows).defer(grad, indices)
     return _max_pool_adjoint(grad, indices, space, windows) if made is None else made
 
 
@@ -263,13 +263,13 @@ def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
 
 
 def _max_pool_gradient(g, input_shape, indices, size, kernel, stride, padding, dilation, adaptive):
-    adjoint = _put_off_max_pool_adjoint if puts_off_ops() else _max_pool_adjoint
+    adjoint = _deferred_max_pool_adjoint if defers_ops() else _max_pool_adjoint
     windows = None if adaptive or max(dilation) > 1 else (kernel, stride, padding)
     return adjoint(g, indices, tuple(input_shape[-len(size) :]), windows)
 
 
 _max_pool.vjp(input=_max_pool_gradient)
-for _op in (_max_pool_adjoint, _put_off_max_pool_adjoint):
+for _op in (_max_pool_adjoint, _deferred_max_pool_adjoint):
     _op.vjp(grad=lambda g, indices, space: _at(g, indices, len(space)))
 
 

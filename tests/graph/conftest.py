@@ -7,7 +7,7 @@ from taeda._core import fusion
 
 @pytest.fixture
 def everything():
-    """Put ops on tensors of any size off."""
+    """Defer results of any size."""
     before = fusion.set_least(0)
     yield
     fusion.set_least(before)

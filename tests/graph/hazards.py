@@ -57,7 +57,7 @@ def views_written_and_read():
 
 
 @program
-def slices_of_what_is_put_off():
+def slices_of_what_is_deferred():
     x, w = numbers(6, 8, 10), numbers(10)
     y = (x * w).sin()
     a, b, c = y[2:5, :, 1:7], y[:, 3:4], y.permute(1, 0, 2)[1:3, 2:]
@@ -76,7 +76,7 @@ def a_column_read_as_a_row():
 
 
 @program
-def few_elements_of_what_is_put_off():
+def few_elements_of_what_is_deferred():
     x, w = numbers(8, 160, grad=True), numbers(8, 1)
     index = T.arange(8)[:, None]
     y = x - (x * w).logsumexp(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Memory of compiled steps: what is deferred has none, and a replay shares what it has."""
+"""Memory of compiled steps: deferred tensors have none, and a replay shares its own."""
 
 import copy
 import gc
@@ -119,13 +119,13 @@ USES = {
 def test_what_has_no_memory_yet_gets_it_where_it_is_used(use):
     x = taeda.rand(N)
     expected = USES[use](x * 3 + 1)
-    before = fusion.put_off_ops(True)
+    before = fusion.defer_ops(True)
     try:
         t = x * 3 + 1
         assert not fusion.is_computed(t)
         found = USES[use](t)
     finally:
-        fusion.put_off_ops(before)
+        fusion.defer_ops(before)
     assert taeda.equal(found, expected)
     if use not in ("written in place", "swapped"):
         del t
@@ -134,7 +134,7 @@ def test_what_has_no_memory_yet_gets_it_where_it_is_used(use):
 
 def test_a_storage_outlives_its_tensor():
     x = taeda.rand(N)
-    before = fusion.put_off_ops(True)
+    before = fusion.defer_ops(True)
     try:
         t = x + 1
         storage = t.untyped_storage()
@@ -142,14 +142,14 @@ def test_a_storage_outlives_its_tensor():
         del t
         gc.collect()
     finally:
-        fusion.put_off_ops(before)
+        fusion.defer_ops(before)
     assert taeda.equal(taeda.empty(0).set_(storage, 0, (N,)), x + 1)
     assert taeda.equal(u, (x + 1) * 2)
 
 
 def test_no_memory_is_an_error_that_may_be_tried_again():
     x = taeda.rand(16 * N)
-    before = fusion.put_off_ops(True)
+    before = fusion.defer_ops(True)
     try:
         t = x + 1
         memory.set_memory_limit(memory.memory_stats()["allocated"] + MB)
@@ -157,5 +157,5 @@ def test_no_memory_is_an_error_that_may_be_tried_again():
             t[0].item()
     finally:
         memory.set_memory_limit(None)
-        fusion.put_off_ops(before)
+        fusion.defer_ops(before)
     assert taeda.equal(t, x + 1)

@@ -53,7 +53,7 @@ def test_what_stays_is_prepared_once(model):
     with T.no_grad():
         for _ in range(5):
             model(x)
-        assert count_prepared(model[3].weight) == 0  # only where ops are deferred
+        assert count_prepared(model[3].weight) == 0  # only if ops are deferred
         for _ in range(3):
             fast(x)
         assert count_prepared(model[3].weight) == 1

@@ -1,4 +1,4 @@
-"""Measured choices: all ways to repeat a call give the same bits, the quickest by the clock is kept, and read again."""
+"""Autotuning: all variants of a replay give the same bits; the fastest by the clock is cached, and read again."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from taeda.nn import functional as F
 
 
 class Clock:
-    """Time goes by as ``cost(way, alone)`` says between two questions about a call of that kind."""
+    """A clock that advances by ``cost(variant, alone)`` between two readings around a call."""
 
     def __init__(self, cost):
         self.cost, self.now, self.step, self.asked = cost, 0.0, None, 0
@@ -59,7 +59,7 @@ def contest_of_or_none(step):
 
 
 class Program:
-    """A training step with dropout, small activations that more or fewer ops of are deferred, and an optimiser."""
+    """A training step with dropout, small activations, and an optimiser."""
 
     def __init__(self):
         taeda.manual_seed(0)
@@ -83,7 +83,7 @@ class Program:
 @pytest.mark.parametrize("best", ["usual", "all", "none"])
 def test_every_call_is_the_eager_one_while_ways_take_turns_and_after(best, cache, monkeypatch):
     eager, other = Program(), Program()
-    step = tuned(other.step, monkeypatch, lambda way, alone: 1.0 if way == best else 2.0)
+    step = tuned(other.step, monkeypatch, lambda variant, alone: 1.0 if variant == best else 2.0)
     x = taeda.randn(256, 8)
     for i in range(40):
         taeda.manual_seed(i)
@@ -94,12 +94,12 @@ def test_every_call_is_the_eager_one_while_ways_take_turns_and_after(best, cache
         assert taeda.equal(want, got) and taeda.equal(state, taeda.get_rng_state()), i
         assert all(taeda.equal(a, b) for a, b in zip(eager.state(), other.state(), strict=True)), i
     assert set(contest_of(step).traces) == {best} and contest_of(step).chosen is not None
-    assert json.loads(tuning.build.read_entry(tuning.kept()[0]))["way"] == best
+    assert json.loads(tuning.build.read_entry(tuning.kept()[0]))["variant"] == best
 
 
 def test_a_way_that_gains_little_is_not_taken(cache, monkeypatch):
-    step = tuned(Program().step, monkeypatch, lambda way, alone: 1.0 if way == "usual" else 0.99)
-    assert settle(step, taeda.randn(256, 8))["way"] == "usual"
+    step = tuned(Program().step, monkeypatch, lambda variant, alone: 1.0 if variant == "usual" else 0.99)
+    assert settle(step, taeda.randn(256, 8))["variant"] == "usual"
 
 
 def chain(x):
@@ -109,36 +109,36 @@ def chain(x):
 @pytest.mark.parametrize(("by_itself", "shared", "keeps"), [(1e-6, 2e-6, True), (2e-6, 1e-6, False), (1.0, 2.0, False)])
 def test_short_launches_keep_to_one_thread_where_that_is_quicker(by_itself, shared, keeps, cache, monkeypatch):
     taeda.set_num_threads(2)
-    step, x = tuned(chain, monkeypatch, lambda way, alone: by_itself if alone else shared), taeda.randn(600, 200)
+    step, x = tuned(chain, monkeypatch, lambda variant, alone: by_itself if alone else shared), taeda.randn(600, 200)
     choice = settle(step, x)
-    assert choice["way"] == "usual" and bool(choice["alone"]) == keeps
+    assert choice["variant"] == "usual" and bool(choice["alone"]) == keeps
     assert taeda.equal(step(x), chain(x))
 
 
 def test_with_one_thread_and_one_way_nothing_is_measured(cache, monkeypatch):
     taeda.set_num_threads(1)
-    step = tuned(lambda x: x @ x, monkeypatch, lambda way, alone: 1.0)
-    assert settle(step, taeda.randn(8, 8)) == {"way": "usual", "alone": [], "steps": 1}
+    step = tuned(lambda x: x @ x, monkeypatch, lambda variant, alone: 1.0)
+    assert settle(step, taeda.randn(8, 8)) == {"variant": "usual", "alone": [], "steps": 1}
     assert tuning.clock.asked == 0
 
 
 def test_a_choice_that_is_known_is_not_measured_again(cache, monkeypatch):
-    step, x = tuned(Program().step, monkeypatch, lambda way, alone: 1.0 if way == "all" else 2.0), taeda.randn(256, 8)
+    step, x = tuned(Program().step, monkeypatch, lambda kind, alone: 1.0 if kind == "all" else 2.0), taeda.randn(256, 8)
     settle(step, x)
-    step = tuned(Program().step, monkeypatch, lambda way, alone: 1.0)
-    assert settle(step, x)["way"] == "all" and set(contest_of(step).traces) == {"all"}
+    step = tuned(Program().step, monkeypatch, lambda variant, alone: 1.0)
+    assert settle(step, x)["variant"] == "all" and set(contest_of(step).traces) == {"all"}
     assert tuning.clock.asked == 0
     step(taeda.randn(257, 8))  # another size is another choice
     assert len(step._forms) == 2
 
 
 def test_a_torn_file_is_no_choice(cache, monkeypatch):
-    step, x = tuned(Program().step, monkeypatch, lambda way, alone: 1.0 if way == "all" else 2.0), taeda.randn(256, 8)
+    step, x = tuned(Program().step, monkeypatch, lambda kind, alone: 1.0 if kind == "all" else 2.0), taeda.randn(256, 8)
     settle(step, x)
     (path,) = tuning.kept()
     path.write_bytes(path.read_bytes()[:-3])
-    step = tuned(Program().step, monkeypatch, lambda way, alone: 1.0 if way == "none" else 2.0)
-    assert settle(step, x)["way"] == "none"
+    step = tuned(Program().step, monkeypatch, lambda variant, alone: 1.0 if variant == "none" else 2.0)
+    assert settle(step, x)["variant"] == "none"
 
 
 SECOND = """
@@ -174,7 +174,7 @@ def test_a_second_process_reads_what_the_first_has_measured(cache, run_python):
 
 
 def test_the_mode_measures_and_reduce_overhead_does_not(cache, monkeypatch):
-    step = tuned(chain, monkeypatch, lambda way, alone: 1.0)
+    step = tuned(chain, monkeypatch, lambda variant, alone: 1.0)
     compiled, x = taeda.compile(chain, mode="reduce-overhead"), taeda.randn(16, 16)
     for _ in range(8):
         compiled(x)

@@ -106,7 +106,7 @@ import taeda
 from taeda import _core
 from taeda.kernels import build
 compile, reached, x = build.Compiler.object, threading.Event(), taeda.ones(10_000)
-_core.put_off_ops(True)
+_core.defer_ops(True)
 (x + 1)[0].item()
 pending = x + 1
 def slowly(self, text):
@@ -117,7 +117,7 @@ def slowly(self, text):
     return code
 build.Compiler.object = slowly
 def compute():
-    _core.put_off_ops(True)
+    _core.defer_ops(True)
     y = x
     for function in (taeda.sin, taeda.cos, taeda.tanh):  # more than one kernel takes
         for _ in range(100):

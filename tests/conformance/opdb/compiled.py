@@ -1,4 +1,4 @@
-"""Compiled calls: an op whose arguments are deferred gives what it gives eagerly, bit for bit, forward and backward.
+"""Compiled calls: an op with deferred arguments gives what it gives eagerly, bit for bit, forward and backward.
 
 python -m tests.conformance.opdb.compiled [REGEX [SAMPLES]]     (0: all samples)
 """
