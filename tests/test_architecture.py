@@ -368,11 +368,14 @@ def test_the_core_calls_python_through_declared_callbacks():
 # ---- kernels belong to ops ----------------------------------------------------------------------------------------------
 
 #: Modules of the core whose functions run kernels on the memory of tensors.
-KERNELS = frozenset("attention conv gemm indexing lapack moves ordering reduce sampling selection".split())
+KERNELS = frozenset("attention conv factories gemm indexing lapack moves ordering reduce sampling selection".split())
 #: Functions of those that read no element, or leave that to ops.
-HARMLESS = frozenset("adjoining fits getitem is_channels_last keep_format need_rank new setitem whole_numbers".split())
+HARMLESS = frozenset(
+    "adjoining finish fits getitem is_channels_last keep_format need_rank new number range_length setitem "
+    "whole_numbers".split()
+)
 #: They put what an op gave into ``out``.
-WRITERS = frozenset(["write_out", "_finish"])
+WRITERS = frozenset(["write_out", "_written"])
 
 
 def _runs_kernel(thing) -> bool:

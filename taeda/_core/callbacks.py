@@ -29,6 +29,11 @@ class Callbacks:
     operands: Callable[..., Any]
     operand_tensor: Callable[..., Any]
 
+    # ops/creation.py: new tensors
+    new: Callable[..., Any]  # memory for sizes in any form of call
+    finish: Callable[..., Any]  # puts what was made into `out=`
+    empty_in_format: Callable[..., Any]  # in a memory format
+
     # ops/copies.py: what derivatives and assignment need
     clone: Callable[..., Any]
     zeros: Callable[..., Any]

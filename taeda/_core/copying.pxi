@@ -172,6 +172,40 @@ cdef int copy_block(char* target, char* source, int64_t nbytes) except -1:
     return 0
 
 
+# ---- bodies of ops ---------------------------------------------------------------------------------------------------
+
+def copy_from(Tensor input, src, non_blocking=False):
+    """The body of ``taeda.Tensor.copy_``."""
+    cdef Tensor source = src if isinstance(src, Tensor) else callbacks.operand_tensor(src, input)
+    if source is input:
+        return
+    if input.count == 0:
+        view_expand(source, input.shape)  # the shapes must fit all the same
+    elif source.count > 1 and source.storage is input.storage:
+        refuse_overlap(callbacks.find_op("copy_"), input, source)
+    copy_into(input, source)
+
+
+def cloned(Tensor input, *, memory_format=preserve_format):
+    """The body of ``taeda.clone``."""
+    cdef Tensor t
+    if memory_format is preserve_format:
+        t = empty_like(input)
+    else:
+        t = callbacks.empty_in_format(input.shape, input.dtype, memory_format)
+    copy_into(t, input)
+    return t
+
+
+def converted(Tensor input, dtype dtype):
+    """The body of the op that ``taeda.Tensor.to`` runs for another dtype."""
+    cdef Tensor t = empty_like(input, dtype)
+    copy_into(t, input)
+    return t
+
+
+# ---- copies outside the graph ----------------------------------------------------------------------------------------
+
 cdef Tensor contiguous_copy(Tensor source):
     """A new contiguous tensor with the same elements, outside the graph."""
     cdef Tensor t = empty_tensor(source.code, source.nd, source.sizes)

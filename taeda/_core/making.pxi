@@ -26,6 +26,11 @@ cdef bint same_sizes(Tensor a, Tensor b) noexcept:
     return a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
 
 
+def same_shape(Tensor a, Tensor b):
+    """``a.shape == b.shape``."""
+    return same_sizes(a, b)
+
+
 cdef bint is_dense(Tensor t) noexcept:
     """Whether the elements fill a block of memory without holes or overlap, in any order of dimensions."""
     cdef int64_t expected = 1

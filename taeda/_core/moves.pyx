@@ -17,7 +17,7 @@ from .formats cimport empty_last, is_last
 from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
 from .tensor cimport (
     ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
-    dtype, empty_tensor, recorders, wrap_dim,
+    dtype, empty_tensor, parse_sizes, recorders, wrap_dim,
 )
 
 cdef extern from "Python.h":
@@ -598,6 +598,25 @@ def edges(Tensor padded, pad, str mode):
     return inside, pairs
 
 
+def fits(Tensor input, tuple pad, str mode):
+    """Whether ``edge_pad`` takes ``pad`` for this mode as it is: some amounts, none negative or too large, at
+    dimensions with elements."""
+    cdef int count = <int>len(pad) // 2, i, d
+    cdef int64_t n, most
+    cdef bint some = False
+    if len(pad) % 2 or not input.nd - 2 <= count <= input.nd - 1:
+        return False
+    for d in range(input.nd - count - 1, input.nd):
+        if input.sizes[d] == 0:
+            return False
+    for i in range(2 * count):
+        n, most = pad[i], input.sizes[input.nd - 1 - i // 2] - (mode == "reflect")
+        if n < 0 or n > most and mode != "replicate":
+            return False
+        some = some or n
+    return some
+
+
 def pad_edges(Tensor input, pad, str mode):
     """The body of ``taeda.edge_pad``: the inside is copied, then what is beside it."""
     cdef int64_t sizes[MAXDIM]
@@ -670,6 +689,34 @@ def roll(Tensor input, shifts, dims=None):
                 i += 1
         copy_into(alias_tensor(out, out.nd, sizes, out.strides, target),
                   alias_tensor(input, input.nd, sizes, input.strides, source))
+    return out
+
+
+def repeat(Tensor input, repeats):
+    """The body of ``taeda.repeat``: one copy between views in which each dimension is two, of the repeats and its own.
+    """
+    cdef int64_t counts[MAXDIM]
+    cdef int64_t sizes[2 * MAXDIM]
+    cdef int64_t strides[2][2 * MAXDIM]
+    cdef int d, n = parse_sizes(repeats, counts), more = n - input.nd
+    cdef int64_t size
+    cdef Tensor out
+    if more < 0:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+                           f"tensor: got {list(repeats)} for shape {list(input.shape)}")
+    for d in range(n):
+        if counts[d] < 0:
+            raise RuntimeError(f"repeat: repeats must not be negative, got {list(repeats)}")
+        sizes[d] = counts[d] * (input.sizes[d - more] if d >= more else 1)
+    out = empty_tensor(input.code, n, sizes)
+    if out.count == 0:
+        return out
+    for d in range(n):
+        size = input.sizes[d - more] if d >= more else 1
+        sizes[2 * d], sizes[2 * d + 1] = counts[d], size
+        strides[0][2 * d], strides[0][2 * d + 1] = out.strides[d] * size, out.strides[d]
+        strides[1][2 * d], strides[1][2 * d + 1] = 0, input.strides[d - more] if d >= more else 0
+    copy_into(alias_tensor(out, 2 * n, sizes, strides[0], 0), alias_tensor(input, 2 * n, sizes, strides[1], 0))
     return out
 
 

@@ -620,3 +620,18 @@ cdef int pointwise_metas(Node node, Op op, PyObject** bound, object result) exce
             metas.append((make_size(t.nd, t.sizes), <int>t.code))
     node.metas = tuple(metas)
     return 0
+
+
+# ---- checks of ops ---------------------------------------------------------------------------------------------------
+
+cdef inline bint is_inexact(object x):
+    """Whether ``x``, a number or a tensor, is of floats or complex numbers."""
+    return KIND[(<Tensor>x).code] >= 2 if isinstance(x, Tensor) else PyFloat_Check(x) or PyComplex_Check(x)
+
+
+def check_divisor(input, other):
+    """Refuse a division of whole numbers by zero: the kernels give 0 there."""
+    if is_inexact(input) or is_inexact(other) or isinstance(input, Tensor) and not (<Tensor>input).count:
+        return
+    if not (other.is_meta or other.all()) if isinstance(other, Tensor) else other == 0:
+        raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")

@@ -21,7 +21,7 @@ from .recipes cimport (
 )
 from .rows cimport compute_ended, prologue_of, prologue_parts, defer_whole, tell_prologue
 from .tensor cimport (
-    BOOL, INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, VALUES, Tensor, address_of,
+    BOOL, DOMAIN, FLOAT8, INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, U8, VALUES, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
 )
 
@@ -127,6 +127,15 @@ cdef class Reducer:
     def run(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
         """The same as a call; a method is faster to reach, and can be the body of an op."""
         return self.reduce(x, dim, keepdim, dtype, p, q)
+
+    def truths(self, x, dim=None, bint keepdim=False):
+        """:meth:`run` for any and all. With ``dim=()`` they reduce nothing, unlike the others, which read no float8
+        either."""
+        if isinstance(dim, (tuple, list)) and not dim:
+            return x.ne(0) if (<Tensor?>x).code != U8 else x.ne(0).to(x.dtype)
+        if DOMAIN[(<Tensor?>x).code] == FLOAT8:
+            x = x.ne(0)
+        return self.reduce(x, dim, keepdim, None, 0.0, 0.0)
 
     def moments(self, x, dim, double correction, bint keepdim):
         """:meth:`run` for an op of ``(input, dim, correction, keepdim)``."""

@@ -12,8 +12,8 @@ from .memory cimport allocate, only_plans, release
 from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport kernel_t
 from .random cimport (
-    BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find,
-    is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, which,
+    BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, WIDE_INTEGERS, Generator, enter, fill_memory, fill_pairs,
+    find, is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, which,
 )
 from .tensor cimport (
     DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, copy_into, dtype,
@@ -113,11 +113,15 @@ cdef inline bint plain_float(Tensor t) noexcept:
     return t.contiguous and (t.code == F32 or t.code == F64)
 
 
+cdef inline bint is_real(object x) noexcept:
+    return PyFloat_CheckExact(x) or PyLong_CheckExact(x)
+
+
 def uniform_(Tensor input, from_, to, *, generator=None):
     """The common case of ``uniform_``."""
     cdef double low, high
-    if plain_float(input) and PyFloat_CheckExact(from_) and PyFloat_CheckExact(to):
-        low, high = PyFloat_AS_DOUBLE(from_), PyFloat_AS_DOUBLE(to)
+    if plain_float(input) and is_real(from_) and is_real(to):
+        low, high = from_, to
         if low <= high and high - low < 1e38:
             fill_memory(which(generator), UNIFORM, input.code, address_of(input), input.count, bits_of(low),
                         bits_of(high))
@@ -127,8 +131,8 @@ def uniform_(Tensor input, from_, to, *, generator=None):
 
 def normal_(Tensor input, mean, std, *, generator=None):
     """The common case of ``normal_``."""
-    if plain_float(input) and PyFloat_CheckExact(mean) and PyFloat_CheckExact(std) and PyFloat_AS_DOUBLE(std) >= 0:
-        fill_normal(input, PyFloat_AS_DOUBLE(mean), PyFloat_AS_DOUBLE(std), generator)
+    if plain_float(input) and is_real(mean) and is_real(std) and std >= 0:
+        fill_normal(input, mean, std, generator)
     else:
         SLOW["normal_"](input, mean, std, generator=generator)
 
@@ -142,39 +146,24 @@ def bernoulli_(Tensor input, p, *, generator=None):
 
 
 def random_(Tensor input, from_, to, *, generator=None):
-    """The common case of ``random_``: int64 and a small range."""
+    """The common case of ``random_``: a range of int64, or a small one of floats."""
     cdef int64_t low, high
     cdef int overflow = 0
-    if input.contiguous and input.code == I64 and PyLong_CheckExact(from_) and PyLong_CheckExact(to):
-        low = PyLong_AsLongLongAndOverflow(from_, &overflow)
+    cdef object first = 0 if to is ... else from_, last = from_ if to is ... else to
+    cdef bint floats = input.code == F32 or input.code == F64
+    if input.contiguous and (floats or input.code == I64) and PyLong_CheckExact(first) and PyLong_CheckExact(last):
+        low = PyLong_AsLongLongAndOverflow(first, &overflow)
         if not overflow:
-            high = PyLong_AsLongLongAndOverflow(to, &overflow)
-        if not overflow and low < high and low > -NARROW and high < NARROW and high - low < NARROW:
-            fill_memory(which(generator), INTEGERS, I64, address_of(input), input.count, low, high - low)
-            return
+            high = PyLong_AsLongLongAndOverflow(last, &overflow)
+        if not overflow and low < high:
+            if low > -NARROW and high < NARROW and high - low < NARROW:
+                fill_memory(which(generator), INTEGERS, input.code, address_of(input), input.count, low, high - low)
+                return
+            if not floats and <uint64_t>high - <uint64_t>low >= NARROW:
+                fill_memory(which(generator), WIDE_INTEGERS, I64, address_of(input), input.count, low,
+                            <int64_t>(<uint64_t>high - <uint64_t>low))
+                return
     SLOW["random_"](input, from_, to, generator=generator)
-
-
-def new(tuple size, d):
-    """An uninitialised tensor of sizes given as ``(2, 3)`` or ``((2, 3),)``; None where they are not plain ints."""
-    cdef int64_t sizes[MAXDIM]
-    cdef object x, s = size
-    cdef int i, n
-    if len(size) == 1 and (PyTuple_Check(size[0]) or PyList_Check(size[0])):
-        s = size[0]
-    elif len(size) == 0:
-        return None
-    n = len(s)
-    if n > MAXDIM:
-        return None
-    for i in range(n):
-        x = s[i]
-        if not PyLong_CheckExact(x):
-            return None
-        sizes[i] = x
-        if sizes[i] < 0:
-            return None
-    return empty_tensor(scalar_code(0.0) if d is None else (<dtype?>d).code, n, sizes)
 
 
 cdef uint64_t DROPOUT = new_owner("random.dropout")
@@ -334,13 +323,14 @@ cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* o
 
 
 def choose(Tensor p, Tensor out, generator=None):
-    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64).
+    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous), or for ``p``, a row of ``out``
+    (int64).
 
     Raises:
         RuntimeError: a row is no distribution.
     """
     cdef Generator g = which(generator)
-    cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r
+    cdef int64_t draws = out.sizes[out.nd - 1], n = p.sizes[p.nd - 1], rows = p.count // n, r
     cdef double total
     cdef int64_t* places
     cdef char* sums
@@ -394,24 +384,31 @@ cdef double poisson(Generator g, double rate) noexcept nogil:
 
 
 def fill_poisson(Tensor out, Tensor rates, generator=None):
-    """Poisson numbers of contiguous float64 ``rates`` into the contiguous float64 ``out``.
+    """Poisson numbers of contiguous ``rates``, float32 or float64, into the contiguous ``out`` of the same dtype.
 
     Raises:
         RuntimeError: a rate is negative.
     """
     cdef Generator g = which(generator)
-    cdef int64_t i
-    cdef const double* rate = <double*>address_of(rates)
     if only_plans(b"numbers are drawn"):
         return
-    for i in range(out.count):
-        if not rate[i] >= 0:
-            raise RuntimeError(f"poisson: invalid Poisson rate, expected rate to be non-negative, got {rate[i]}")
+    if rates.code == F32:
+        draw_poisson(g, <float*>address_of(rates), <float*>address_of(out), out.count)
+    else:
+        draw_poisson(g, <double*>address_of(rates), <double*>address_of(out), out.count)
+
+
+cdef int draw_poisson(Generator g, real* rates, real* out, int64_t n) except -1:
+    cdef int64_t i
+    for i in range(n):
+        if not rates[i] >= 0:
+            raise RuntimeError(f"poisson: invalid Poisson rate, expected rate to be non-negative, got {rates[i]}")
     enter(g)
     with nogil:
-        for i in range(out.count):
-            (<double*>address_of(out))[i] = poisson(g, rate[i])
+        for i in range(n):
+            out[i] = <real>poisson(g, rates[i])
     leave(g)
+    return 0
 
 
 cdef double gamma(Generator g, double shape) noexcept nogil:

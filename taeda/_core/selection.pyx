@@ -63,11 +63,14 @@ cdef Tensor unaliased(Tensor values, Tensor target):
 
 
 cdef Tensor filled(object value, int code, int nd, const int64_t* sizes):
-    """A tensor with one number everywhere, by strides of 0."""
+    """A tensor with one number, which may be in a tensor, everywhere, by strides of 0."""
     cdef int64_t strides[MAXDIM]
     cdef int d
     cdef Tensor one = empty_tensor(code, 0, NULL)
-    one.fill_(value)
+    if isinstance(value, Tensor):
+        copy_into(one, <Tensor>value)
+    else:
+        one.fill_(value)
     for d in range(nd):
         strides[d] = 0
     return alias_tensor(one, nd, sizes, strides, 0)
@@ -112,7 +115,7 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
                 return computed_from(input, leaves, index)
     out = empty_tensor(input.code, index.nd, index.sizes)
     if index.count and not move_along(as_vector(input), as_vector(out), as_vector(index), at, GET):
-        EXPLAIN["range"](index, input, at)
+        EXPLAIN["range"]("gather", index, input, at)
     return out
 
 
@@ -125,7 +128,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         EXPLAIN["along"](name, input, at, index, src)
     near = filled(src, input.code, index.nd, index.sizes) if near is None else unaliased(near, input)
     if not move_along(as_vector(input), as_vector(near), as_vector(index), at, action):
-        EXPLAIN["range"](index, input, at)
+        EXPLAIN["range"](name, index, input, at)
     return 0
 
 
@@ -191,11 +194,38 @@ def index_add(Tensor input, dim, Tensor index, Tensor source, alpha=1):
     """The body of ``taeda.index_add``."""
     if alpha != 1:
         source = source * alpha
-    add_slices("index_add_", input, dim, index, source, ADD)
+    write_slices("index_add_", input, dim, index, source, ADD)
 
 
-def add_slices(str name, Tensor input, dim, Tensor index, Tensor source, int action):
-    """Accumulate slices of ``source`` along a dimension."""
+def index_fill(Tensor input, dim, Tensor index, value):
+    """The body of ``taeda.index_fill``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int d, at = wrap_dim(dim, input.nd, "index_fill")
+    cdef Tensor i = slice_index("index_fill", index), target = as_vector(input)
+    if isinstance(value, Tensor) and (<Tensor>value).nd:
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{(<Tensor>value).nd} dimension(s).")
+    if i.count == 0 or target.count == 0:
+        return
+    for d in range(target.nd):
+        sizes[d] = target.sizes[d]
+    sizes[at] = i.count
+    move_rows(target, filled(value, input.code, target.nd, sizes), [i], at, PUT, True)
+
+
+def index_copy(Tensor input, dim, Tensor index, Tensor source):
+    """The body of ``taeda.index_copy``."""
+    cdef int64_t ones[MAXDIM]
+    cdef int d
+    if source.nd == 0:
+        for d in range(input.nd):
+            ones[d] = 1
+        source = alias_tensor(source, input.nd, ones, ones, 0)
+    write_slices("index_copy_", input, dim, index, source, PUT)
+
+
+def write_slices(str name, Tensor input, dim, Tensor index, Tensor source, int action):
+    """Write slices of ``source`` along a dimension, or accumulate them there (``action`` of ``indexing.index_set``)."""
     cdef int at = wrap_dim(dim, input.nd, name), d
     cdef Tensor i = slice_index(name, index)
     cdef Tensor target = as_vector(input)
@@ -210,7 +240,7 @@ def add_slices(str name, Tensor input, dim, Tensor index, Tensor source, int act
     if i.count == 0 or target.count == 0:
         return
     if not in_range(i, target.sizes[at], False):
-        EXPLAIN["range"](index, target, at)
+        EXPLAIN["range"](name, index, target, at)
     move_rows(target, unaliased(source, input), [i], at, action, False)
 
 

@@ -292,6 +292,7 @@ cdef object make_size(int ndim, const int64_t* sizes)
 cdef int refresh(Tensor t) except -1
 cdef object read_scalar(const char* p, int code)
 cdef int scalar_code(object x) except -1
+cdef int parse_sizes(object sizes, int64_t* out) except -1
 cdef int check_device(object where) except -1
 cdef int wrap_dim(object dim, int ndim, str name) except -1
 cdef char* settled_address(Tensor t, bint conjugates=*, bint reading=*) except? NULL nogil

@@ -45,8 +45,11 @@ from .recorder cimport is_observing, note_held, refuse_recording
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    ctypedef struct PyMappingMethods:
+        object (*mp_subscript)(object, object)
     ctypedef struct PyTypeObject:
         const char* tp_name
+        PyMappingMethods* tp_as_mapping
         Py_ssize_t tp_vectorcall_offset
         Py_ssize_t tp_dictoffset
         object (*tp_alloc)(PyTypeObject*, Py_ssize_t)

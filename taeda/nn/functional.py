@@ -360,7 +360,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     if x1.dtype != x2.dtype:
         dtype = taeda.promote_types(x1.dtype, x2.dtype)
         x1, x2 = x1.to(dtype), x2.to(dtype)
-    x1, x2 = taeda.broadcast_tensors(x1, x2)
+    if x1.shape != x2.shape:
+        x1, x2 = taeda.broadcast_tensors(x1, x2)
     n1 = taeda.linalg.vector_norm(x1, 2, dim, keepdim=True).clamp_min(eps)
     n2 = taeda.linalg.vector_norm(x2, 2, dim, keepdim=True).clamp_min(eps)
     return ((x1 / n1) * (x2 / n2)).sum(dim)

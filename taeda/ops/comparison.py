@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import Tensor
+from .._core import tensor as core
 from ..kernels import scalar as s
 from .copies import to_dtype
 from .table import alias, composite, expect_tensors, pointwise
@@ -113,7 +114,7 @@ def equal(input, other):
     """
     if not isinstance(other, Tensor):
         raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
-    return input.shape == other.shape and bool(eq(input, other).all())
+    return core.same_shape(input, other) and bool(eq(input, other).all())
 
 
 # ---- logic ----------------------------------------------------------------------------------------------------------

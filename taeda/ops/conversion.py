@@ -7,14 +7,15 @@ import warnings
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, settings
+from .._core import Tensor, factories, settings
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .._core.exchange import from_numpy
 from .._core.exchange import tensor as make_tensor
+from .._core.factories import finish
 from ._lazy import np
 from .copies import clone, convert, empty_in_format, to_dtype
-from .creation import _finish, blank
+from .creation import blank
 from .meta import is_meta
 from .table import OPS, composite, spread
 
@@ -31,6 +32,10 @@ def to(input, *args, **kwargs):
     Forms: ``to(dtype, non_blocking=False, copy=False)``, ``to(device, dtype=None, ...)``, ``to(other)``, and keywords
     ``dtype``, ``device``, ``non_blocking``, ``copy``, ``memory_format``.
     """
+    if len(args) == 1 and not kwargs and args[0].__class__ is _core.dtype:  # what is common, at once
+        dtype = args[0]
+        if dtype is input.dtype or not input.is_complex():
+            return input if dtype is input.dtype else to_dtype(input, dtype)
     dtype = kwargs.pop("dtype", None)
     device = kwargs.pop("device", None)
     other = kwargs.pop("other", None)
@@ -132,7 +137,7 @@ def type_as(input, other):
 def _caster(name: str, dtype: Any) -> None:
     def cast(input, memory_format=None):
         if memory_format is None:
-            return input if input.dtype is dtype else to(input, dtype)
+            return input if input.dtype is dtype else to(input, dtype) if input.is_complex() else to_dtype(input, dtype)
         return to(input, dtype, memory_format=memory_format)
 
     cast.__name__ = cast.__qualname__ = name
@@ -219,8 +224,7 @@ def _made(make: str) -> Any:
 @composite(lowering=_made("new_empty"), native=True)
 def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """An uninitialised tensor with the dtype of ``input``."""
-    _check_device(device)
-    result = _core.empty(spread(args, size), dtype or input.dtype)
+    result = factories.new("new_empty", args, size, dtype or input.dtype, None, device)
     if settings.filling():
         blank(result)
     return result.requires_grad_(requires_grad)
@@ -237,7 +241,7 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 @composite(lowering=_made("new_ones"))
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Ones with the dtype of ``input``."""
-    return _finish(new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1), None, requires_grad)
+    return finish(new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1), None, requires_grad)
 
 
 @composite(
@@ -247,7 +251,7 @@ def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=Fal
 )
 def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """``fill_value`` everywhere, with the dtype of ``input``."""
-    return _finish(new_empty(input, size, dtype=dtype, device=device).fill_(fill_value), None, requires_grad)
+    return finish(new_empty(input, size, dtype=dtype, device=device).fill_(fill_value), None, requires_grad)
 
 
 @composite()

@@ -6,7 +6,6 @@ from .. import _core
 from .._core import Tensor
 from .._core import tensor as core
 from .._core.callbacks import callbacks
-from .creation import empty_in_format
 from .table import composite, pointwise, primitive
 from .views import (
     _as_strided_backward,
@@ -31,18 +30,11 @@ def identity(input):
 _core.bind_copy(identity)
 
 
-@primitive(mutates=True, method=False, name="copy", also={"other": "src"}, canonical=True, additive=True)
+@primitive(
+    core.copy_from, mutates=True, method=False, name="copy", also={"other": "src"}, canonical=True, additive=True
+)  # fmt: skip
 def copy(input, src, non_blocking=False):
     """Write ``src``, broadcast and converted, into ``input``."""
-    if not isinstance(src, Tensor):
-        src = callbacks.operand_tensor(src, input)
-    if src is input:
-        return
-    if input.numel() == 0:
-        core.view_expand(src, input.shape)  # the shapes must fit all the same
-    elif src.numel() > 1 and src.untyped_storage() is input.untyped_storage():
-        core.refuse_overlap(copy_, input, src)
-    _core.copy_tensor(input, src)
 
 
 copy.vjp(
@@ -52,15 +44,9 @@ copy.vjp(
 copy_ = copy.traits["inplace"]
 
 
-@primitive(out=False, meta="cast", additive=True, canonical=True, moves=True)
+@primitive(core.cloned, out=False, meta="cast", additive=True, canonical=True, moves=True)
 def clone(input, *, memory_format=_core.preserve_format):
     """A copy in memory of its own."""
-    if memory_format is _core.preserve_format:
-        result = _core.empty_like(input)
-    else:
-        result = empty_in_format(input.shape, input.dtype, memory_format)
-    _core.copy_tensor(result, input)
-    return result
 
 
 clone.vjp(input=lambda g: g)
@@ -74,12 +60,9 @@ def contiguous(input, memory_format=_core.contiguous_format):
     return clone(input, memory_format=memory_format)
 
 
-@primitive(method=False, out=False, node="ToCopy")
+@primitive(core.converted, method=False, out=False, node="ToCopy")
 def to_dtype(input, dtype):
-    """``input`` converted to ``dtype``; itself where it has that dtype already."""
-    result = _core.empty_like(input, dtype)
-    _core.copy_tensor(result, input)
-    return result
+    """``input`` converted to ``dtype``."""
 
 
 to_dtype.traits["lowering"] = lambda input, dtype: input.to(dtype)

@@ -8,14 +8,13 @@ import warnings
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, settings
+from .._core import Tensor, factories, settings
 from .._core import tensor as core
+from .._core.callbacks import callbacks
+from .._core.factories import finish, number, range_length
 from .._warn import warn_once
-from ..kernels import copy as kernels
 from .out import check_out
 from .table import OPS, composite, is_index, pointwise, primitive, spread
-
-_LAUNCH = 1 << 15  # elements that are worth a piece of their own
 
 
 def empty_in_format(shape, dtype, memory_format):
@@ -45,14 +44,8 @@ def _checked(size: Any, name: str) -> Any:
     return size
 
 
-def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any = None, name: str = "") -> Tensor:
-    """``result``, whose first filling is no write to count, or ``out`` with its sizes and elements, which may be
-    ``result`` itself."""
-    if device is not None:
-        _core.require_device(device)
-    if out is None:
-        _core.set_version(result, 0)
-        return result.requires_grad_() if requires_grad else result
+def _written(result: Tensor, out: Tensor, name: str) -> Tensor:
+    """``out`` with the sizes and elements of ``result``, which may be ``out`` itself."""
     if out is not result:
         _check_out(out, result.dtype)
         check_out(None, name, out, result)
@@ -64,7 +57,7 @@ def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any
 
 
 def _finish_sequence(name: str, result: Tensor, out: Tensor | None, requires_grad: bool, device: Any) -> Tensor:
-    """:func:`_finish` where an ``out`` with as many elements keeps its sizes, and is filled in row-major order."""
+    """:func:`finish` where an ``out`` with as many elements keeps its sizes, and is filled in row-major order."""
     if out is not None and out.numel() == result.numel():
         result = core.view_reshape(result, out.shape)
     elif out is not None and out.numel() and name in ("arange", "range"):
@@ -74,7 +67,7 @@ def _finish_sequence(name: str, result: Tensor, out: Tensor | None, requires_gra
             UserWarning,
             stacklevel=4,
         )
-    return _finish(result, out, requires_grad, device, name)
+    return finish(result, out, requires_grad, device, name)
 
 
 def _check_out(out: Any, dtype: Any) -> None:
@@ -88,8 +81,11 @@ def _check_out(out: Any, dtype: Any) -> None:
         )
 
 
-def _empty(size: Any, dtype: Any, out: Tensor | None, device: Any, memory_format: Any = None) -> Tensor:
+def _empty(
+    name: str, given: tuple, size: Any, dtype: Any, out: Tensor | None, device: Any, memory_format: Any = None
+) -> Tensor:
     """A tensor to be filled: a new one, or ``out`` with these sizes."""
+    size = _checked(spread(given, size), name)
     if device is not None:
         _core.require_device(device)  # before there is memory: on device meta there is none
     if out is not None:
@@ -98,9 +94,12 @@ def _empty(size: Any, dtype: Any, out: Tensor | None, device: Any, memory_format
         return out if out.shape == size else out.resize_(size)
     if dtype is None:
         dtype = _core.get_default_dtype()
-    if memory_format is not None and memory_format not in (_core.contiguous_format, _core.preserve_format):
-        return empty_in_format(tuple(size), dtype, memory_format)
-    return _core.empty(size, dtype)
+    return empty_in_format(tuple(size), dtype, memory_format)
+
+
+callbacks.empty_in_format = empty_in_format
+callbacks.new = _empty
+callbacks.finish = _written
 
 
 def _blank(result: Tensor) -> Tensor:
@@ -148,15 +147,19 @@ def empty(
     memory_format=None,
 ):  # fmt: skip
     """A tensor of the given sizes with undefined elements."""
-    result = _blank(_empty(_checked(spread(args, size), "empty"), dtype, out, device, memory_format))
-    return _finish(result, out, requires_grad, device)
+    if memory_format is None or memory_format in (_core.contiguous_format, _core.preserve_format):
+        result = factories.new("empty", args, size, dtype, out, device)
+    else:
+        result = _empty("empty", args, size, dtype, out, device, memory_format)
+    _blank(result)
+    return finish(result, out, requires_grad, device)
 
 
 @composite(method=False, meta="sizes", canonical=True)
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes and strides (in elements) with undefined elements."""
     result = _blank(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()))
-    return _finish(result, None, requires_grad, device)
+    return finish(result, None, requires_grad, device)
 
 
 @composite(method=False)
@@ -186,11 +189,9 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
         requires_grad: record what is computed of it.
         out: a tensor to write to, which is resized.
     """
-    result = _empty(_checked(spread(args, size), "zeros"), dtype, out, device)
+    result = factories.new("zeros", args, size, dtype, out, device)
     core.zero(result)
-    return (
-        result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
-    )
+    return finish(result, out, requires_grad, device)
 
 
 @composite(method=False, meta="sizes", canonical=True, native=True)
@@ -199,9 +200,9 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requi
 
     Args: as of :func:`zeros`.
     """
-    result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)
+    result = factories.new("ones", args, size, dtype, out, device)
     _fill(result, 1)
-    return _finish(result, out, requires_grad, device)
+    return finish(result, out, requires_grad, device)
 
 
 _fill = fill.traits["inplace"]
@@ -209,6 +210,8 @@ _fill = fill.traits["inplace"]
 
 def _dtype_of(value: Any) -> Any:
     """The dtype that a fill value stands for."""
+    if value.__class__ is float:
+        return _core.get_default_dtype()
     if isinstance(value, Tensor):
         return value.dtype
     if hasattr(value, "dtype"):  # NumPy's scalars count as Python's numbers
@@ -227,10 +230,9 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
     if dtype is None:
         dtype = out.dtype if out is not None else _dtype_of(fill_value)
-    size = (size,) if is_index(size) else size
-    result = _empty(_checked(size, "full"), dtype, out, device)
+    result = factories.new("full", (size,), None, dtype, out, device)
     _fill(result, fill_value)
-    return _finish(result, out, requires_grad, device)
+    return finish(result, out, requires_grad, device)
 
 
 def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
@@ -254,7 +256,7 @@ def empty_like(
     memory_format=_core.preserve_format,
 ):  # fmt: skip
     """Undefined elements, in the sizes and dtype of ``input``."""
-    return _finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
+    return finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
 
 
 @composite(method=False, pointwise="form", lowering=lambda input, dtype, device: _in_full(input, 0, dtype, device))
@@ -265,7 +267,7 @@ def zeros_like(
     """Zeros, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, device, memory_format)
     core.zero(result)
-    return _finish(result, None, requires_grad, device)
+    return finish(result, None, requires_grad, device)
 
 
 def _in_full(input: Any, value: Any, dtype: Any, device: Any) -> Any:
@@ -280,7 +282,7 @@ def ones_like(
     """Ones, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, device, memory_format)
     _fill(result, 1)
-    return _finish(result, None, requires_grad, device)
+    return finish(result, None, requires_grad, device)
 
 
 @composite(method=False, pointwise="form", canonical=True)
@@ -291,7 +293,7 @@ def full_like(
     """``fill_value``, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, device, memory_format)
     _fill(result, fill_value)
-    return _finish(result, None, requires_grad, device)
+    return finish(result, None, requires_grad, device)
 
 
 @composite(method=False, canonical=True)
@@ -303,21 +305,9 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
 # ---- sequences -------------------------------------------------------------------------------------------------------
 
 
-def _number(x: Any) -> Any:
-    if x.__class__ is float or x.__class__ is int:
-        return x
-    return x.item() if isinstance(x, Tensor) or hasattr(x, "item") else x
-
-
-@primitive(method=False, out=False)
+@primitive(factories.sequence, method=False, out=False)
 def _sequence(start, step, n, dtype):
-    kind = dtype
-    if dtype.is_complex:
-        raise RuntimeError(f'"arange_cpu" not implemented for {dtype}')
-    result = _core.empty((n,), kind)
-    number = float if kind.is_floating_point else int
-    _core.launch(kernels.sequence(kind.name), (result,), (number(start), number(step)), n, _LAUNCH)
-    return result
+    """``n`` numbers from ``start``, ``step`` apart."""
 
 
 @composite(method=False, meta="numbers", canonical=True, native=True)
@@ -336,7 +326,7 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
         else:
             whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
             dtype = _core.int64 if whole else _core.get_default_dtype()
-    n = _range_length("arange", start, end, step, dtype is _core.int64)
+    n = range_length("arange", start, end, step, dtype is _core.int64)
     return _finish_sequence("arange", _sequence(start, step, n, dtype), out, requires_grad, device)
 
 
@@ -347,31 +337,18 @@ def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, An
         raise TypeError(f"{name}() takes at most 3 positional arguments, got {len(args)}")
     if not bounds and len(args) > 1:
         start, end, step = args if len(args) == 3 else (*args, 1)
-        return _number(start), _number(end), _number(step)
+        return number(start), number(end), number(step)
     given = dict(
         zip(("end",) if len(args) == 1 and "end" not in bounds else ("start", "end", "step"), args, strict=False)
     )
     given.update(bounds)
     if "end" not in given:
         raise TypeError(f"{name}() missing argument 'end'")
-    return _number(given.get("start", 0)), _number(given["end"]), _number(given.get("step", 1))
-
-
-def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> int:
-    if whole and step != 0 and int(step) == 0:
-        raise ValueError(f"{name}(): step must be nonzero, got {step} for a result of integers")
-    if step == 0:
-        raise RuntimeError(f"{name}(): step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"{name}(): unsupported range: {start} -> {end}")
-    if (end - start) * (1 if step > 0 else -1) < 0:
-        raise RuntimeError(
-            f"{name}(): upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}"
-        )
-    if whole:
-        start, end, step = int(start), int(end), int(step)
-        return -((start - end) // step)
-    return math.ceil((end - start) / step)
+    return (
+        number(given.get("start", 0)),
+        number(given["end"]),
+        number(given.get("step", 1)),
+    )
 
 
 @composite(method=False, names=(), meta="numbers")
@@ -383,7 +360,7 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     )
     start, end = (0, start) if end is None else (start, end)
     dtype = dtype or (_core.get_default_dtype() if out is None else out.dtype)
-    _range_length("range", start, end, step, False)
+    range_length("range", start, end, step, False)
     n = int((end - start) / step) + 1
     return _finish_sequence("range", _sequence(start, step, n, dtype), out, requires_grad, device)
 
@@ -400,6 +377,9 @@ def linspace(
     return _finish_sequence("linspace", _spaced(start, end, steps, dtype), out, requires_grad, device)
 
 
+_REALS = frozenset((float, int))
+
+
 def _steps(name: str, steps: Any) -> int:
     steps = _core.whole_numbers(steps, name, "steps")
     if steps < 0:
@@ -408,7 +388,9 @@ def _steps(name: str, steps: Any) -> int:
 
 
 def _are_complex(*ends: Any) -> bool:
-    return any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends)
+    return not _REALS.issuperset(map(type, ends)) and any(
+        x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends
+    )
 
 
 def _end(name: str, x: Any) -> Any:
@@ -416,7 +398,7 @@ def _end(name: str, x: Any) -> Any:
         raise RuntimeError(
             f"linspace and logspace only support 0-dimensional start and end tensors, got {name} of {x.dim()}"
         )
-    x = _number(x)
+    x = number(x)
     if not isinstance(x, (int, float, complex)):
         raise TypeError(f"linspace and logspace take numbers, got {name} of type {type(x).__name__}")
     return x
@@ -424,9 +406,10 @@ def _end(name: str, x: Any) -> Any:
 
 @primitive(method=False, out=False)
 def _spaced(start, end, steps, dtype):
-    if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
-        return _core.empty((steps,), dtype)
-    start, end = _end("start", start), _end("end", end)
+    if not (start.__class__ in _REALS and end.__class__ in _REALS):
+        if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
+            return _core.empty((steps,), dtype)
+        start, end = _end("start", start), _end("end", end)
     if dtype.is_complex:
         start, end = complex(start), complex(end)
         real, imag = (
@@ -441,10 +424,7 @@ def _spaced(start, end, steps, dtype):
     if not dtype.is_floating_point:
         start, end = int(start), int(end)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    result = _core.empty((steps,), dtype)
-    arguments = (steps, float(start), float(end if steps > 1 else start), float(step))
-    _core.launch(kernels.spaced(dtype.name), (result,), arguments, steps, _LAUNCH)
-    return result
+    return factories.spaced(start, end if steps > 1 else start, step, steps, dtype)
 
 
 def _spaced_in_parts(start, end, steps, dtype):
@@ -502,6 +482,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     m = n if m is None else m
     if n < 0 or m < 0:
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
-    result = zeros((n, m), dtype=dtype or (out.dtype if out is not None else None))
+    result = factories.new("eye", (n, m), None, dtype or (out.dtype if out is not None else None), None, None)
+    core.zero(result)
     _fill(_core.strided_view(result, (min(n, m),), (m + 1,)), 1)
-    return _finish(result, out, requires_grad, device, "eye")
+    return finish(result, out, requires_grad, device, "eye")

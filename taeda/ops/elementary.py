@@ -460,9 +460,8 @@ frexp.vjp(input=lambda g, exponent: true_divide(g, exp2(to_dtype(exponent, g.dty
 
 
 @composite(inplace=True)
-def ldexp(input, other, *, out=None):
+def ldexp(input, other: Tensor, *, out=None):
     """``input * 2 ** other``."""
-    expect_tensors("ldexp", input=input, other=other)
     if input.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
         half = to_dtype(other // 2, input.dtype)  # 2 ** other may be too large where the product is not
         input, other = mul(input, exp2(half)), to_dtype(other, input.dtype) - half

@@ -321,7 +321,7 @@ def nonzero_static(input, *, size, fill_value=-1):
 
 
 def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    if input.shape == mask.shape:
+    if core.same_shape(input, mask):
         return input, mask
     shape = broadcast_shapes(input.shape, mask.shape)
     return core.view_expand(input, shape), core.view_expand(mask, shape)
@@ -391,7 +391,7 @@ def masked_scatter(input, mask, source):
 
 
 def _broadcast(input, mask):
-    if input.shape == mask.shape:
+    if core.same_shape(input, mask):
         return input, mask
     shape = broadcast_shapes(input.shape, mask.shape)
     return input.expand(shape), mask

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._core import tensor as core
 from ..kernels import scalar as s
 from ._lazy import np
 from .table import alias, composite, pointwise
@@ -156,18 +157,7 @@ rdiv.traits["lowering"] = lambda input, other: true_divide(other, input)
 rdiv.vjp(input=lambda g, input, other: _divisor_slope(g, other, input), other=lambda g, input: div_conj(g, input))
 
 
-def _whole_number_zero(input, other):
-    """Division of whole numbers by zero is an error: the kernels give 0 there."""
-    for x in (input, other):
-        if isinstance(x, (float, complex)) or (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())):
-            return
-        if isinstance(x, Tensor) and not x.numel():
-            return
-    if not other.is_meta and bool((other == 0).any()) if isinstance(other, Tensor) else other == 0:
-        raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
-
-
-@pointwise(numbers=True, check=_whole_number_zero, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)))
+@pointwise(numbers=True, check=core.check_divisor, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)))
 def floor_divide(input, other):
     """``floor(input / other)``, Python's ``//``.
 
@@ -178,7 +168,7 @@ def floor_divide(input, other):
 
 
 @pointwise(
-    numbers=True, check=_whole_number_zero, native=True, dtypes=REAL, reference=lambda a, b: np.trunc(a / b),
+    numbers=True, check=core.check_divisor, native=True, dtypes=REAL, reference=lambda a, b: np.trunc(a / b),
     domain=((-2, 2), (0.5, 2)),
 )  # fmt: skip
 def trunc_divide(input, other):
@@ -231,7 +221,7 @@ def rfloor_divide(input: Any, other):
     return floor_divide(_as_tensor(other, input), input)
 
 
-@pointwise(check=_whole_number_zero, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)), canonical=True)
+@pointwise(check=core.check_divisor, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)), canonical=True)
 def remainder(input, other):
     """``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``.
 
@@ -251,7 +241,7 @@ def rremainder(input: Any, other):
 
 
 @pointwise(
-    check=_whole_number_zero, dtypes=REAL, reference="fmod", domain=((-2, 2), (0.5, 2)), tensors=("input",),
+    check=core.check_divisor, dtypes=REAL, reference="fmod", domain=((-2, 2), (0.5, 2)), tensors=("input",),
     canonical=True,
 )  # fmt: skip
 def fmod(input, other):

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, factories
 from .._core import sampling as core
+from .._core import tensor as core_tensor
+from .._core.factories import finish
 from .reduction import extent
-from .table import _make, _register, composite, is_index, primitive
+from .table import _make, _register, composite, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
 _INTEGER_RANGE = {
@@ -229,7 +231,7 @@ def _bernoulli_each(input: Tensor, p: Tensor, generator: Any) -> None:
             "bernoulli_: unsupported operation: some elements of the probabilities and the written-to tensor refer to "
             "a single memory location. Please clone() the tensor before performing the operation."
         )
-    if input.is_contiguous() and p.is_contiguous() and p.shape == input.shape and p.itemsize >= 4:
+    if input.is_contiguous() and p.is_contiguous() and core_tensor.same_shape(p, input) and p.itemsize >= 4:
         core.fill_bernoulli(input, p, generator)
         return
     _check_memory("bernoulli_", input)
@@ -293,56 +295,26 @@ def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
 # ---- new tensors -----------------------------------------------------------------------------------------------------
 
 
-def _sizes(name: str, size: tuple, keyword: Any) -> tuple:
-    """Sizes given as ``f(2, 3)``, ``f((2, 3))`` or ``f(size=(2, 3))``."""
-    if keyword is not None:
-        size = (keyword,)
-    elif not size:
-        raise TypeError(f"{name}() missing required argument 'size' (position 1)")
-    if len(size) == 1 and not hasattr(size[0], "__index__"):
-        size = size[0]
-        if not isinstance(size, (tuple, list)):
-            raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
-    for s in size:
-        if not is_index(s):
-            raise TypeError(
-                f"{name}(): argument 'size' must be tuple of ints, but found an element of type {type(s).__name__}"
-            )
-        if s < 0:
-            raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {s}: {list(size)}")
-    return tuple(int(s) for s in size)
-
-
-def _new(sizes: tuple, dtype: Any, device: Any, out: Any) -> Tensor:
-    """An uninitialised tensor, or ``out`` with these sizes."""
-    if device is not None:
-        _core.require_device(device)
-    if out is None:
-        return _core.empty(sizes, dtype)
-    if dtype is not None and dtype is not out.dtype:
-        raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
-    return out if out.shape == sizes else out.resize_(sizes)
-
-
 @primitive(method=False, out=False)
 def _filled(input, fill, numbers, generator):
     """``input``, which was just made, filled with random numbers: under ``vmap`` with others for each example."""
     return fill(input.clone(), *numbers, generator=generator)
 
 
-def _fresh(fill: Any, t: Tensor, a: Any, b: Any, generator: Any, out: Any = None) -> Tensor:
+def _fresh(
+    fill: Any, t: Tensor, a: Any, b: Any, generator: Any, requires_grad: bool = False, out: Any = None
+) -> Tensor:
     """``t``, which is new or ``out``, filled by ``fill(t, a, b)``."""
-    if out is None and _core.is_mode_active():
-        return _filled(t, fill, (a, b), generator)
-    return fill(t, a, b, generator=generator)
-
-
-def _done(t: Tensor, requires_grad: bool, out: Tensor | None = None) -> Tensor:
-    if out is None:
-        _core.set_version(t, 0)  # its first filling is no write to count
-    if requires_grad:
-        t.requires_grad = True
-    return t
+    if out is not None:
+        fill(t, a, b, generator=generator)
+        return t.requires_grad_() if requires_grad else t
+    if _core.is_mode_active():
+        t = _filled(t, fill, (a, b), generator)
+    elif generator is None:
+        fill(t, a, b)
+    else:
+        fill(t, a, b, generator=generator)
+    return finish(t, None, requires_grad)
 
 
 @composite(method=False, meta="sizes", canonical=True, native=True)
@@ -359,11 +331,9 @@ def rand(
         layout, device, pin_memory: as everywhere.
         requires_grad: whether operations on the result are recorded.
     """
-    t = None if kw or out is not None or device is not None else core.new(size, dtype)
-    if t is None:
-        t = _new(_sizes("rand", size, kw.pop("size", None)), dtype, device, out)
-        _no_more("rand", kw)
-    return _done(_fresh(uniform_, t, 0.0, 1.0, generator, out), requires_grad, out)
+    named = _only_size("rand", kw) if kw else None
+    t = factories.new("rand", size, named, dtype, out, device)
+    return _fresh(uniform_, t, 0.0, 1.0, generator, requires_grad, out)
 
 
 @composite(method=False, meta="sizes", canonical=True, native=True)
@@ -371,11 +341,15 @@ def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
     """Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
-    t = None if kw or out is not None or device is not None else core.new(size, dtype)
-    if t is None:
-        t = _new(_sizes("randn", size, kw.pop("size", None)), dtype, device, out)
-        _no_more("randn", kw)
-    return _done(_fresh(normal_, t, 0.0, 1.0, generator, out), requires_grad, out)
+    named = _only_size("randn", kw) if kw else None
+    t = factories.new("randn", size, named, dtype, out, device)
+    return _fresh(normal_, t, 0.0, 1.0, generator, requires_grad, out)
+
+
+def _only_size(name: str, keywords: dict) -> Any:
+    size = keywords.pop("size", None)
+    _no_more(name, keywords)
+    return size
 
 
 def _no_more(name: str, keywords: dict) -> None:
@@ -398,11 +372,10 @@ def randint(
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
     """
-    if not kw and len(args) in (2, 3) and out is None and device is None and not hasattr(args[-1], "__index__"):
-        t = core.new(args[-1:], dtype or _core.int64)
-        if t is not None:
-            low = args[0] if len(args) == 3 else 0
-            return _done(_fresh(random_, t, *_bounds("randint", low, args[-2]), generator), requires_grad)
+    if not kw and len(args) in (2, 3) and out is None and device is None and isinstance(args[-1], (tuple, list)):
+        t = factories.new("randint", args[-1:], None, dtype or _core.int64, None, None)
+        low, high = _bounds("randint", args[0] if len(args) == 3 else 0, args[-2])
+        return _fresh(random_, t, low, high, generator, requires_grad)
     given = list(args)
     size = kw.pop("size", None)
     if size is None:
@@ -420,8 +393,8 @@ def randint(
     if given:
         raise TypeError(f"randint() takes low, high and size, but {len(args)} positional arguments were given")
     _no_more("randint", kw)
-    t = _new(_sizes("randint", (size,), None), dtype or (_core.int64 if out is None else None), device, out)
-    return _done(_fresh(random_, t, *_bounds("randint", low, high), generator, out), requires_grad, out)
+    t = factories.new("randint", (), size, dtype or (_core.int64 if out is None else None), out, device)
+    return _fresh(random_, t, *_bounds("randint", low, high), generator, requires_grad, out)
 
 
 def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
@@ -431,7 +404,7 @@ def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
 def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
     if device is not None:
         _core.require_device(device)
-    if memory_format in (None, _core.preserve_format):
+    if memory_format is None or memory_format is _core.preserve_format:
         return _core.empty_like(input, dtype)
     return _core.empty_like(input.contiguous(memory_format=memory_format), dtype)
 
@@ -445,7 +418,7 @@ def rand_like(
     pin_memory=False,
 ):  # fmt: skip
     """Uniform numbers in [0, 1), in a tensor like ``input``."""
-    return _done(_fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
+    return _fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
 def _drawn_like(draw, input, dtype, device, generator):
@@ -462,7 +435,7 @@ def randn_like(
     pin_memory=False,
 ):  # fmt: skip
     """Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
-    return _done(_fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
+    return _fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
 @composite(method=False, native=True)
@@ -473,8 +446,8 @@ def randint_like(
     """Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
     if high is None:
         low, high = 0, low
-    t = _fresh(random_, _like(input, dtype, device, memory_format), *_bounds("randint_like", low, high), generator)
-    return _done(t, requires_grad)
+    bounds = _bounds("randint_like", low, high)
+    return _fresh(random_, _like(input, dtype, device, memory_format), *bounds, generator, requires_grad)
 
 
 @composite(method=False, meta="numbers", canonical=True, native=True)
@@ -499,8 +472,8 @@ def randperm(
     if wanted is not t.dtype:
         t = t.to(wanted)
     if out is not None:
-        return _new((n,), None, None, out).copy_(t)
-    return _done(t, requires_grad)
+        return factories.new("randperm", (n,), None, None, out, None).copy_(t)
+    return finish(t, None, requires_grad)
 
 
 @primitive(core.permutation, method=False, out=False)
@@ -533,31 +506,31 @@ def normal(
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise TypeError("normal(): expected 'size' where mean and std are numbers, got none")
-        t = _new(_sizes("normal", (size,), None), dtype, device, out)
-        return _done(_fresh(normal_, t, mean, std, generator, out), requires_grad, out)
+        t = factories.new("normal", (), size, dtype, out, device)
+        return _fresh(normal_, t, mean, std, generator, requires_grad, out)
     if isinstance(std, Tensor):
         if std.dtype.is_complex:
             raise RuntimeError("normal expects standard deviation to be non-complex")
         if std.numel() and not std.is_meta and not extent(std)[0] >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     like = mean if isinstance(mean, Tensor) else std
-    if isinstance(mean, Tensor) and isinstance(std, Tensor):
+    if isinstance(mean, Tensor) and isinstance(std, Tensor) and not core_tensor.same_shape(mean, std):
         sizes = tuple(_broadcast(mean.shape, std.shape))
     else:
         sizes = tuple(like.shape)
     if out is None:
-        return _done(_normal_of(mean, std, sizes, like.dtype, device, generator), requires_grad)
-    return _fill_normal_of(_new(sizes, None, device, out), mean, std, generator, out)
+        return finish(_normal_of(mean, std, sizes, like.dtype, device, generator), None, requires_grad)
+    return _fill_normal_of(factories.new("normal", (), sizes, None, out, device), mean, std, generator, out)
 
 
 def _fill_normal_of(t: Tensor, mean: Any, std: Any, generator: Any, out: Any = None) -> Tensor:
     if isinstance(std, Tensor):
-        return _fresh(normal_, t, 0.0, 1.0, generator, out).mul_(std).add_(mean)
-    return _fresh(normal_, t, 0.0, std, generator, out).add_(mean)
+        return _fresh(normal_, t, 0.0, 1.0, generator, out=out).mul_(std).add_(mean)
+    return _fresh(normal_, t, 0.0, std, generator, out=out).add_(mean)
 
 
 def _normal_from(mean, std, sizes, dtype, device, generator):
-    return _fill_normal_of(_new(sizes, dtype, device, None), mean, std, generator)
+    return _fill_normal_of(factories.new("normal", (sizes,), None, dtype, None, device), mean, std, generator)
 
 
 @primitive(_normal_from, method=False, out=False, decomposition=_normal_from)
@@ -619,10 +592,10 @@ def poisson(input, generator=None):
     """
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"poisson: expected floating-point rates, got {input.dtype}")
-    rates = input.to(_core.float64).contiguous()
-    numbers = _core.empty(rates.shape, _core.float64)
+    rates = (input if input.itemsize >= 4 else input.to(_core.float64)).contiguous()
+    numbers = _core.empty_like(rates)
     core.fill_poisson(numbers, rates, generator)
-    return numbers.to(input.dtype)
+    return numbers if rates.dtype is input.dtype else numbers.to(input.dtype)
 
 
 poisson.vjp(input=lambda g: g.new_zeros(g.shape))
@@ -660,12 +633,10 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         return _core.empty(shape, _core.int64)
     if not replacement or num_samples == 1:
         return _race(input, num_samples, generator)
-    rows = (input if input.dim() == 2 else input.unsqueeze(0)).contiguous()
-    if rows.dtype.itemsize < 4:
-        rows = rows.to(_core.float32)
-    drawn = _core.empty((rows.shape[0], num_samples), _core.int64)
+    rows = (input if input.itemsize >= 4 else input.to(_core.float32)).contiguous()
+    drawn = _core.empty(shape, _core.int64)
     core.choose(rows, drawn, generator)
-    return drawn if input.dim() == 2 else drawn[0]
+    return drawn
 
 
 def _race(input: Tensor, count: int, generator: Any) -> Tensor:

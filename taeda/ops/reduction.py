@@ -12,7 +12,7 @@ from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, int64, uint8, 
 from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
 from ._choices import choice, picked_one
-from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
+from .table import OPS, Ints, composite, primitive, result_type
 
 # What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
 _REAL = {d.code for d in ALL_DTYPES if d.is_floating_point and d.itemsize > 1}
@@ -180,35 +180,17 @@ def _(g, input, out, dim, keepdim):
 
 
 # ---- truth ----------------------------------------------------------------------------------------------------------
-_any = Reducer("any", "any", (_TRUTH,)).run
-_all = Reducer("all", "all", (_TRUTH,)).run
 _count_nonzero = Reducer("count_nonzero", "count_nonzero", (_COUNT,)).run
 
 
-def _elementwise(input, dim):
-    """With ``dim=()`` any and all reduce nothing, unlike the other reductions."""
-    return isinstance(dim, (tuple, list)) and not dim
-
-
-def _truth(input):
-    """``input``, a float8 as whether its elements are not 0: reductions do not read those."""
-    return input.ne(0) if input.is_floating_point() and input.itemsize == 1 else input
-
-
-@primitive(out=("bool", "uint8"), batch="reduction", canonical=True)
+@primitive(Reducer("any", "any", (_TRUTH,)).truths, out=("bool", "uint8"), batch="reduction", canonical=True)
 def any(input, dim=None, keepdim=False):
     """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
-    if _elementwise(input, dim):
-        return input.ne(0) if input.dtype is not uint8 else input.ne(0).to(uint8)
-    return _any(_truth(input), dim, keepdim)
 
 
-@primitive(out=("bool", "uint8"), batch="reduction")
+@primitive(Reducer("all", "all", (_TRUTH,)).truths, out=("bool", "uint8"), batch="reduction")
 def all(input, dim=None, keepdim=False):
     """Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
-    if _elementwise(input, dim):
-        return input.ne(0) if input.dtype is not uint8 else input.ne(0).to(uint8)
-    return _all(_truth(input), dim, keepdim)
 
 
 def _all_by_any(input, dim, keepdim):
@@ -645,7 +627,7 @@ def _(g, out, input, ord, dim, keepdim):
 
 
 @composite(method=False)
-def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+def linalg_vector_norm(x: Tensor, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """``sum(|x| ** ord) ** (1 / ord)`` over ``dim`` (all dimensions by default), of any shape.
 
     Args:
@@ -657,7 +639,6 @@ def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=Non
     Raises:
         RuntimeError: integers, or an ``ord`` that has no value over no elements.
     """
-    expect_tensors("linalg.vector_norm", x=x)
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise RuntimeError(
             f"linalg.vector_norm: expected a floating point or complex tensor as input, got {x.dtype} of shape "
@@ -673,7 +654,7 @@ def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=Non
             f"linalg.vector_norm cannot compute the {ord:g} norm over the dimensions dim={dim} of a tensor of shape "
             f"{tuple(x.shape)}: they have no elements, and this norm of nothing has no value"
         )
-    return _vector_norm(x, ord, dim, keepdim, **({} if out is None else {"out": out}))
+    return _vector_norm(x, ord, dim, keepdim) if out is None else _vector_norm(x, ord, dim, keepdim, out=out)
 
 
 vector_norm = linalg_vector_norm

@@ -182,13 +182,13 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
         return input.clone()
-    parts = [x for x in (prepend, input, append) if x is not None]
-    if len(parts) > 1:
+    if prepend is not None or append is not None:
+        parts = [x for x in (prepend, input, append) if x is not None]
         input = OPS["cat"]([x if x.dim() else x.expand(_one_thick(input, dim)) for x in parts], dim)
-    for _ in range(min(n, input.shape[dim])):
-        m = input.shape[dim]
-        later, earlier = input.narrow(dim, min(1, m), max(m - 1, 0)), input.narrow(dim, 0, max(m - 1, 0))
-        input = later.logical_xor(earlier) if input.dtype.name == "bool" else later - earlier
+    size = input.size(dim)
+    for m in range(size - 1, max(size - n, 0) - 1, -1):
+        later, earlier = input.narrow(dim, 1, m), input.narrow(dim, 0, m)
+        input = later.logical_xor(earlier) if input.dtype is bool_ else later - earlier
     return input
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import Tensor, selection
-from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .creation import arange
 from .indexing import _apart, where_select
@@ -22,8 +21,9 @@ def _bad_index(index: Tensor, size: int, dim: int) -> str:
 # ---- elements along a dimension --------------------------------------------------------------------------------------
 
 
-def _explain_range(index, input, at):
-    raise RuntimeError(_bad_index(index, input.shape[at] if input.dim() else 1, at))
+def _explain_range(name, index, input, at):
+    bad = _bad_index(index, input.shape[at] if input.dim() else 1, at)
+    raise IndexError(f"{name}(): {bad}") if name == "index_copy_" else RuntimeError(bad)
 
 
 def _explain_slices(index, input, at):
@@ -330,20 +330,6 @@ def take_along_dim(input, indices, dim=None):
 # ---- whole slices ----------------------------------------------------------------------------------------------------
 
 
-def _slices(name, input, dim, index):
-    """The input with at least one dimension, the dimension, and the index as a vector."""
-    at = _core.wrapped_dim(dim, input.dim(), name)
-    if index.dim() > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}")
-    if index.dtype is not _core.int64 and index.dtype is not _core.int32:
-        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index, got {index.dtype}")
-    if input.dim() == 0:
-        input = core.view_reshape(input, (1,))
-    if index.dim() == 0:
-        index = core.view_reshape(index, (1,))
-    return input, at, index
-
-
 @primitive(
     selection.index_select, out_apart=("input", "index"), out="same",
     samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)], batch="indexed", meta="mixed",
@@ -360,11 +346,9 @@ def index_select(input, dim, index: Tensor):
 index_select.vjp(input=lambda g, input_shape, dim, index: index_add(blank(g, input_shape), dim, index, g))
 
 
-def _check_source(name, input, at, index, source, dtype_error):
+def _explain_source(name, input, at, index, source):
     if source.dtype is not input.dtype:
-        raise RuntimeError(dtype_error)
-    if source.dim() == 0:
-        source = core.view_reshape(source, (1,) * input.dim())
+        raise RuntimeError(f"{name}(): self ({input.dtype}) and source ({source.dtype}) must have the same scalar type")
     ours, theirs = list(input.shape), list(source.shape)
     if index.numel() != (theirs[at] if at < len(theirs) else 1):
         raise (IndexError if name == "index_copy_" else RuntimeError)(
@@ -379,11 +363,6 @@ def _check_source(name, input, at, index, source, dtype_error):
             f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
     return _apart(source, input)
-
-
-def _explain_source(name, target, at, index, source):
-    message = f"{name}(): self ({target.dtype}) and source ({source.dtype}) must have the same scalar type"
-    return _check_source(name, target, at, index, source, message)
 
 
 @primitive(
@@ -448,13 +427,13 @@ def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True
                 f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got "
                 f"{source.dtype} of sizes {list(source.shape)}"
             )
-        _fill_slices(input, dim, index, _identity_of(reduce, input.dtype))
-    selection.add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
+        selection.index_fill(input, dim, index, _identity_of(reduce, input.dtype))
+    selection.write_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
     if reduce == "mean":
         counts = _core.empty(input.shape, _core.int64)
         counts.fill_(int(include_self))
         ones = _filled(source.shape, _core.int64, 1)
-        selection.add_slices("index_reduce_", counts, dim, index, ones, ADD)
+        selection.write_slices("index_reduce_", counts, dim, index, ones, ADD)
         _divide_by_counts(input, counts if include_self else counts.clamp(min=1))
 
 
@@ -465,7 +444,8 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
 
 
 @primitive(
-    mutates=True, out="same", samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})],
+    selection.index_copy, mutates=True, out="same",
+    samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})],
     batch="indexed", out_aligned=("input",), out_apart=("index", "source"), autocast="widest",
 )  # fmt: skip
 def index_copy(input, dim, index: Tensor, source):
@@ -474,21 +454,6 @@ def index_copy(input, dim, index: Tensor, source):
     Raises:
         IndexError: an index is out of range (nothing is written).
     """
-    target, at, index = _slices("index_copy", input, dim, index)
-    source = _check_source(
-        "index_copy_",
-        target,
-        at,
-        index,
-        source,
-        f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) "
-        f"{source.dtype}",
-    )
-    if index.numel() == 0 or target.numel() == 0:
-        return
-    if not core_indexing.check_index(index, target.shape[at]):
-        raise IndexError(f"index_copy_(): {_bad_index(index, target.shape[at], at)}")
-    core_indexing.index_set(target, [index], at, source, PUT, False)
 
 
 index_copy.traits["lowering"] = lambda input, dim, index, source: _put_at(input, dim, index, source, False)
@@ -498,22 +463,10 @@ index_copy.vjp(
 )
 
 
-def _fill_slices(input, dim, index, value):
-    target, at, index = _slices("index_fill", input, dim, index)
-    if index.numel() == 0 or target.numel() == 0:
-        return
-    shape = list(target.shape)
-    shape[at] = index.numel()
-    if isinstance(value, Tensor):
-        one = _core.empty((), input.dtype)
-        _core.copy_tensor(one, value)
-        values = core.view_expand(one, shape)
-    else:
-        values = _filled(shape, input.dtype, value)
-    core_indexing.index_set(target, [index], at, values, PUT, True)
-
-
-@primitive(mutates=True, one_value=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed")
+@primitive(
+    selection.index_fill, mutates=True, one_value=True,
+    samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed",
+)  # fmt: skip
 def index_fill(input, dim, index: Tensor, value):
     """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from
     the end.
@@ -521,11 +474,6 @@ def index_fill(input, dim, index: Tensor, value):
     Raises:
         IndexError: an index is out of range (nothing is written).
     """
-    if isinstance(value, Tensor) and value.dim():
-        raise RuntimeError(
-            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
-        )
-    _fill_slices(input, dim, index, value)
 
 
 def _index_fill_value(g, dim, index):

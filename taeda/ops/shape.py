@@ -110,25 +110,11 @@ roll.vjp(input=_roll_backward)
 
 
 @primitive(
-    variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})], canonical=True, moves=True
+    moves.repeat, variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})],
+    canonical=True, moves=True,
 )  # fmt: skip
 def repeat(input, repeats):
     """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
-    repeats = (repeats,) if is_index(repeats) else tuple(repeats)
-    if len(repeats) < input.dim():
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got "
-            f"{list(repeats)} for shape {list(input.shape)}"
-        )
-    if any(n < 0 for n in repeats):
-        raise RuntimeError(f"repeat: repeats must not be negative, got {list(repeats)}")
-    shape = (1,) * (len(repeats) - input.dim()) + tuple(input.shape)
-    out = _core.empty(tuple(n * m for n, m in zip(repeats, shape, strict=True)), input.dtype)
-    if out.numel():
-        pairs = tuple(x for pair in zip(repeats, shape, strict=True) for x in pair)
-        source = core.view_reshape(input, tuple(x for n in shape for x in (1, n)))
-        _core.copy_tensor(core.view_reshape(out, pairs), core.view_expand(source, pairs))
-    return out
 
 
 def _repeat_backward(g, input_shape, repeats):
@@ -322,6 +308,8 @@ def pad(input, pad, mode="constant", value=None):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if isinstance(pad, tuple) and moves.fits(input, pad, mode):
+        return edge_pad(input, pad, mode)
     count, dims = len(pad) // 2, input.dim()
     if len(pad) % 2 or count > dims or min(pad, default=0) < 0:
         _padded(input.shape, pad)  # says what is wrong

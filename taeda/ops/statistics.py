@@ -207,9 +207,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     if keepdim:
         shape = [1] * input.dim() if whole else [1 if d == dim % input.dim() else s for d, s in enumerate(input.shape)]
         result = result.movedim(-1, 0).reshape([q.numel(), *shape])
-    else:
-        result = result.movedim(-1, 0)
-    return result if q.dim() else result.squeeze(0)
+        return result if q.dim() else result.squeeze(0)
+    return result.movedim(-1, 0) if q.dim() else result.squeeze(-1)
 
 
 @composite(out="same", autocast="float32")

@@ -24,6 +24,7 @@ from typing import Any
 from .. import _core
 from .._core import REQUIRED, Composite, Op, Tensor, install
 from .._core.callbacks import callbacks
+from .._core.tensor import same_shape
 from .docs import described
 from .older import as_today
 from .out import can_cast, write_out
@@ -302,14 +303,13 @@ def _copy_back(function: Callable, name: str) -> None:
     """The in-place form of something that is computed out of place."""
 
     def form(input, *args, **kwargs):
-        expect_tensors(f"{name}_", input=input)
         recorded = input.requires_grad and _core.is_recorded()
         result = function(input.clone() if recorded else input, *args, **kwargs)
         if result.dtype is not input.dtype and not can_cast(result.dtype, input.dtype):
             raise RuntimeError(
                 f"{name}_: result type {result.dtype} can't be cast to the desired output type {input.dtype}"
             )
-        if result.shape != input.shape:
+        if not same_shape(result, input):
             raise RuntimeError(
                 f"{name}_: output with shape {list(input.shape)} doesn't match the broadcast shape {list(result.shape)}"
             )

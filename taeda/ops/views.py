@@ -74,15 +74,14 @@ def movedim(input, source, destination):
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
             f"of dims as destination ({list(destination)} dims)"
         )
-    source = tuple(_core.wrapped_dim(d, n, "movedim") for d in source)
-    destination = tuple(_core.wrapped_dim(d, n, "movedim") for d in destination)
+    source = [_core.wrapped_dim(d, n, "movedim") for d in source]
+    destination = [_core.wrapped_dim(d, n, "movedim") for d in destination]
     if len(set(source)) != len(source) or len(set(destination)) != len(destination):
-        raise RuntimeError(f"movedim: repeated dim in source or destination ({list(source)}, {list(destination)})")
-    order = [-1] * n
-    for src, dst in zip(source, destination, strict=True):
-        order[dst] = src
-    rest = iter(d for d in range(n) if d not in source)
-    return permute(input, tuple(d if d >= 0 else next(rest) for d in order))
+        raise RuntimeError(f"movedim: repeated dim in source or destination ({source}, {destination})")
+    order = [d for d in range(n) if d not in source]
+    for at, d in sorted(zip(destination, source, strict=True)):
+        order.insert(at, d)
+    return permute(input, tuple(order[:n]))
 
 
 @view(core.view_squeeze, spreads="dim", canonical=True)
@@ -144,6 +143,8 @@ _core.install("broadcast_to", expand)
 def broadcast_shapes(*shapes):
     """The shape to which ``shapes`` broadcast."""
     shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return _core.Size(shapes[0])
     n = max((len(shape) for shape in shapes), default=0)
     result = [1] * n
     for shape in shapes:
@@ -164,7 +165,7 @@ def broadcast_tensors(*tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*[x.shape for x in tensors])
-    return tuple(expand(x, shape) for x in tensors)
+    return tuple([expand(x, shape) for x in tensors])
 
 
 def sum_to_size(input, *args, size=None):
@@ -389,7 +390,7 @@ slice_view.vjp(
 def narrow(input, dim, start, length: int):
     """A view of ``length`` elements from ``start`` along ``dim``."""
     n = input.dim()
-    if start.__class__ is int and -n <= dim < n and 0 <= start <= start + length <= input.shape[dim]:
+    if start.__class__ is int and -n <= dim < n and 0 <= start <= start + length <= input.size(dim):
         return slice_view(input, dim, start, start + length, 1)  # what is common, at once
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
