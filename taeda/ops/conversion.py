@@ -14,8 +14,8 @@ from .._core.exchange import from_numpy
 from .._core.exchange import tensor as make_tensor
 from .._core.factories import finish
 from ._lazy import np
-from .copies import clone, convert, empty_in_format, to_dtype
-from .creation import blank
+from .copies import clone, convert, to_dtype
+from .creation import blank, empty_in_format
 from .meta import is_meta
 from .table import OPS, composite, spread
 
