@@ -173,6 +173,7 @@ def test_poisson():
     ours, theirs = taeda.tensor(rates), torch.tensor(rates)
     same(taeda.poisson(ours), torch.poisson(theirs))
     same(taeda.poisson(ours.t().float()), torch.poisson(theirs.t().float()))
+    same(taeda.poisson(ours.bfloat16()), torch.poisson(theirs.bfloat16()))
 
 
 def test_normal_function():

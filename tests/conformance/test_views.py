@@ -233,3 +233,17 @@ def test_a_view_of_another_dtype_is_outside_the_graph(dtype, write):
         return bytes_, base._version, other.requires_grad, other.grad_fn is None, leaf.grad.tolist()
 
     assert program(taeda) == program(torch)
+
+
+def test_movedim_of_a_number_is_the_number():
+    assert taeda.tensor(5).movedim(0, -1).item() == torch.tensor(5).movedim(0, -1).item() == 5
+
+
+def test_items_and_slices_of_a_size():
+    for t in (taeda, torch):
+        size = t.ones(2, 3, 4).shape
+        assert (size[1], size[-1], size[t.tensor(2)]) == (3, 4, 4)
+        assert size[1:] == (3, 4) and type(size[1:]) is type(size[::-1]) is t.Size
+        for index, error in ((3, IndexError), (2**70, IndexError), ("a", TypeError)):
+            with pytest.raises(error):
+                size[index]
