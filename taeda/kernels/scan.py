@@ -7,19 +7,22 @@ float64, so that the thousandth is as exact as the first.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from . import scalar as s
 from .build import kernel
-from .ir import I64, Function, Type, Value
+from .ir import BOOL, I32, I64, Function, Type, Value
 from .pointwise import is_complex, part
 from .reduce import accumulator, compute, greater, highest, lowest, wide
 from .rows import Operand, Row, State, by_register
 from .rowwise import rowwise
 from .scalar import Complex
+from .scalar.basic import any_lane
 
 SCANNED = 4  # vectors that are scanned together
 
@@ -34,8 +37,8 @@ class Scan:
         combine: the state of two runs of elements, the earlier first.
         leave: what is stored, from the state.
         working: the dtype to compute in, from the input's and the output's.
-        indexed: whether positions are used.
         cheap: whether a combine costs less than waiting for its result.
+        beats: for extremes, whose state has a value and its position: whether a value stays in spite of a later one.
     """
 
     enter: Callable
@@ -43,8 +46,8 @@ class Scan:
     combine: Callable[[Function, State, State], State]
     leave: Callable = lambda f, state: state
     working: Callable[[str, str], str] = lambda dtype, out: compute(dtype)
-    indexed: bool = False
     cheap: bool = True
+    beats: Callable[[Value, Value], Value] | None = None
 
 
 def _sum_dtype(dtype: str, out: str) -> str:
@@ -65,7 +68,7 @@ def _last_extreme(largest: bool) -> Scan:
         t = part(dtype)
         return [(dtype, lowest(t) if largest else highest(t)), ("int64", 0)]
 
-    return Scan(lambda x, at: (x, at), init, combine, indexed=True)
+    return Scan(lambda x, at: (x, at), init, combine, beats=operator.gt if largest else operator.lt)
 
 
 def _join_exponentials(f: Function, a: State, b: State) -> State:
@@ -114,6 +117,21 @@ def _unpack(state: State) -> list[Value]:
     return [v for x in state for v in ((x.re, x.im) if isinstance(x, Complex) else (x,))]
 
 
+def _scanned(run: list[Value], none: list[Value], combine: Callable[[list[Value], list[Value]], list[Value]]):
+    """The state of one vector, scanned: lane i gets lanes i - shift and before; the first ones get the identity."""
+    lanes, shift = run[0].lanes, 1
+    while shift < lanes:
+        picks = [i - shift if i >= shift else lanes for i in range(lanes)]
+        run = combine([v.shuffle(picks, e) for v, e in zip(run, none, strict=True)], run)
+        shift *= 2
+    return run
+
+
+def _last(x: Value) -> Value:
+    """The last lane in all lanes."""
+    return x.shuffle([x.lanes - 1] * x.lanes) if x.lanes > 1 else x
+
+
 def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backward: bool) -> None:
     """One contiguous row: several vectors at a time, each scanned by itself before they are joined.
 
@@ -122,6 +140,9 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
     f, lanes, n = row.f, row.schedule.lanes, row.schedule.n0
     init = scan.init(working)
     none = _constants(f, init, lanes)
+
+    def combine(a: list[Value], b: list[Value]) -> list[Value]:
+        return _unpack(scan.combine(f, _pack(init, a), _pack(init, b)))
 
     def place(at: Value, count: Value | None) -> Value:
         """The address of the vector that holds the scan's elements from ``at`` on."""
@@ -141,16 +162,7 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
         if backward and mask is not None:  # lanes past the end come first
             (mask,) = transposed([mask])
             run = [f.select(mask, v, e) for v, e in zip(run, none, strict=True)]
-        shift = 1
-        while shift < lanes:  # lane i gets lanes i - shift and before; the first ones get the identity
-            picks = [i - shift if i >= shift else lanes for i in range(lanes)]
-            before = [v.shuffle(picks, e) for v, e in zip(run, none, strict=True)]
-            run = _unpack(scan.combine(f, _pack(init, before), _pack(init, run)))
-            shift *= 2
-        return run
-
-    def join(carried: list[Value], run: list[Value]) -> list[Value]:
-        return _unpack(scan.combine(f, _pack(init, carried), _pack(init, run)))
+        return _scanned(run, none, combine)
 
     def put(at: Value, run: list[Value], count: Value | None) -> None:
         mask = None if count is None or lanes == 1 else f.first(count, lanes)
@@ -162,8 +174,8 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
         places = [(at, None if whole else n - at) for at in (first + lanes * k for k in range(vectors))]
         runs = [alone(*at) for at in places]
         for at, run in zip(places, runs, strict=True):
-            put(at[0], join(carried, run), at[1])
-            carried = join(carried, [v.shuffle([lanes - 1] * lanes) if lanes > 1 else v for v in run])
+            put(at[0], combine(carried, run), at[1])
+            carried = combine(carried, [_last(v) for v in run])
         return carried
 
     group = SCANNED if scan.cheap else 1
@@ -178,6 +190,89 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
         several(rest, carried, group, False)
     with f.when((n - rest <= lanes) & (rest < n)):
         several(rest, carried, 1, False)
+
+
+def _extremes_of_row(row: Row, scan: Scan, x: int, outs: list[int], working: str) -> None:
+    """Running extremes of one contiguous row, with positions; several vectors at a time.
+
+    Vectors in which nothing reaches the extreme so far only repeat it. Else the values are scanned alone. A value that
+    equals the result has its own position, and others the greatest one before: a scan of integers as wide as the
+    values, relative to the first vector, with -1 for what was carried. Only vectors with NaN scan both together.
+    """
+    f, lanes, n = row.f, row.schedule.lanes, row.schedule.n0
+    t, beats = part(working), scan.beats
+    places = I64 if t.bytes == 8 else I32
+    none = [f.const(t, scan.init(working)[0][1], lanes), f.const(places, -1, lanes)]
+
+    def slowly(a: list[Value], b: list[Value]) -> list[Value]:
+        return list(scan.combine(f, tuple(a), tuple(b)))
+
+    def kept(a: Value, b: Value) -> Value:
+        return f.select(beats(a, b), a, b)
+
+    def greatest(a: Value, b: Value) -> Value:
+        return f.select(a > b, a, b)
+
+    def values(xs: list[Value], carried: list[Value]) -> list[list[Value]]:
+        """The states of vectors without NaN after ``carried``."""
+        found, (top, latest) = [], carried
+        runs = [_scanned([v], none[:1], lambda a, b: [kept(a[0], b[0])])[0] for v in xs]
+        for k, (v, run) in enumerate(zip(xs, runs, strict=True)):
+            run = kept(top, run)
+            own = f.select(v == run, f.iota(places, lanes) + lanes * k, none[1])
+            (at,) = _scanned([own], none[1:], lambda a, b: [greatest(a[0], b[0])])
+            at = greatest(latest, at)
+            top, latest = _last(run), _last(at)
+            found.append([run, at])
+        return found
+
+    def numbers(xs: list[Value], carried: list[Value]) -> list[list[Value]]:
+        """The same of any vectors."""
+        found = []
+        for k, v in enumerate(xs):
+            run = slowly(carried, _scanned([v, f.iota(places, lanes) + lanes * k], none, slowly))
+            carried = [_last(part) for part in run]
+            found.append(run)
+        return found
+
+    def step(first: Value, vectors: int, whole: bool, carried: tuple[Value, ...]) -> tuple[Value, ...]:
+        at = [first + lanes * k for k in range(vectors)]
+        counts = [None if whole or lanes == 1 else n - i for i in at]
+        masks = [None if count is None else f.first(count, lanes) for count in counts]
+        xs = [row.load(x, *args) for args in zip(at, [lanes] * vectors, counts, masks, strict=True)]
+
+        def put(states: list[list[Value]], position: Value) -> None:
+            for i, (top, latest), count, mask in zip(at, states, counts, masks, strict=True):
+                row.store(outs[0], i, top, count, mask)
+                wide = latest.to(I64)
+                row.store(outs[1], i, f.select(wide < 0, position, wide + first), count, mask)
+
+        def again(test: Value, carried: tuple[Value, ...], write: Callable) -> tuple[Value, ...]:
+            """``carried``, or if ``test`` holds what ``write`` makes of it."""
+            with f.while_([test, *carried]) as L:  # at most once
+                L.test(L.carry[0])
+                top, position = L.carry[1:]
+                states = write(xs, [top, none[1]])
+                put(states, position)
+                top, latest = (_last(v) for v in states[-1])
+                wide = latest.to(I64)
+                L.carry = (f.const(BOOL, False), top, f.select(wide < 0, position, wide + first))
+            return L.carry[1:]
+
+        top, position = carried
+        reached = any_lane(functools.reduce(operator.or_, [~beats(top, v) for v in xs]))
+        with f.when(~reached):
+            put([[top, none[1]]] * vectors, position)
+        if t.kind != "f":
+            return again(reached, carried, values)
+        strange = any_lane(functools.reduce(operator.or_, [v != v for v in [top, *xs]]))
+        return again(reached & strange, again(reached & ~strange, carried, values), numbers)
+
+    carried: tuple[Value, ...] = (none[0], f.const(I64, 0, lanes))
+    with f.loop(0, n - (lanes * SCANNED - 1), lanes * SCANNED, carry=carried) as L:
+        L.carry = step(L.index, SCANNED, True, L.carry)
+    with f.loop(n & f.i64(-lanes * SCANNED), n, lanes, carry=L.carry) as L:
+        L.carry = step(L.index, 1, lanes == 1, L.carry)
 
 
 @contextmanager
@@ -202,6 +297,9 @@ def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns:
     operands = [Operand(d) for d in dtypes[:-1]] + [Operand(dtypes[-1], "c", working)]
 
     def body(row: Row) -> None:
+        if rule.beats and not columns:
+            _extremes_of_row(row, rule, x, outs, working)
+            return
         if not columns:
             _scan_row(row, rule, x, outs, working, backward)
             return
@@ -213,8 +311,7 @@ def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns:
         with _from_the_end(row) if backward else nullcontext():
             row.fold([x], rule.init(working), step, lambda a, b: a, outs, blocked=False, index=I64)
 
-    rowwise(f, body, operands, _widest(working, rule), columns=columns, tiles=(4,))
-
-
-def _widest(working: str, rule: Scan) -> Type:
-    return I64 if rule.indexed else part(working)
+    widest = part(working)
+    if rule.beats:
+        widest = I64 if columns or widest.bytes == 8 else I32
+    rowwise(f, body, operands, widest, columns=columns, tiles=(4,))
