@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from . import scalar as s
 from .build import kernel
-from .ir import BOOL, I32, I64, Function, Type, Value
+from .ir import BOOL, I32, I64, Function, Value
 from .pointwise import is_complex, part
 from .reduce import accumulator, compute, greater, highest, lowest, wide
 from .rows import Operand, Row, State, by_register
