@@ -237,9 +237,12 @@ class _Schedule:
             for o in self.sources
         ]
         self.apply(zeros, self.lanes)
+        if not self._is_straight(self.f.lines):  # maybe its usual path is
+            self.f.lines, self.f.rare = [], []
+            self.apply(zeros, self.lanes)
         size = len(self.f.lines)
-        self.straight = not any(line.endswith(":") for line in self.f.lines)
-        self.f.lines, self.f._block = saved, block
+        self.straight = self._is_straight(self.f.lines)
+        self.f.lines, self.f._block, self.f.rare = saved, block, None
         self.prefetching = size > 12 or any(o.stream for o in self.outs)
         few = 60 if self.f.vector_bytes == 32 else 12
         times = 4 if size <= few else 2 if size <= 40 else 1
@@ -323,8 +326,14 @@ class _Schedule:
             results.append(self.apply(x, lanes))
             parts.append(f.lines)
         f.lines = before
-        f.lines += [line for lines in (zip(*parts, strict=True) if self.straight else parts) for line in lines]
+        straight = self._is_straight(parts[0])
+        f.lines += [line for lines in (zip(*parts, strict=True) if straight else parts) for line in lines]
         return results
+
+    @staticmethod
+    def _is_straight(lines: Sequence[str]) -> bool:
+        """Whether code has no branches."""
+        return not any(line.endswith(":") for line in lines)
 
     def emit(self) -> None:
         f, lanes = self.f, self.lanes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir import BOOL, F32, F64, I16, I32, I64, U8, U16, U32, U64, Type, Value
 
@@ -61,6 +61,20 @@ def any_lane(condition: Value) -> Value:
         return condition
     mask = Type(f"mask{condition.lanes}", f"i{condition.lanes}", condition.lanes, "u")
     return condition.fn.emit(f"bitcast {condition.typed} to {mask.llvm}", mask) != 0
+
+
+def rarely(condition: Value, usual: Sequence[Value], other: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    """``other()`` where ``condition`` holds, else ``usual``. The first is computed only if any lane needs it: if the
+    schedule recomputes vectors, in such a one, else in a branch."""
+    f = condition.fn
+    if f.rare is not None:
+        f.rare.append(condition)
+        return usual
+    with f.while_([any_lane(condition), *usual]) as L:  # at most once
+        L.test(L.carry[0])
+        found = [select(condition, a, b) for a, b in zip(other(), usual, strict=True)]
+        L.carry = (f.const(BOOL, False), *found)
+    return L.carry[1:]
 
 
 # ---- signs and absolute values ---------------------------------------------------------------------------------------

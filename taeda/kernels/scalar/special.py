@@ -4,7 +4,7 @@ Values.
 
 from __future__ import annotations
 
-from ..ir import BOOL, F32, F64, Value
+from ..ir import F32, F64, Value
 from .basic import (
     MAGIC,
     SIGNED,
@@ -19,6 +19,7 @@ from .basic import (
     pick,
     poly,
     power_of_two,
+    rarely,
     round,
     scale,
     select,
@@ -218,14 +219,12 @@ def _erfinv_double(a: Value) -> Value:
 def _erfinv_of_log(w: Value, middle: bool = False) -> Value:
     """``erfinv(x) / x`` from ``w = -log(1 - x^2)``, by a polynomial in ``w`` or its root, to 3e-8 (after Giles
     2010)."""
-    f = w.fn
-    outer = w > 5.0  # where x is above 0.9966: often in no lane
-    with f.while_([any_lane(outer), poly(w - 2.5, table("ERFINV_NEAR", w, middle))]) as L:  # at most once
-        again, y = L.carry
-        L.test(again)
-        far = poly(at_most(sqrt(w), 6.2) - 4.2, table("ERFINV_FAR", w))
-        L.carry = (f.const(BOOL, False), select(outer, far, y))
-    return L.carry[1]
+
+    def far() -> list[Value]:
+        return [poly(at_most(sqrt(w), 6.2) - 4.2, table("ERFINV_FAR", w))]
+
+    # from 5 on x is above 0.9966
+    return rarely(w > 5.0, [poly(w - 2.5, table("ERFINV_NEAR", w, middle))], far)[0]
 
 
 def ndtr(x: Value) -> Value:

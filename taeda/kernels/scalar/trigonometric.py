@@ -8,8 +8,8 @@ Hanek's (1983) is used: multiply by the bits of 1/pi that matter, in integers.
 
 from __future__ import annotations
 
-from ..ir import BOOL, F32, F64, I64, U64, Type, Value
-from .basic import BIAS, MAGIC, MANTISSA, SIGNED, SMALLEST, abs, any_lane, at_most, copysign, fma, like, poly, select
+from ..ir import F32, F64, I64, U64, Type, Value
+from .basic import BIAS, MAGIC, MANTISSA, SIGNED, SMALLEST, abs, at_most, copysign, fma, like, poly, rarely, select
 from .coefficients import tables
 from .exponential import _fast_two_sum, _two_product, in_double, sqrt, table
 
@@ -22,7 +22,7 @@ U128 = Type("uint128", "i128", 128, "u")
 def _reduce(x: Value) -> tuple[Value, ...]:
     """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` valid in its low bits, ``low`` the rounding error of
     ``r``."""
-    f, t = x.fn, x.type
+    t = x.type
     first, second, third = (p / 2 for p in tables.PI[t.name][:3])
     turns = fma(x, 2 / PI, MAGIC[t])
     n = turns - MAGIC[t]
@@ -31,14 +31,17 @@ def _reduce(x: Value) -> tuple[Value, ...]:
     low = fma(
         n, -third, fma(n, -second, top - r)
     )  # that difference is exact: `top` is a multiple of the product's last place
-    k = turns.bits(SIGNED[t])
-    big = abs(x) > LIMIT[t]
-    with f.while_([any_lane(big), r, low, k]) as L:  # at most once
-        again, r, low, k = L.carry
-        L.test(again)
-        large = _reduce_big(x)
-        L.carry = (f.const(BOOL, False), *(select(big, a, b) for a, b in zip(large, (r, low, k), strict=True)))
-    return L.carry[1:]
+    return tuple(rarely(abs(x) > LIMIT[t], (r, low, turns.bits(SIGNED[t])), lambda: _reduce_big(x)))
+
+
+def quarter_turns(x: Value) -> tuple[Value, Value]:
+    """``(r, k)`` with ``x = k * pi / 2 + r`` of float64, where the rounding error of ``r`` does not matter."""
+    first, second = (p / 2 for p in tables.PI["float64"][:2])
+    turns = fma(x, 2 / PI, MAGIC[F64])
+    n = turns - MAGIC[F64]
+    r = fma(n, -second, fma(n, -first, x))
+    usual = r, turns.bits(I64)
+    return tuple(rarely(abs(x) > LIMIT[F64], usual, lambda: _reduce_big(x)[::2]))
 
 
 def half_turns(x: Value) -> tuple[Value, Value]:
@@ -119,18 +122,29 @@ def _flip(x: Value, k: Value) -> Value:
     return (x.bits(ints) ^ (k << (x.type.bits - 1))).bits(x.type)
 
 
-def _sine(r: Value, low: Value, middle: bool = False) -> tuple[Value, Value]:
+def _sine(r: Value, low: Value) -> tuple[Value, Value]:
     """The sine of ``r + low`` for ``|r| <= pi / 4``, as a number and its error: round the sum once."""
     r2 = r * r
-    return r, fma(r * r2, poly(r2, table("SIN_SHORT", r, middle)), low)
+    return r, fma(r * r2, poly(r2, table("SIN_SHORT", r)), low)
 
 
-def _cosine(r: Value, low: Value, middle: bool = False) -> tuple[Value, Value]:
+def _cosine(r: Value, low: Value) -> tuple[Value, Value]:
     """The cosine of ``r + low`` likewise."""
     r2 = r * r
     near = fma(r2, -0.5, 1.0)
     missed = fma(r2, -0.5, 1.0 - near)
-    return near, fma(r2 * r2, poly(r2, table("COS_SHORT", r, middle)), fma(-r, low, missed))
+    return near, fma(r2 * r2, poly(r2, table("COS_SHORT", r)), fma(-r, low, missed))
+
+
+def _middle_sine(r: Value) -> Value:
+    """The sine of ``|r| <= pi / 4`` of float64, good enough for a result of float32; keeps the sign of 0."""
+    r2 = r * r
+    return r * fma(r2, poly(r2, table("SIN_SHORT", r, True)), 1.0)
+
+
+def _middle_cosine(r: Value) -> Value:
+    """The cosine likewise."""
+    return poly(r * r, (1.0, -0.5, *table("COS_SHORT", r, True)))
 
 
 def _either(odd: Value, a: tuple[Value, Value], b: tuple[Value, Value]) -> Value:
@@ -153,12 +167,14 @@ def cos(x: Value) -> Value:
 @in_double
 def tan(x: Value, middle: bool = False) -> Value:
     """The tangent of any argument, within 1 ulp (float32 through float64)."""
+    if middle:
+        r, k = quarter_turns(x)
+        odd = (k & 1) != 0
+        s, c = _middle_sine(r), _middle_cosine(r)
+        return select(odd, -c, s) / select(odd, s, c)
     r, low, k = _reduce(x)
     odd = (k & 1) != 0
-    (s, s_low), (c, c_low) = _sine(r, low, middle), _cosine(r, low, middle)
-    if middle:
-        s, c = s + s_low, c + c_low
-        return select(x == 0, x, select(odd, -c, s) / select(odd, s, c))
+    (s, s_low), (c, c_low) = _sine(r, low), _cosine(r, low)
     s, s_low = _fast_two_sum(s, s_low)
     c, c_low = _fast_two_sum(c, c_low)
     top, top_low = select(odd, -c, s), select(odd, -c_low, s_low)
