@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import factorial
 
 from ..ir import Value
-from .basic import abs, at_least, at_most, fma, like, poly, select
+from .basic import abs, at_least, at_most, fma, like, poly, rarely, select
 from .coefficients import bessel_tables as tables
 from .exponential import INF, NAN, exp_negative, in_double, log, sqrt
 from .special import _bessel_i
@@ -32,12 +32,13 @@ def _factor(x: Value, root: tuple[float, float]) -> Value:
 
 # ---- first and second kind -------------------------------------------------------------------------------------------
 def _inner_j(a: Value, order: int, middle: bool) -> Value:
-    """``J(a)`` for ``0 <= a <= 8``; up to 1 by its power series, whose first term is exact."""
-    square = a * a
-    series = poly(square, [(-0.25) ** k / (factorial(k) * factorial(k + order)) for k in range(6 if middle else 10)])
+    """``J(a)`` for ``0 <= a <= 8``; float64 up to 1 by its power series, whose first term is exact."""
     y = poly((8.0 - a) * (8.0 + a), _table(f"J{order}", middle))
     for root in getattr(tables, f"J{order}_ROOTS"):
         y = y * _factor(a, root) * (a + root[0])
+    if middle:
+        return y * a if order else y
+    series = poly(a * a, [(-0.25) ** k / (factorial(k) * factorial(k + order)) for k in range(10)])
     return select(a < 1.0, series * (a * 0.5), y * a) if order else select(a < 1.0, series, y)
 
 
@@ -53,8 +54,7 @@ def _outer(a: Value, order: int, kind, middle: bool) -> Value:
 
 def _bessel_j(x: Value, order: int, middle: bool) -> Value:
     a = abs(x)
-    y = select(a < 8.0, _inner_j(at_most(a, 8.0), order, middle), _outer(a, order, cos, middle))
-    y = select(x != x, x, y)
+    (y,) = rarely(a >= 8.0, [_inner_j(a, order, middle)], lambda: [_outer(a, order, cos, middle)])
     return select(x < 0, -y, y) if order else y
 
 
@@ -63,7 +63,7 @@ def _bessel_y(x: Value, order: int, middle: bool) -> Value:
     rest = poly(fma(a * a, 1 / 32, -1.0), _table(f"Y{order}", middle))
     inner = (log(a, middle) * _inner_j(a, order, middle) - (1.0 / a if order else 0.0)) * TWO_OVER_PI
     inner = fma(a, rest, inner) if order else inner + rest
-    y = select(x < 8.0, inner, _outer(x, order, sin, middle))
+    (y,) = rarely(x >= 8.0, [inner], lambda: [_outer(x, order, sin, middle)])
     return select(x > 0, y, select(x == 0, like(x, -INF), like(x, NAN)))
 
 

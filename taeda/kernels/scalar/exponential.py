@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from ..ir import F32, F64, Type, Value
+from ..ir import F32, F64, I64, U64, Type, Value
 from .basic import (
     MAGIC,
     MANTISSA,
@@ -184,12 +184,12 @@ def _by_table(x: Value, rough: bool = False) -> tuple[Value, Value]:
     return j, fma(r * r, poly(r, tables.EXP_EIGHTH["float32"] if parts == 8 else tables.EXP_SIXTEENTH["float32"]), r)
 
 
-def _exp_normal(x: Value, octaves: int = 0, rough: bool = False) -> Value:
-    """``exp(x) * 2 ** octaves`` of float32 where that is a normal number, on x86 by the table: eleven instructions,
+def _exp_normal(x: Value, octaves: int = 0, rough: bool = False, middle: bool = False) -> Value:
+    """``exp(x) * 2 ** octaves`` where that is a normal number, for float32 on x86 by the table: eleven instructions,
     one less if ``rough``."""
     if not (by_eighths(x) or by_sixteenths(x)):
         _, k, r = _reduce(x)
-        return poly(r, (1.0, 1.0, *table("EXP", x))) * power_of_two(k, x.type, octaves)
+        return poly(r, (1.0, 1.0, *table("EXP", x, middle))) * power_of_two(k, x.type, octaves)
     j, q = _by_table(x, rough)
     s = _octave_below(j, octaves)
     return fma(s, q, s)
@@ -226,12 +226,12 @@ def _exp2_of_rest(root: Value, r: Value) -> Value:
     return fma(root, r * poly(r, (ln2, second * ln2**2, third * ln2**3)), root)
 
 
-def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
+def _exp_parts(x: Value) -> tuple[Value, Value]:
     """``(p, n)`` with ``exp(x) = p * 2 ** floor(n)`` for :func:`scale`; ``n`` is a float, ``p`` in [0.7, 2]."""
     if by_sixteenths(x):
         return _exp_by_sixteenths(x)
     n, _, r = _reduce(x)
-    return poly(r, (1.0, 1.0, *table("EXP", x, middle))), n
+    return poly(r, (1.0, 1.0, *table("EXP", x))), n
 
 
 def _down_to(low: float, x: Value, parts: Callable[[Value], tuple[Value, Value]]) -> Value:
@@ -267,6 +267,8 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
     if _has_rare_path(x):
         x.fn.rare.append(x < -87.0)
         return _exp_normal(x)
+    if middle:  # what is smaller is 0 in float32 anyway
+        return _exp_normal(at_least(x, -708.0), middle=True)
     low = EXP_LOW[x.type]
     if by_eighths(x):
         j, q = _by_table(at_least(x, low))
@@ -278,7 +280,7 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
         small = n < -125.0
         y = scale(select(x < low, like(x, 0.0), p), n + select(small, like(x, 149.0), like(x, 0.0)))
         return _as_subnormal(small, y)
-    return _down_to(low, x, lambda y: _exp_parts(y, middle))
+    return _down_to(low, x, _exp_parts)
 
 
 def _as_subnormal(small: Value, y: Value) -> Value:
@@ -434,8 +436,9 @@ def log_sigmoid(x: Value) -> Value:
 
 
 # ---- logarithms ------------------------------------------------------------------------------------------------------
-def _split(x: Value) -> tuple[Value, Value, bool]:
-    """``(e, m, special)`` with ``x = m * 2 ** e``, ``m`` in [0.75, 1.5), ``e`` an integral float.
+def _split(x: Value, middle: bool = False) -> tuple[Value, Value, bool]:
+    """``(e, m, special)`` with ``x = m * 2 ** e``, ``m`` in [0.75, 1.5), ``e`` an integral float; ``middle``: ``x``
+    is not subnormal.
 
     With ``special``, ``e * c + log(m)`` is also correct for zero, infinity, NaN and negative ``x``, or the schedule
     recomputes these.
@@ -454,21 +457,27 @@ def _split(x: Value) -> tuple[Value, Value, bool]:
     ints, shift = SIGNED[t], MANTISSA[t] + 2
     if by_eighths(x) and f.rare is not None:
         f.rare.append(_is_not_normal(x))
-        e, m = _octave_and_rest(x.bits(ints), t)
-        return e.to(t), m, True
+        return *_octave_and_rest(x.bits(ints), t), True
+    if middle:
+        return *_octave_and_rest(x.bits(ints), t), False
     small = x < SMALLEST[t]
     bits = select(small, x * 2.0**shift, x).bits(ints)
     e, m = _octave_and_rest(bits, t)
-    return (e - select(small, like(e, shift), like(e, 0))).to(t), m, False
+    return e - select(small, like(e, shift), like(e, 0)), m, False
 
 
 def _octave_and_rest(bits: Value, t: Type) -> tuple[Value, Value]:
-    """``(e, m)`` of a normal number from its bits; ``e`` is an integer.
+    """``(e, m)`` of a normal number from its bits.
 
-    Relative to the bits of 0.75, the exponent field steps where the mantissa does.
+    Relative to the bits of 0.75, the exponent field steps where the mantissa does. AVX2 has neither arithmetic shifts
+    nor conversions of 64 bits, so there ``e`` is shifted as a positive number, below the exponent of 2^52.
     """
-    e = (bits - {F32: 0x3F400000, F64: 0x3FE8000000000000}[t]) >> MANTISSA[t]
-    return e, (bits - (e << MANTISSA[t])).bits(t)
+    if t is F32:
+        e = (bits - 0x3F400000) >> 23
+        return e.to(F32), (bits - (e << 23)).bits(F32)
+    more = 1024 << 52
+    e = (bits + (more - 0x3FE8000000000000)).bits(U64) >> 52
+    return (e | 0x4330000000000000).bits(F64) - (2.0**52 + 1024.0), (bits + more - (e.bits(I64) << 52)).bits(F64)
 
 
 def _is_not_normal(x: Value) -> Value:
@@ -525,10 +534,10 @@ def log(x: Value, middle: bool = False) -> Value:
     """The natural logarithm, within 1.1 ulp (float32) and 1.5 ulp (float64)."""
     if by_sixteenths(x):
         return _log_by_sixteenths(x)
-    e, m, special = _split(x)
+    e, m, special = _split(x, middle)
     result = _log_reduced(m - 1.0, middle)
-    if x.type is F32:
-        result = fma(e, _LN2, result)
+    if x.type is F32 or middle:
+        result = fma(e, tables.LN2["float64"][0] if middle else _LN2, result)
     else:
         high, low, _ = tables.LN2[x.type.name]
         result = fma(e, high, fma(e, low, result))
@@ -567,8 +576,8 @@ def log1p(x: Value, middle: bool = False) -> Value:
     """
     t = x.type
     u = x + 1.0
-    e, m, _ = _split(u)
-    s = power_of_two(-(e.to(SIGNED[t])), t)
+    e, m, _ = _split(u, middle)
+    s = power_of_two((MAGIC[t] - e).bits(SIGNED[t]), t)
     r = select(x > 2.0 ** (MANTISSA[t] + 2), m - 1.0, fma(x, s, s - 1.0))
     high, low, _ = tables.LN2[t.name]
     if middle or t is F32:
@@ -624,7 +633,7 @@ def pow(x: Value, y: Real) -> Value:
 
 def _pow_single(x: Value, y: Value) -> Value:
     wide = x.to(F64)
-    e, m, special = _split(wide)
+    e, m, special = _split(wide, True)
     r = m - 1.0
     log_2 = fma(_log_reduced(r, True), tables.LOG2_E["float64"][0], e)
     if not special:

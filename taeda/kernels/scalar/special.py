@@ -296,22 +296,29 @@ def lgamma(x: Value, middle: bool = False) -> Value:
 
     For ``x < 0``, by reflection, the error is that of the larger of two terms that cancel near the function's roots.
     """
-    a = abs(x)
-    negative = x < 0
-    y = select(negative, a + 1.0, a)  # 1 - x; a small positive x keeps its digits
+
+    def reflected() -> list[Value]:
+        result = -log(abs(_sin_pi(x)) * (1 / PI), middle) - _lgamma_positive(1.0 - x, middle)
+        return [select(x == round(x), like(x, INF), result)]
+
+    return rarely(x < 0, [_lgamma_positive(abs(x), middle)], reflected)[0]
+
+
+def _lgamma_positive(y: Value, middle: bool) -> Value:
+    """:func:`lgamma` for ``y >= 0``."""
     low, high = y < 1.0, y >= 7.5
     # Down to [1.5, 2.5) by the product of the factors: lgamma(y) = lgamma(y - k) + log((y - 1) ... (y - k)).
-    product, z = like(x, 1.0), y
+    product, z = like(y, 1.0), y
     for _ in range(5):
         more = z >= 2.5
         z = select(more, z - 1.0, z)
         product = select(more, product * z, product)
     z = select(low, y + 1.0, z)
     first, second = select(low, y, z - 1.0), select(low, y - 1.0, z - 2.0)
-    leading, *others = table("LGAMMA", x, middle)
+    leading, *others = table("LGAMMA", y, middle)
     u = z - 1.75
     inverse = 1.0 / y
-    rest = inverse * poly(inverse * inverse, table("STIRLING", x, middle))
+    rest = inverse * poly(inverse * inverse, table("STIRLING", y, middle))
     inner = select(low | high, y, product)
     if middle:
         near = first * second * fma(poly(u, others), u, leading)
@@ -326,17 +333,13 @@ def lgamma(x: Value, middle: bool = False) -> Value:
         logarithm, log_low = _log_double(inner)
         beside, beside_low = _two_sum(select(low, -logarithm, logarithm), near)
         near = beside + (beside_low + (near_low + select(low, -log_low, log_low)))
-        less, less_low = _two_sum(logarithm, like(x, -1.0))
+        less, less_low = _two_sum(logarithm, like(y, -1.0))
         half = y - 0.5
         far, far_low = _two_product(half, less)
         far_low = fma(half, less_low + log_low, far_low)
         far = far + (far_low + (LOG_ROOT_TWO_PI - 0.5 + rest))
     far = select(y < 1e305, far, y * (logarithm - 1.0))
-    positive = select(high, far, near)
-    positive = select(y == INF, y, positive)
-    reflected = -log(abs(_sin_pi(x)) * (1 / PI), middle) - positive
-    result = select(negative, reflected, positive)
-    return select((x == 0) | (a == INF) | (negative & (x == round(x))), like(x, INF), result)
+    return select(y == INF, y, select(high, far, near))
 
 
 def _sin_pi(x: Value) -> Value:
@@ -352,29 +355,39 @@ def digamma(x: Value, middle: bool = False) -> Value:
 
     For ``x < 0``, by reflection, the error is that of the larger of two terms that cancel near the function's roots.
     """
-    negative = x < 0
-    y = select(negative, 1.0 - x, x)
+
+    def reflected() -> list[Value]:
+        r = x - round(x)
+        pole = select(r == 0, like(x, NAN), select(abs(r) == 0.5, like(x, 0.0), PI / tan(r * PI)))
+        return [_digamma_positive(1.0 - x, middle) - pole]
+
+    (result,) = rarely(x < 0, [_digamma_positive(x, middle)], reflected)
+    return select(x == 0, copysign(like(x, INF), -x), result)
+
+
+def _digamma_positive(y: Value, middle: bool) -> Value:
+    """:func:`digamma` for ``y >= 0``."""
     high, low = tables.DIGAMMA_ROOT["float64"]
     # The polynomial is for [1, 2]; the recurrence, one reciprocal, reaches one further on both sides.
     left, right = y < 1.0, y > 2.0
     inner = select(left, y + 1.0, select(right, y - 1.0, y))
-    near = ((inner - high) - low) * poly(inner - 1.5, table("DIGAMMA", x, middle))
+    near = ((inner - high) - low) * poly(inner - 1.5, table("DIGAMMA", y, middle))
     beside = 1.0 / select(left, -y, inner)
     near = select(left | right, near + beside, near)
-    passed, z = like(x, 0.0), y
-    for _ in range(8):
-        more = z < 8.0
-        passed = select(more, passed + 1.0 / z, passed)
-        z = select(more, z + 1.0, z)
-    inverse = 1.0 / z
-    t = inverse * inverse
-    far = (log(z, middle) - inverse * 0.5) - (fma(t, poly(t, table("DIGAMMA_FAR", x, middle)), passed))
-    positive = select(y <= 3.0, near, far)
-    positive = select(y == INF, y, positive)
-    r = x - round(x)
-    pole = select(r == 0, like(x, NAN), select(abs(r) == 0.5, like(x, 0.0), PI / tan(r * PI)))
-    result = select(negative, positive - pole, positive)
-    return select(x == 0, copysign(like(x, INF), -x), result)
+
+    def far() -> list[Value]:
+        # The asymptotic series holds from 8 on. The sum of 1 / (y + k) for k up to 4 is the logarithmic derivative of
+        # the product t (t^2 - 1) (t^2 - 4).
+        less, t = y < 8.0, y + 2.0
+        u = t * t
+        passed = fma(u, fma(u, 5.0, -15.0), 4.0) / (t * (u - 1.0) * (u - 4.0))
+        z = select(less, y + 5.0, y)
+        inverse = 1.0 / z
+        square = inverse * inverse
+        series = fma(square, poly(square, table("DIGAMMA_FAR", y, middle)), select(less, passed, like(y, 0.0)))
+        return [select(y == INF, y, (log(z, middle) - inverse * 0.5) - series)]
+
+    return rarely(y > 3.0, [near], far)[0]
 
 
 #: Bernoulli's numbers B2, B4, ...
@@ -408,19 +421,21 @@ def trigamma(x: Value, middle: bool = False) -> Value:
 def _bessel_i(x: Value, order: int, scaled: bool, middle: bool) -> Value:
     """``I0`` or ``I1`` of float64, times ``exp(-|x|)`` where ``scaled``."""
     a = abs(x)
-    far = a > 8.0
-    inverse = 1.0 / at_least(a, 8.0)
-    square = at_most(a, 8.0) * at_most(a, 8.0)
-    inner = poly(square, table(f"I{order}", x, middle))
-    outer = poly(inverse, table(f"I{order}_FAR", x, middle)) * sqrt(inverse)
+    inner = poly(a * a, table(f"I{order}", x, middle))
     if order:
         inner = inner * a
     if scaled:
         inner = inner * exp_negative(-a, middle)
-    else:  # in two steps: exp(a) overflows before the function does
-        half = exp(at_most(a, 1500.0) * 0.5, middle)
-        outer = outer * half * half
-    result = select(far, outer, inner)
+
+    def outer() -> list[Value]:
+        inverse = 1.0 / at_least(a, 8.0)
+        result = poly(inverse, table(f"I{order}_FAR", x, middle)) * sqrt(inverse)
+        if scaled:
+            return [result]
+        half = exp(at_most(a, 1500.0) * 0.5, middle)  # in two steps: exp(a) overflows before the function does
+        return [result * half * half]
+
+    (result,) = rarely(a > 8.0, [inner], outer)
     return copysign(result, x) if order else result
 
 
