@@ -224,7 +224,8 @@ class _Schedule:
         Outputs narrower than the working type need several vectors to fill a register, which is a cache line with
         AVX-512: a store of less costs as much, and more past the cache. AVX2's vectors are half as long, and their
         dependent instructions fill the processor's window: four at a time take 0.6 to 0.95 of the time of two, or of
-        one (Zen 4: gelu 17.2 cycles a vector for 19.3, erf 24.3 for 29.0, tanh 18.5 for 26.3, exp 9.0 for 10.7).
+        one (Zen 4: gelu 17.2 cycles a vector for 19.3, erf 24.3 for 29.0, tanh 18.5 for 26.3, exp 9.0 for 10.7). Two
+        of a longer body take 0.7 to 0.97 of the time of one (Emerald Rapids: logaddexp2, softplus, atan2, erfinv).
         """
         if "v" in [o.layout for o in self.operands]:
             return 1
@@ -240,12 +241,15 @@ class _Schedule:
         if not self._is_straight(self.f.lines):  # maybe its usual path is
             self.f.lines, self.f.rare = [], []
             self.apply(zeros, self.lanes)
-        size = len(self.f.lines)
-        self.straight = self._is_straight(self.f.lines)
+        lines = self.f.lines
+        self.straight = self._is_straight(lines)
         self.f.lines, self.f._block, self.f.rare = saved, block, None
+        size = len(lines)
         self.prefetching = size > 12 or any(o.stream for o in self.outs)
-        few = 60 if self.f.vector_bytes == 32 else 12
-        times = 4 if size <= few else 2 if size <= 40 else 1
+        few, many = {32: (60, 200), 64: (12, 80)}.get(self.f.vector_bytes, (12, 40))
+        if any(f"<{self.f.vector_bytes // 4} x double>" in line for line in lines):
+            few = 0  # float32 computed in float64: a vector takes two registers
+        times = 4 if size <= few else 2 if size <= many else 1
         filling = [self.f.vector_bytes // (self.lanes * o.bytes) for o in self.outs]
         if size * max(filling) <= 160:
             times = max(times, *filling)

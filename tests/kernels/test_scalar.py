@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import math
+import operator
 
 import mpmath as mp
 import numpy as np
@@ -380,7 +381,8 @@ def test_exponentials_that_round_to_zero():
 
 
 NEIGHBOURLESS = (
-    "exp exp2 expm1 log log2 log10 log1p sigmoid erf erfc erfinv tanh sinh cosh digamma lgamma sqrt rsqrt".split()
+    "exp exp2 expm1 log log2 log10 log1p sigmoid erf erfc erfinv tanh sinh cosh digamma lgamma sqrt rsqrt "
+    "sin cos tan i0 special.i1 special.i1e special.bessel_j0 special.bessel_j1".split()
 )
 
 
@@ -395,10 +397,38 @@ def test_a_result_does_not_depend_on_what_lies_beside_it(name):
     x[11:4096:507] = 1e-40
     if name == "erfinv":
         x = x / 3
-    function = getattr(taeda, name)
+    function = operator.attrgetter(name)(taeda)
     whole = function(taeda.from_numpy(x)).numpy()
     order = generator.permutation(len(x))
     moved = function(taeda.from_numpy(x[order])).numpy()
     apart = np.concatenate([function(taeda.from_numpy(x[i : i + 3])).numpy() for i in range(0, 300, 3)])
     assert np.array_equal(whole[order], moved, equal_nan=True)
     assert np.array_equal(whole[:300], apart, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "uint32", "int16", "int8", "uint8"])
+def test_whole_numbers_divide_exactly(dtype):
+    """As Python's numbers do, also beyond what float64 holds, next to multiples of the divisor, and beside 0."""
+    info, generator = np.iinfo(dtype), np.random.default_rng(5)
+    edges = [info.min, info.min + 1, info.max, info.max - 1, 1, 2, 3, 0]
+    edges += [s * 2**k + d for k in (24, 31, 51, 52, 53, 62) for d in (-1, 0, 1) for s in (-1, 1)]
+    edges = [x for x in edges if info.min <= x <= info.max]
+    small = [int(x) for x in generator.integers(max(-1000, info.min), min(1000, info.max), 400)]
+    b = [x or 1 for x in edges for _ in edges] + [x or 1 for x in small]
+    a = edges * len(edges) + [
+        x * int(q) + int(d) for x, q, d in zip(small, *generator.integers(-1, 2, (2, 400)), strict=True)
+    ]
+    a = [min(max(x, info.min), info.max) for x in a]
+
+    def wrapped(values):
+        return np.array([(x - info.min) % 2**info.bits + info.min for x in values], dtype)
+
+    order = generator.permutation(len(a))
+    a, b = ([values[i] for i in order] for values in (a, b))
+    x, y = (taeda.from_numpy(np.array(values, dtype)) for values in (a, b))
+    quotients = [abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1) for p, q in zip(a, b, strict=True)]
+    pairs = list(zip(a, b, quotients, strict=True))
+    assert np.array_equal((x // y).numpy(), wrapped([p // q for p, q, _ in pairs]))
+    assert np.array_equal((x % y).numpy(), wrapped([p % q for p, q, _ in pairs]))
+    assert np.array_equal(taeda.div(x, y, rounding_mode="trunc").numpy(), wrapped(quotients))
+    assert np.array_equal(taeda.fmod(x, y).numpy(), wrapped([p - t * q for p, q, t in pairs]))

@@ -13,6 +13,7 @@ SIGNED = {F32: I32, F64: I64}
 UNSIGNED = {F32: U32, F64: U64}
 #: 1.5 * 2^mantissa: adding it rounds to the nearest integer, which is then in the low bits.
 MAGIC = {F32: 12582912.0, F64: 6755399441055744.0}
+_MAGIC_BITS = 0x4338000000000000  # of the second
 #: The largest finite and the smallest normal value.
 MAX = {F32: 3.4028234663852886e38, F64: 1.7976931348623157e308}
 SMALLEST = {F32: 2.0**-126, F64: 2.0**-1022}
@@ -358,46 +359,82 @@ def _unsigned(x: Value) -> Value:
 
 
 def integer_divide(a: Value, b: Value) -> Value:
-    """``a / b`` toward zero. Division by 0 gives 0, so that no lane traps; the op reports it.
-
-    Narrow types divide as floats, which is exact and, unlike integer division, has vector instructions.
-    """
-    f, t = a.fn, a.type
-    a, b = a._pair(b)
-    zero = b == 0
-    if t.bits <= 32:
-        wide = F32 if t.bits <= 16 else F64
-        quotient = trunc(a.to(wide) / select(zero, like(b, 1), b).to(wide))
-        # int32: -2^31 / -1 = 2^31 wraps correctly only from the wider integer
-        back = quotient.to(I64 if t.bits == 32 else I32).to(t)
-        return select(zero, like(a, 0), back)
-    safe = select(zero, like(b, 1), b)
-    if t.kind == "i":
-        negate = b == -1  # -2^63 / -1 traps
-        return select(zero, like(a, 0), select(negate, -a, a / select(negate, like(b, 1), safe)))
-    return select(zero, like(a, 0), f.emit(f"udiv {a.llvm} {a.text}, {safe.text}", t, a.lanes))
+    """``a / b`` toward zero. Division by 0 gives 0, so that no lane traps; the op reports it."""
+    return _quotient(*a._pair(b), trunc)
 
 
 def integer_floor_divide(a: Value, b: Value) -> Value:
     """``a // b`` as in Python; 0 where ``b`` is 0."""
-    quotient = integer_divide(a, b)
-    if a.type.kind != "i":
-        return quotient
-    rest = a - quotient * b
-    return select((rest != 0) & ((rest ^ b) < 0) & (b != 0), quotient - 1, quotient)
+    return _quotient(*a._pair(b), floor)
 
 
 def integer_remainder(a: Value, b: Value) -> Value:
     """``a % b`` as in Python: the sign of ``b``; 0 where ``b`` is 0."""
-    rest = select(b == 0, like(a, 0), a - integer_divide(a, b) * b)
-    if a.type.kind != "i":
-        return rest
-    return select((rest != 0) & ((rest ^ b) < 0), rest + b, rest)
+    return _rest(*a._pair(b), floor)
 
 
 def integer_fmod(a: Value, b: Value) -> Value:
     """C's ``a % b``: the sign of ``a``; 0 where ``b`` is 0."""
-    return select(b == 0, like(a, 0), a - integer_divide(a, b) * b)
+    return _rest(*a._pair(b), trunc)
+
+
+def _quotient(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
+    """``rounding(a / b)``; 0 where ``b`` is 0.
+
+    Integers divide as floats, which, unlike integer division, has vector instructions. Unless ``a / b`` is an integer,
+    it is further than ``1 / |b|`` from any, so the quotient's rounding does not reach one.
+    """
+    t, zero = a.type, b == 0
+    if t.bits == 64:
+        usual = [select(zero, like(a, 0), _whole(rounding(_double(a) / _double(b)), t))]
+        return rarely(_beyond_doubles(a, b), usual, lambda: [_exact_quotient(a, b, rounding)])[0]
+    wide = F32 if t.bits <= 16 else F64
+    quotient = rounding(a.to(wide) / select(zero, like(b, 1), b).to(wide))
+    # int32: -2^31 / -1 = 2^31 wraps
+    return select(zero, like(a, 0), (_whole(quotient, I64) if t.bits == 32 else quotient.to(I32)).to(t))
+
+
+def _rest(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
+    """``a - rounding(a / b) * b``; 0 where ``b`` is 0."""
+    zero = b == 0
+    if a.type.bits < 64:
+        return select(zero, like(a, 0), a - _quotient(a, b, rounding) * b)
+    x, y = _double(a), _double(b)
+
+    def exact() -> list[Value]:
+        return [select(zero, like(a, 0), a - _exact_quotient(a, b, rounding) * b)]
+
+    usual = select(zero, like(a, 0), _whole(fma(-rounding(x / y), y, x), a.type))
+    return rarely(_beyond_doubles(a, b), [usual], exact)[0]
+
+
+def _double(x: Value) -> Value:
+    """An integer of 64 bits below 2^51 in magnitude as float64: AVX2 has no such conversion."""
+    return (x + _MAGIC_BITS).bits(F64) - MAGIC[F64]
+
+
+def _whole(x: Value, t: Type) -> Value:
+    """The inverse of :func:`_double`."""
+    return (x + MAGIC[F64]).bits(t) - _MAGIC_BITS
+
+
+def _beyond_doubles(a: Value, b: Value) -> Value:
+    """Whether :func:`_double` is wrong for ``a`` or ``b``."""
+    least = -(1 << 51) if a.type.kind == "i" else 0
+    return ((a - least).bits(U64) | (b - least).bits(U64)) >= (1 << 51) - least
+
+
+def _exact_quotient(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
+    """:func:`_quotient` of any integers of 64 bits, by the processor's division, lane by lane."""
+    zero = b == 0
+    if a.type.kind == "u":
+        return select(zero, like(a, 0), a / select(zero, like(b, 1), b))
+    negate = b == -1  # -2^63 / -1 traps
+    quotient = select(negate, -a, a / select(zero | negate, like(b, 1), b))
+    if rounding is floor:
+        rest = a - quotient * b
+        quotient = select((rest != 0) & ((rest ^ b) < 0), quotient - 1, quotient)
+    return select(zero, like(a, 0), quotient)
 
 
 def integer_pow(a: Value, b: Value) -> Value:
