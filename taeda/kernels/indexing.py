@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from .build import kernel
 from .copy import CARRIER, copy_bytes, copy_item, fill_bytes
-from .ir import BF16, BOOL, F16, F32, F64, I64, TYPES, U8, U64, Function, Type, Value
+from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U64, Function, Type, Value
+from .scalar.basic import trunc, whole_number
 
 ACCUMULATE = ("add", "mul", "min", "max")
 GROUP = 512  # index positions whose offsets are computed together, on the stack
@@ -476,12 +477,14 @@ def count_mask(f: Function) -> None:
     wide = f.lanes(U8)
     with f.loop(f.begin, f.end) as L:
         first, stop = _block(f, L.index, n)
+        whole = first + ((stop - first) & f.i64(-wide))
         # A byte counts to 255: BLOCK / wide steps of 0 or 1 stay below that on every target.
-        with f.loop(first, stop, wide, carry=[f.const(U8, 0, wide)]) as J:
-            x = f.load(f.offset(f.data(1), J.index), U8, wide, f.first(stop - J.index, wide))
+        with f.loop(first, whole, wide, carry=[f.const(U8, 0, wide)]) as J:
+            x = f.load(f.offset(f.data(1), J.index), U8, wide)
             J.carry = (J.carry[0] + (x != 0).to(U8),)
-        total = J.carry[0].to(I64).reduce(lambda a, b: a + b)
-        f.store(f.offset(f.data(0), L.index * 8), total)
+        with f.loop(whole, stop, carry=[J.carry[0].to(I64).reduce(lambda a, b: a + b)]) as K:
+            K.carry = (K.carry[0] + (f.load(f.offset(f.data(1), K.index), U8) != 0).to(I64),)
+        f.store(f.offset(f.data(0), L.index * 8), K.carry[0])
 
 
 def _each_true(f: Function, block: Value, n: Value, mask: Value, starts: Value, body) -> None:
@@ -508,19 +511,25 @@ def _keep_true(
     """Store ``values(i, inside)``, a vector for positions from ``i`` on, where the mask is true."""
     first, stop = _block(f, block, f.size(0))
     lanes = f.lanes(t)
-    begin = f.load(f.offset(starts, block * 8), I64)
+    begin, end = (f.load(f.offset(starts, block * 8 + k), I64) for k in (0, 8))
 
     def step(i: Value, at: Value, inside: Value | None) -> Value:
         hit = f.load(f.offset(mask, i), U8, lanes, inside) != 0
-        x, count = values(i, inside), f.count_true(hit)
-        f.store(f.offset(to, at * x.type.bytes), f.compress(x, hit), f.first(count, lanes))
-        return at + count
+        x, place = f.compress(values(i, inside), hit), f.offset(to, at * t.bytes)
+        after = at + f.count_true(hit)
+        if f.vector_bytes >= 64:  # whole stores would take 1.25 of the time: each crosses cache lines
+            f.store(place, x, f.first(after - at, lanes))
+            return after
+        with f.branch(at + lanes <= end) as B:  # what follows is overwritten
+            f.store(place, x)
+            B.otherwise()
+            f.store(place, x, f.first(after - at, lanes))
+        return after
 
-    whole = first + ((stop - first) & f.i64(-lanes))
-    with f.loop(first, whole, lanes, carry=[begin]) as J:
+    with f.loop(first, first + ((stop - first) & f.i64(-lanes)), lanes, carry=[begin]) as J:
         J.carry = (step(J.index, J.carry[0], None),)
-    with f.when(whole < stop):
-        step(whole, J.carry[0], f.first(stop - whole, lanes))
+    with f.when(J.index < stop):
+        step(J.index, J.carry[0], f.first(stop - J.index, lanes))
 
 
 @kernel
@@ -531,30 +540,33 @@ def mask_positions(f: Function, ndim: int) -> None:
     many come before each block, and after the last one. ``[begin, end)`` are blocks.
     """
     out, mask, starts = f.data(0), f.data(1), f.data(2)
-    n = f.size(0)
-    flat = f.scratch(BLOCK * 8) if ndim > 1 else out
-    wide = f.lanes(I64)
+    few, wide = f.lanes(I32), f.lanes(I64)
+    found = f.scratch(BLOCK * 4 + f.vector_bytes)  # positions in the block
     with f.loop(f.begin, f.end) as L:
-        begin = f.load(f.offset(starts, L.index * 8), I64)
-        end = f.load(f.offset(starts, L.index * 8 + 8), I64)
-        base = begin if ndim > 1 else f.i64(0)
-        if f.compresses(I64):
-            to = f.offset(flat, base * -8)
-            _keep_true(f, I64, L.index, mask, starts, to, lambda i, _: f.splat(i, wide) + f.iota(I64, wide))
+        first, _ = _block(f, L.index, f.size(0))
+        begin, end = (f.load(f.offset(starts, L.index * 8 + k), I64) for k in (0, 8))
+        to = f.offset(found, begin * -4)
+        if f.compresses(I32):
+            _keep_true(
+                f, I32, L.index, mask, starts, to,
+                lambda i, _, first=first: f.splat((i - first).to(I32), few) + f.iota(I32, few),
+            )  # fmt: skip
         else:
-            _each_true(f, L.index, n, mask, starts, lambda i, at: f.store(f.offset(flat, (at - base) * 8), i))
-        if ndim > 1:
-            with f.loop(0, end - begin, wide) as J:
-                count = end - begin - J.index
-                rest = f.load(f.offset(flat, J.index * 8), I64, wide)
-                for k in reversed(range(ndim)):
-                    coordinate = rest
-                    if k:  # positions are below 2**52, so the quotient of doubles truncates to the exact one
-                        size = f.size(k)
-                        quotient = (rest.to(F64) / f.splat(size, wide).to(F64)).to(I64)
-                        coordinate, rest = rest - quotient * size, quotient
-                    to = f.offset(out, (f.size(ndim) * k + begin + J.index) * 8)
-                    f.store(to, coordinate, f.first(count, wide))
+
+            def one(i: Value, at: Value, first: Value = first, to: Value = to) -> None:
+                f.store(f.offset(to, at * 4), (i - first).to(I32))
+
+            _each_true(f, L.index, f.size(0), mask, starts, one)
+        for at, _, inside in f.strips(0, end - begin, wide):
+            rest = f.load(f.offset(found, at * 4), I32, wide).to(F64) + f.splat(first.to(F64), wide)
+            for k in reversed(range(ndim)):
+                coordinate = rest
+                if k:  # positions are below 2**51, so the quotient truncates to the exact one
+                    size = f.splat(f.size(k).to(F64), wide)
+                    rest = trunc(coordinate / size)
+                    coordinate = f.fma(-rest, size, coordinate)
+                column = f.size(ndim) * k if k else f.i64(0)
+                f.store(f.offset(out, (column + begin + at) * 8), whole_number(coordinate, I64), inside)
 
 
 @kernel
@@ -580,10 +592,18 @@ def mask_select(f: Function, item: int) -> None:
 def mask_scatter(f: Function, item: int) -> None:
     """Where the mask is true, ``dst`` becomes the next item of ``src``; operands as in :func:`mask_select`."""
     dst, src, mask, starts = (f.data(i) for i in range(4))
+    t, parts = CARRIER[item]
+    lanes = f.lanes(t) if parts == 1 and f.compresses(t) else 1
     with f.loop(f.begin, f.end) as L:
         first, stop = _block(f, L.index, f.size(0))
-        start = f.load(f.offset(starts, L.index * 8), I64)
-        with f.loop(first, stop, carry=[start]) as J:
+        whole = first + ((stop - first) & f.i64(-lanes)) if lanes > 1 else first
+        with f.loop(first, whole, lanes, carry=[f.load(f.offset(starts, L.index * 8), I64)]) as V:
+            hit = f.load(f.offset(mask, V.index), U8, lanes) != 0
+            to, (seen,) = f.offset(dst, V.index * item), V.carry
+            if lanes > 1:
+                f.store(to, f.expand(f.offset(src, seen * item), hit, f.load(to, t, lanes)))
+                V.carry = (seen + f.count_true(hit),)
+        with f.loop(whole, stop, carry=V.carry) as J:
             hit = f.load(f.offset(mask, J.index), U8) != 0
             to = f.offset(dst, J.index * item)
             copy_item(f, to, f.select(hit, f.offset(src, J.carry[0] * item), to), item)

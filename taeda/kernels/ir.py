@@ -202,8 +202,7 @@ class Function:
             self.lines.append(f"  store {x.typed}, ptr {pointer.text}, align {align}{hint}")
             return
         if self.vector_bytes == 32 and mask.text.startswith("%") and x.lanes > 1:
-            bits = Type("mask", f"i{x.lanes}", x.lanes, "u")
-            with self.branch(self.emit(f"bitcast {mask.typed} to {bits.llvm}", bits) == (1 << x.lanes) - 1) as B:
+            with self.branch(self._mask_bits(mask) == (1 << x.lanes) - 1) as B:
                 self.store(pointer, x)
                 B.otherwise()
                 self._masked_store(pointer, x, mask)
@@ -299,19 +298,51 @@ class Function:
 
     def compress(self, x: Value, keep: Value) -> Value:
         """The lanes of ``x`` where ``keep`` (bools) is true, moved to the front; the other lanes are unspecified."""
+        if self.vector_bytes == 32:
+            return self._permuted(x, "pext", keep)
         suffix = f"v{x.lanes}{self._suffix(x.type)}"
         name = f"llvm.experimental.vector.compress.{suffix}"
         self.declarations[name] = f"declare {x.llvm} @{name}({x.llvm}, {keep.llvm}, {x.llvm})"
         return self.emit(f"call {x.llvm} @{name}({x.typed}, {keep.typed}, {x.llvm} poison)", x.type, x.lanes)
 
+    def expand(self, pointer: Value, keep: Value, other: Value) -> Value:
+        """``other``; where ``keep`` (bools) is true, the next item from ``pointer`` on. No more are read."""
+        t, lanes = other.type, other.lanes
+        if self.vector_bytes == 32:
+            x = self.load(pointer, t, lanes, self.first(self.count_true(keep), lanes))
+            return self.select(keep, self._permuted(x, "pdep", keep), other)
+        name = f"llvm.masked.expandload.v{lanes}{self._suffix(t)}"
+        self.declarations[name] = f"declare {other.llvm} @{name}(ptr, {keep.llvm}, {other.llvm})"
+        return self.emit(f"call {other.llvm} @{name}({pointer.typed}, {keep.typed}, {other.typed})", t, lanes)
+
+    def _permuted(self, x: Value, how: str, keep: Value) -> Value:
+        """``x`` by AVX2's permutation of words, whose bytes of index BMI2's ``pext`` or ``pdep`` moves."""
+        bits = 64 // x.lanes
+
+        def moved(how: str, source: Value | int, mask: Value | int) -> Value:
+            name = f"llvm.x86.bmi.{how}.64"
+            return self.intrinsic(name, I64, 1, *(self.i64(v) if isinstance(v, int) else v for v in (source, mask)))
+
+        lowest = moved("pdep", self._mask_bits(keep).to(I64), sum(1 << (bits * i) for i in range(x.lanes)))
+        order = moved(how, 0x0706050403020100, lowest * ((1 << bits) - 1))
+        index = self.emit(f"bitcast {order.typed} to <8 x i8>", U8, 8).to(I32)
+        words = self.emit(f"bitcast {x.typed} to <8 x i32>", I32, 8)
+        words = self.intrinsic("llvm.x86.avx2.permd", I32, 8, words, index)
+        return self.emit(f"bitcast {words.typed} to {x.llvm}", x.type, x.lanes)
+
     def compresses(self, t: Type) -> bool:
-        """Whether the target has an instruction for :meth:`compress`: AVX-512, 4 and 8 bytes."""
-        return self._gathers(t)
+        """Whether the target has instructions for :meth:`compress` and :meth:`expand`: AVX-512 and AVX2, 4 and 8
+        bytes."""
+        return self.vector_bytes >= 32 and t.bytes >= 4
 
     def count_true(self, mask: Value) -> Value:
         """How many lanes of a vector of bools are true, as int64."""
+        return self.unary("ctpop", self._mask_bits(mask)).to(I64)
+
+    def _mask_bits(self, mask: Value) -> Value:
+        """A vector of bools as an integer."""
         bits = Type("mask", f"i{mask.lanes}", mask.lanes, "u")
-        return self.unary("ctpop", self.emit(f"bitcast {mask.typed} to {bits.llvm}", bits)).to(I64)
+        return self.emit(f"bitcast {mask.typed} to {bits.llvm}", bits)
 
     def _gathers(self, t: Type) -> bool:
         """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes."""

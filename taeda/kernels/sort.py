@@ -544,8 +544,7 @@ def run_starts(f: Function, dtype: str) -> None:
 
     ``ptr = [flags, x]``, ``[begin, end)`` are items. NaN differs from NaN.
     """
-    t = TYPES[dtype]
-    lanes = min(f.lanes(t), 16)
+    t, lanes = TYPES[dtype], 16
     flags, x = f.data(0), f.data(1)
     first = f.select(f.begin == 0, f.i64(1), f.begin)
     with f.when((f.begin == 0) & (f.end > 0)):

@@ -386,12 +386,12 @@ def _quotient(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
     """
     t, zero = a.type, b == 0
     if t.bits == 64:
-        usual = [select(zero, like(a, 0), _whole(rounding(_double(a) / _double(b)), t))]
+        usual = [select(zero, like(a, 0), whole_number(rounding(_double(a) / _double(b)), t))]
         return rarely(_beyond_doubles(a, b), usual, lambda: [_exact_quotient(a, b, rounding)])[0]
     wide = F32 if t.bits <= 16 else F64
     quotient = rounding(a.to(wide) / select(zero, like(b, 1), b).to(wide))
     # int32: -2^31 / -1 = 2^31 wraps
-    return select(zero, like(a, 0), (_whole(quotient, I64) if t.bits == 32 else quotient.to(I32)).to(t))
+    return select(zero, like(a, 0), (whole_number(quotient, I64) if t.bits == 32 else quotient.to(I32)).to(t))
 
 
 def _rest(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
@@ -404,7 +404,7 @@ def _rest(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
     def exact() -> list[Value]:
         return [select(zero, like(a, 0), a - _exact_quotient(a, b, rounding) * b)]
 
-    usual = select(zero, like(a, 0), _whole(fma(-rounding(x / y), y, x), a.type))
+    usual = select(zero, like(a, 0), whole_number(fma(-rounding(x / y), y, x), a.type))
     return rarely(_beyond_doubles(a, b), [usual], exact)[0]
 
 
@@ -413,7 +413,7 @@ def _double(x: Value) -> Value:
     return (x + _MAGIC_BITS).bits(F64) - MAGIC[F64]
 
 
-def _whole(x: Value, t: Type) -> Value:
+def whole_number(x: Value, t: Type) -> Value:
     """The inverse of :func:`_double`."""
     return (x + MAGIC[F64]).bits(t) - _MAGIC_BITS
 
