@@ -255,57 +255,61 @@ def permutation(int64_t n, generator=None):
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
-cdef int refuse_row(const float* p32, const double* p64, int64_t n, double total) except -1:
+ctypedef fused real:
+    float
+    double
+
+
+cdef int refuse_row(real* p, int64_t n, double total) except -1:
     cdef int64_t i
-    cdef double x
     for i in range(n):
-        x = p32[i] if p32 != NULL else p64[i]
-        if not (x >= 0 and x <= 1.7976931348623157e308):
+        if not (p[i] >= 0 and p[i] <= 1.7976931348623157e308):
             raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
     if not total > 0:
         raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
     return 0
 
 
-cdef double cumulate(const float* p32, const double* p64, int64_t n, char* out) except? -1:
-    """Running sums of a row of probabilities, in its own precision as PyTorch has them; the last one."""
-    cdef int64_t i
-    cdef float s32 = 0
-    cdef double s64 = 0
+cdef int cumulate(real* p, int64_t n, int64_t rows, real* out) except -1:
+    """Running sums of rows of probabilities, in their own precision as PyTorch has them.
+
+    Four rows at a time, as each addition waits for the one before.
+    """
+    cdef int64_t r, i
+    cdef real a, b, c, d
     cdef int negative = 0
-    if p32 != NULL:
-        for i in range(n):
-            s32 += p32[i]
-            negative |= p32[i] < 0
-            (<float*>out)[i] = s32
-        s64 = s32
-    else:
-        for i in range(n):
-            s64 += p64[i]
-            negative |= p64[i] < 0
-            (<double*>out)[i] = s64
-    if negative or not (s64 > 0 and s64 <= 1.7976931348623157e308):
-        refuse_row(p32, p64, n, s64)
-    return s64
+    for r in range(0, rows - 3, 4):
+        a = b = c = d = 0
+        for i in range(r * n, r * n + n):
+            negative |= (p[i] < 0) | (p[i + n] < 0) | (p[i + 2 * n] < 0) | (p[i + 3 * n] < 0)
+            a, b, c, d = a + p[i], b + p[i + n], c + p[i + 2 * n], d + p[i + 3 * n]
+            out[i], out[i + n], out[i + 2 * n], out[i + 3 * n] = a, b, c, d
+    for r in range(rows & -4, rows):
+        a = 0
+        for i in range(r * n, r * n + n):
+            negative |= p[i] < 0
+            a += p[i]
+            out[i] = a
+    for r in range(rows):
+        a = out[r * n + n - 1]
+        if negative or not (a > 0 and a <= 1.7976931348623157e308):
+            refuse_row(p + r * n, n, a)
+    return 0
 
-
-ctypedef fused real:
-    float
-    double
 
 cdef enum:
     ABREAST = 8  # searches that go on together: each waits for memory at every step
 
 
-cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* out, int64_t draws):
+cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* out, int64_t draws) noexcept nogil:
     """For each draw the first of the ``n`` running sums that, over the total, is no less than a uniform number."""
     cdef double u[ABREAST]
     cdef int64_t low[ABREAST]
-    cdef int64_t i, k, some, half, rest
+    cdef int64_t i, k = 0, some, half, rest
     cdef bint many = draws * 16 >= n  # then each sum is divided once, else those that are looked at
     for i in range(n if many else 0):
         sums[i] = sums[i] / total
-    for k in range(0, draws, ABREAST):
+    while k < draws:  # not a range: a step that is no literal makes it a Python object
         some = min(draws - k, <int64_t>ABREAST)
         for i in range(some):
             u[i], low[i] = next_unit(g), 0
@@ -320,6 +324,20 @@ cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* o
             rest -= half
         for i in range(some):
             out[k + i] = low[i]
+        k += some
+
+
+cdef int draw_rows(real* p, int64_t n, int64_t rows, real* sums, int64_t group, Generator g, int64_t* out,
+                   int64_t draws) except -1:
+    """Draw from rows, ``group`` of them at a time: as many as ``sums`` has room for."""
+    cdef int64_t first = 0, r, some
+    while first < rows:
+        some = min(rows - first, group)
+        cumulate(p + first * n, n, some, sums)
+        for r in range(some):
+            find_places(sums + r * n, n, sums[r * n + n - 1], g, out + (first + r) * draws, draws)
+        first += some
+    return 0
 
 
 def choose(Tensor p, Tensor out, generator=None):
@@ -330,28 +348,24 @@ def choose(Tensor p, Tensor out, generator=None):
         RuntimeError: a row is no distribution.
     """
     cdef Generator g = which(generator)
-    cdef int64_t draws = out.sizes[out.nd - 1], n = p.sizes[p.nd - 1], rows = p.count // n, r
-    cdef double total
+    cdef int64_t draws = out.sizes[out.nd - 1], n = p.sizes[p.nd - 1], rows = p.count // n
+    cdef int64_t group = min(rows, 4 if n > 1024 else 4096 // n), room = group * n * ITEMSIZE[p.code]
     cdef int64_t* places
     cdef char* sums
     if only_plans(b"numbers are drawn"):
         return
-    sums = <char*>allocate(n * 8)
+    sums, places = <char*>allocate(room), <int64_t*>address_of(out)
     if sums == NULL:
         raise MemoryError()
     enter(g)
     try:
-        for r in range(rows):
-            places = <int64_t*>address_of(out) + r * draws
-            if p.code == F32:
-                total = cumulate(<float*>address_of(p) + r * n, NULL, n, sums)
-                find_places[float](<float*>sums, n, <float>total, g, places, draws)
-            else:
-                total = cumulate(NULL, <double*>address_of(p) + r * n, n, sums)
-                find_places[double](<double*>sums, n, total, g, places, draws)
+        if p.code == F32:
+            draw_rows[float](<float*>address_of(p), n, rows, <float*>sums, group, g, places, draws)
+        else:
+            draw_rows[double](<double*>address_of(p), n, rows, <double*>sums, group, g, places, draws)
     finally:
         leave(g)
-        release(sums, n * 8)
+        release(sums, room)
 
 
 cdef double poisson(Generator g, double rate) noexcept nogil:

@@ -15,6 +15,7 @@ import operator
 from . import scalar as s
 from .build import kernel
 from .ir import BOOL, F32, F64, I64, PTR, TYPES, U16, U32, U64, Function, Helper, Type, Value, llvm_type
+from .scalar.basic import whole_number
 from .scalar.coefficients import tables
 
 STATE = 624
@@ -250,17 +251,23 @@ def integers(f: Function, dtype: str) -> None:
     """
     t = TYPES[dtype]
     base, modulus = f.size(0), f.size(1)
-    inverse, divisor = 1.0 / modulus.to(F64), modulus.to(F64)
+    inverse, divisor, start = 1.0 / modulus.to(F64), modulus.to(F64), base.to(F64)
 
-    def body(words: Value) -> Value:
-        x = words.to(U64).bits(I64).to(F64)
+    def body(words: Value, exact: bool = True) -> Value:
+        x = (words.to(U64) | 0x4330000000000000).bits(F64) - 2.0**52  # AVX2 has no conversions of 64 bits
         quotient = f.unary("floor", x * inverse)
         rest = f.fma(-quotient, divisor, x)
         rest = f.select(rest < 0.0, rest + divisor, rest)
         rest = f.select(rest >= divisor, rest - divisor, rest)
-        return rest.to(I64) + base
+        return rest + start if not exact else whole_number(rest, I64) + base
 
-    _each(f, U32, t, body)
+    if t.kind != "f":
+        _each(f, U32, t, body)
+        return
+    with f.branch((base > -(1 << 51)) & (base < 1 << 51)) as B:
+        _each(f, U32, t, lambda words: body(words, False))
+        B.otherwise()
+        _each(f, U32, t, body)
 
 
 @kernel
