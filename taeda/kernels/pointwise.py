@@ -11,7 +11,7 @@ from . import float8
 from .build import build
 from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U32, U64, Function, Type, Value
 from .scalar import Complex
-from .scalar.basic import any_lane
+from .scalar.basic import abs, any_lane, beyond_doubles, trunc, whole_double, whole_number
 from .target import host
 
 #: The type of each part, by the name of the complex dtype.
@@ -61,6 +61,14 @@ def to_type(x: Value, t: Type) -> Value:
             shifted = (x - x.fn.select(upper, x.fn.const(x.type, 2.0**63, x.lanes), 0.0)).to(I64).bits(U64)
             return x.fn.select(upper, shifted ^ (1 << 63), shifted)
         return x.to(I64 if t is U32 else I32).to(t)
+    f = x.fn
+    if f.rare is not None and f.vector_bytes == 32:  # AVX2 converts 64-bit integers one by one
+        if t is I64 and s in (F32, F64):
+            f.rare.append(~(abs(x) < 2.0**51))
+            return whole_number(trunc(x).to(F64), I64)
+        if s is I64 and t in (F32, F64):
+            f.rare.append(beyond_doubles(x))
+            return whole_double(x).to(t)
     return x.to(t)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 
 from ..ir import BOOL, F32, F64, I16, I32, I64, U8, U16, U32, U64, Type, Value
@@ -386,8 +388,8 @@ def _quotient(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
     """
     t, zero = a.type, b == 0
     if t.bits == 64:
-        usual = [select(zero, like(a, 0), whole_number(rounding(_double(a) / _double(b)), t))]
-        return rarely(_beyond_doubles(a, b), usual, lambda: [_exact_quotient(a, b, rounding)])[0]
+        usual = [select(zero, like(a, 0), whole_number(rounding(whole_double(a) / whole_double(b)), t))]
+        return rarely(beyond_doubles(a, b), usual, lambda: [_exact_quotient(a, b, rounding)])[0]
     wide = F32 if t.bits <= 16 else F64
     quotient = rounding(a.to(wide) / select(zero, like(b, 1), b).to(wide))
     # int32: -2^31 / -1 = 2^31 wraps
@@ -399,29 +401,29 @@ def _rest(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
     zero = b == 0
     if a.type.bits < 64:
         return select(zero, like(a, 0), a - _quotient(a, b, rounding) * b)
-    x, y = _double(a), _double(b)
+    x, y = whole_double(a), whole_double(b)
 
     def exact() -> list[Value]:
         return [select(zero, like(a, 0), a - _exact_quotient(a, b, rounding) * b)]
 
     usual = select(zero, like(a, 0), whole_number(fma(-rounding(x / y), y, x), a.type))
-    return rarely(_beyond_doubles(a, b), [usual], exact)[0]
+    return rarely(beyond_doubles(a, b), [usual], exact)[0]
 
 
-def _double(x: Value) -> Value:
+def whole_double(x: Value) -> Value:
     """An integer of 64 bits below 2^51 in magnitude as float64: AVX2 has no such conversion."""
     return (x + _MAGIC_BITS).bits(F64) - MAGIC[F64]
 
 
 def whole_number(x: Value, t: Type) -> Value:
-    """The inverse of :func:`_double`."""
+    """The inverse of :func:`whole_double`."""
     return (x + MAGIC[F64]).bits(t) - _MAGIC_BITS
 
 
-def _beyond_doubles(a: Value, b: Value) -> Value:
-    """Whether :func:`_double` is wrong for ``a`` or ``b``."""
-    least = -(1 << 51) if a.type.kind == "i" else 0
-    return ((a - least).bits(U64) | (b - least).bits(U64)) >= (1 << 51) - least
+def beyond_doubles(*xs: Value) -> Value:
+    """Whether :func:`whole_double` is wrong for any of ``xs``."""
+    least = -(1 << 51) if xs[0].type.kind == "i" else 0
+    return functools.reduce(operator.or_, [(x - least).bits(U64) for x in xs]) >= (1 << 51) - least
 
 
 def _exact_quotient(a: Value, b: Value, rounding: Callable[[Value], Value]) -> Value:
