@@ -339,7 +339,7 @@ def _lgamma_positive(y: Value, middle: bool) -> Value:
         far_low = fma(half, less_low + log_low, far_low)
         far = far + (far_low + (LOG_ROOT_TWO_PI - 0.5 + rest))
     far = select(y < 1e305, far, y * (logarithm - 1.0))
-    return select(y == INF, y, select(high, far, near))
+    return select((y == 0) | (y == INF), like(y, INF), select(high, far, near))
 
 
 def _sin_pi(x: Value) -> Value:
