@@ -16,6 +16,7 @@ from .basic import (
     integer_fmod,
     integer_remainder,
     like,
+    rarely,
     round,
     select,
     trunc,
@@ -36,10 +37,20 @@ def fmod(a: Value, b: Real) -> Value:
 
 
 def _float_fmod(a: Value, b: Value) -> Value:
+    """One step of :func:`_long_fmod`, which is enough for quotients that it does not round."""
+    top, size = abs(a), abs(b)
+    quotient = round(top / size)
+    rest = fma(-quotient, size, top)
+    usual = copysign(select(rest < 0, rest + size, rest), a)
+    short = (quotient < (2.0**21 if a.type is F32 else 2.0**50)) & (rest == rest)
+    return rarely(~short, [usual], lambda: [_long_fmod(a, b)])[0]
+
+
+def _long_fmod(a: Value, b: Value) -> Value:
     """Subtract multiples of ``|b|``, exactly, until less than ``|b|`` is left.
 
     The product of the divisor and a quotient rounded to 22 bits (float32) or 51 (float64) leaves at most half a last
-    place of it: so few bits that the fused multiply-add does not round. One pass is enough if the quotient fits.
+    place of it: so few bits that the fused multiply-add does not round.
     """
     t, f = a.type, a.fn
     size = abs(b)
@@ -83,8 +94,10 @@ def floor_divide(a: Value, b: Real) -> Value:
     quotient = select((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1.0, quotient)
     whole = floor(quotient)
     whole = select(quotient - whole > 0.5, whole + 1.0, whole)
-    whole = select(quotient == 0, copysign(like(a, 0.0), a / b), whole)
-    return select(b == 0, a / b, whole)
+    ints = SIGNED[a.type]
+    sign = (a.bits(ints) ^ b.bits(ints)).bits(a.type)
+    whole = select(quotient == 0, copysign(like(a, 0.0), sign), whole)
+    return select((b == 0) & (abs(a) > 0), copysign(like(a, INF), sign), whole)  # 0 / 0 is NaN already
 
 
 def trunc_divide(a: Real, b: Real) -> Value:
