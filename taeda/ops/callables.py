@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import _core
 from .._core import Tensor
 from .._core.exchange import tensor
 from .indexing import index
-from .table import composite, expect_tensors
+from .table import composite
 
 
 def is_distributed(self: Tensor) -> bool:
@@ -16,15 +14,9 @@ def is_distributed(self: Tensor) -> bool:
     return False
 
 
-def __rdiv__(self: Tensor, other: Any) -> Tensor:
-    """Python 2's name of ``__rtruediv__``."""
-    expect_tensors("__rdiv__", self=self)
-    return self.reciprocal() * other
-
-
 _core.install("index", index)
 _core.install("const_data_ptr", Tensor.data_ptr)
-_core.install("__rdiv__", __rdiv__)
+_core.install("__rdiv__", lambda self, other: self.reciprocal() * other)  # Python 2's name of __rtruediv__
 _core.install("is_distributed", is_distributed)
 _core.install("name", property(lambda self: None, doc="None: leaves have no names."))
 
