@@ -136,9 +136,13 @@ def type_as(input, other):
 
 def _caster(name: str, dtype: Any) -> None:
     def cast(input, memory_format=None):
-        if memory_format is None:
-            return input if input.dtype is dtype else to(input, dtype) if input.is_complex() else to_dtype(input, dtype)
-        return to(input, dtype, memory_format=memory_format)
+        if memory_format is not None:
+            return to(input, dtype, memory_format=memory_format)
+        if input.dtype is dtype:
+            return input
+        if input.is_complex() or _core.is_mode_active():  # a mode may know `to` alone
+            return to(input, dtype)
+        return to_dtype(input, dtype)
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"``input`` as {dtype.name}."

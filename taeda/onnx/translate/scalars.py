@@ -185,6 +185,9 @@ _NODES: dict[Any, Callable] = {
     trigonometric.tan: lambda x: _node("Sin")(x) / _node("Cos")(x),
     trigonometric.half_turns: _half_turns, trigonometric._flip: _flip,
     gamma_ratios._where_wanted: lambda wanted, value, function: wanted.fn.select(wanted, function(), value),
+    basic.rarely: lambda condition, usual, other: [
+        condition.fn.select(condition, a, b) for a, b in zip(other(), usual, strict=True)
+    ],
 }  # fmt: skip
 
 
