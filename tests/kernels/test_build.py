@@ -162,8 +162,8 @@ def second():
     ended.set()
 def line(frame, event, argument):
     there = frame.f_globals
-    if event == "line" and "scan" in there and "_widest" not in there and not started.is_set():
-        started.set()  # the function is there that the other thread is to call, but not what it calls in turn
+    if event == "line" and "SCANS" in there and "scan" not in there and not started.is_set():
+        started.set()  # the module is half run: what the other thread is to call is not there yet
         ended.wait(0.5)
     return line
 def trace(frame, event, argument):
