@@ -298,19 +298,17 @@ def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
 @primitive(method=False, out=False)
 def _filled(input, fill, numbers, generator):
     """``input``, which was just made, filled with random numbers: under ``vmap`` with others for each example."""
-    return fill(input.clone(), *numbers, generator=generator)
+    return finish(fill(input.clone(), *numbers, generator=generator), None, False)
 
 
 def _fresh(
     fill: Any, t: Tensor, a: Any, b: Any, generator: Any, requires_grad: bool = False, out: Any = None
 ) -> Tensor:
     """``t``, which is new or ``out``, filled by ``fill(t, a, b)``."""
-    if out is not None:
-        fill(t, a, b, generator=generator)
+    if out is not None or _core.is_mode_active():
+        t = fill(t, a, b, generator=generator) if out is not None else _filled(t, fill, (a, b), generator)
         return t.requires_grad_() if requires_grad else t
-    if _core.is_mode_active():
-        t = _filled(t, fill, (a, b), generator)
-    elif generator is None:
+    if generator is None:
         fill(t, a, b)
     else:
         fill(t, a, b, generator=generator)
