@@ -102,6 +102,7 @@ cdef class Op:
         self.out_rule = out_rule
         self.promote_mask = promote_mask
         self.strict_bool = bool((traits or {}).get("strict_bool", False))
+        self.row_major = bool((traits or {}).get("row_major", False))
         self.tensor_mask = sum([1 << params.index(p) for p in (traits or {}).get("tensors", ())])
         self.variants = {}
         self.plans = {} if traits and "planned" in traits else None

@@ -364,7 +364,7 @@ cdef object size_item(object self, object index):
     return Size(item) if PySlice_Check(index) else item
 
 
-SIZE.tp_as_mapping.mp_subscript = size_item  # a quarter of the time of the way through the class
+SIZE.tp_as_mapping.mp_subscript = size_item  # takes a quarter of the time of the method above
 
 
 cdef object make_size(int ndim, const int64_t* sizes):

@@ -425,7 +425,7 @@ cdef object outputs_apart(Op op, PyObject** inputs, int nin, const int* outcodes
             target_broadcast(op, target, nd, shape)
         check_overlap(op, target, inputs, nin)
         return target
-    if "row_major" in op.traits:
+    if op.row_major:
         return empty_tensor(outcodes[0], nd, shape)
     if op.nouts == 1:
         return new_output(inputs, nin, outcodes[0], nd, shape)
@@ -496,7 +496,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
                 flat = False
         else:
             codes[i] = PARAM
-    if flat and not first.contiguous and (not is_dense(first) or target is None and "row_major" in op.traits):
+    if flat and not first.contiguous and (not is_dense(first) or target is None and op.row_major):
         flat = False
     if flat and target is not None and target is not first and not laid_out_alike(target, first):
         flat = False

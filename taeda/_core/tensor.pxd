@@ -202,6 +202,7 @@ cdef class Op:
     cdef readonly uint32_t promote_mask  # which operands take part in promotion
     cdef uint32_t tensor_mask           # which operands may not be numbers
     cdef bint strict_bool               # a difference: no operand may be a bool
+    cdef bint row_major                 # its result is contiguous, however the operands lie in memory
     cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
     cdef dict variants
     cdef uint64_t owner          # of its kernels in the table, see planners.pxd

@@ -344,11 +344,7 @@ def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, An
     given.update(bounds)
     if "end" not in given:
         raise TypeError(f"{name}() missing argument 'end'")
-    return (
-        number(given.get("start", 0)),
-        number(given["end"]),
-        number(given.get("step", 1)),
-    )
+    return number(given.get("start", 0)), number(given["end"]), number(given.get("step", 1))
 
 
 @composite(method=False, names=(), meta="numbers")

@@ -305,14 +305,11 @@ def _fresh(
     fill: Any, t: Tensor, a: Any, b: Any, generator: Any, requires_grad: bool = False, out: Any = None
 ) -> Tensor:
     """``t``, which is new or ``out``, filled by ``fill(t, a, b)``."""
-    if out is not None or _core.is_mode_active():
-        t = fill(t, a, b, generator=generator) if out is not None else _filled(t, fill, (a, b), generator)
-        return t.requires_grad_() if requires_grad else t
-    if generator is None:
-        fill(t, a, b)
-    else:
-        fill(t, a, b, generator=generator)
-    return finish(t, None, requires_grad)
+    if out is None and not _core.is_mode_active():
+        fill(t, a, b) if generator is None else fill(t, a, b, generator=generator)
+        return finish(t, None, requires_grad)
+    t = _filled(t, fill, (a, b), generator) if out is None else fill(t, a, b, generator=generator)
+    return t.requires_grad_() if requires_grad else t
 
 
 @composite(method=False, meta="sizes", canonical=True, native=True)
