@@ -87,6 +87,9 @@ def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
     return 12 if half else whole.rows if vectors == whole.vectors else 8
 
 
+#: A window's steps are listed if its runs have at most ``SHORT`` steps, and all together at most ``LISTED``.
+SHORT, LISTED = 16, 512
+
 #: The sums have room for whole tiles; this is a multiple of every tile's height.
 ROWS = 24
 
@@ -164,6 +167,16 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
         places = _numbers(h, h.offset(runs, R.index * (8 * len(RUN)) + 8), 3)
         R.carry = [pick(h, at, R.carry[2 * i + n]) for i, at in enumerate(places) for n, pick in enumerate(_ENDS)]
     ends = R.carry
+    # Short runs one after another, as one run whose steps are listed: no bounds and no loop for each.
+    steps = length / a_k
+    listed = h.scratch(8 * LISTED)
+    together = some * steps
+    short = (b_run == steps * pitch) & (steps <= SHORT) & (together <= LISTED) & (count > 2 * rows)
+    with h.loop(0, h.select(short, some, h.i64(0))) as R:
+        shift = h.load(h.offset(runs, R.index * (8 * len(RUN))), I64)
+        with h.loop(0, steps) as K:
+            h.store(h.offset(listed, (R.index * steps + K.index) * 8), shift + K.index * a_k)
+    together = h.select(short, together, h.i64(-1))
     with h.loop(0, count, rows) as T:
         entry = h.offset(table, T.index / rows * (8 * (len(TILE) + 2 * rows)))
         tile = dict(zip(TILE, _numbers(h, entry, len(TILE)), strict=True))
@@ -173,28 +186,39 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
         highs = [limits[2 * i + 1] - tile[n + "_low"] for i, n in enumerate("zyx")]
         end = smaller(h, tile["end"], length)
         near = h.select(_outside(h, ends[::2], ends[1::2], lows, highs), h.i64(1), h.i64(0))
-        with h.loop(0, some, carry=[runs, h.offset(b, tile["skip"]), *[zero] * (rows * vectors)]) as R:
+        sources = [h.opaque(start) for start in starts]  # kept in registers in the inner loops
+
+        def add(acc: list[Value], at: Value, at_b: Value) -> list[Value]:
+            row = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
+            column = [h.splat(h.load(h.offset(source, at), t), lanes) for source in sources]
+            return [_add_product(h, dtype, acc[i], row[i % vectors], column[i // vectors]) for i in range(len(acc))]
+
+        inside = (near == 0) & (tile["begin"] == 0) & (end == length) & (together >= 0)
+        number = h.select(inside, together, h.i64(0))
+        first, carry = h.i64(0), (b, listed, *[zero] * (rows * vectors))
+        for unrolled in (4, 1) if vectors == tile_shape(h.vector_bytes).vectors else (1,):
+            with h.loop(first, number - (unrolled - 1), unrolled, carry=carry) as K:
+                at_b, at, *acc = K.carry
+                for u in range(unrolled):
+                    acc = add(acc, h.load(h.offset(at, 8 * u), I64), h.offset(at_b, u * pitch))
+                K.carry = [h.offset(at_b, unrolled * pitch), h.offset(at, 8 * unrolled), *acc]
+            first, carry = K.index, K.carry
+        with h.loop(0, h.select(inside, h.i64(0), some), carry=[runs, h.offset(b, tile["skip"]), *carry[2:]]) as R:
             run, at_b, *acc = R.carry
             shift = h.load(run, I64)
             with h.loop(0, near, carry=[end]) as N:  # at most once
                 place = _numbers(h, h.offset(run, 8), 3)
                 N.carry = [h.select(_outside(h, place, place, lows, highs), tile["begin"], end)]
-            sources = [h.opaque(start) for start in starts]  # kept in registers in the inner loop
             with h.loop(tile["begin"] + shift, N.carry[0] + shift, a_k, carry=[at_b, *acc]) as K:
                 place_b, *acc = K.carry
-                row = [h.load(h.offset(place_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
-                for i, source in enumerate(sources):
-                    x = h.splat(h.load(h.offset(source, K.index), t), lanes)
-                    for v in range(vectors):
-                        acc[i * vectors + v] = _add_product(h, dtype, acc[i * vectors + v], row[v], x)
-                K.carry = [h.offset(place_b, pitch), *acc]
+                K.carry = [h.offset(place_b, pitch), *add(acc, K.index, place_b)]
             R.carry = [h.offset(run, 8 * len(RUN)), h.offset(at_b, b_run), *K.carry[1:]]
         for i in range(rows):
             to = h.load(h.offset(places, 16 * i + 8), I64)
-            add = h.select(apart, to, h.i64(0))
+            shift = h.select(apart, to, h.i64(0))
             for v in range(vectors):
                 place_of = v * lanes * t.bytes
-                before = h.load(h.offset(h.offset(d, add), place_of), t, lanes)
+                before = h.load(h.offset(h.offset(d, shift), place_of), t, lanes)
                 h.store(h.offset(h.offset(c, to), place_of), R.carry[2 + i * vectors + v] + before)
     return h
 
