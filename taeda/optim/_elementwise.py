@@ -9,6 +9,7 @@ recording mode, and for parameters with overlapping elements or state of another
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import taeda
@@ -329,6 +330,48 @@ class _GroupPlan:
         for launch in self.launches:
             launch.run(optimizer, group)
         return True
+
+
+def step_lists(
+    cls: type[ElementwiseOptimizer], given: dict[str, Any], params: list, grads: list, states: Sequence[list],
+    *counters: list, **options: Any,
+) -> None:  # fmt: skip
+    """One step of ``cls`` on lists, without an optimiser: what is in them is written.
+
+    Args:
+        cls: whose rule.
+        given: the options by the names that groups have, among others; ``options`` are more of them.
+        params, grads: tensors of the same sizes.
+        states: for each of the rule's state tensors a list.
+        counters: for each counter of ``cls`` a list of tensors.
+    Raises:
+        RuntimeError: a counter is not a tensor.
+    """
+    if not all(isinstance(step, Tensor) for steps in counters for step in steps):
+        raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
+    if given.get("foreach") and given.get("fused"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    group, differentiable = given | options, bool(given.get("differentiable"))
+    scale, found_inf = given.get("grad_scale"), given.get("found_inf")
+    if found_inf is not None and found_inf.item():
+        return
+    flags, rule = cls._flags(group), object.__new__(cls)
+    buckets: dict[str, list[tuple]] = {}
+    with taeda.set_grad_enabled(differentiable):
+        for i, (p, grad) in enumerate(zip(params, grads, strict=True)):
+            new, scalars = cls._scalars(group, tuple(float(steps[i]) for steps in counters))
+            for steps, value in zip(counters, new, strict=True):
+                steps[i].fill_(value)
+            grad = grad if scale is None else grad / scale
+            own = [state[i] for state in states]
+            if grad.is_sparse:
+                rule._sparse(group, flags, scalars, p, grad, own)
+            elif differentiable:
+                _Rule(rule, flags).update(p, grad, own, scalars)
+            else:
+                buckets.setdefault(p.dtype.name, []).append((p, grad, own, scalars))
+        for bucket in buckets.values():
+            update_all(*map(list, zip(*bucket, strict=True)), _Rule(rule, flags))
 
 
 def new_counter(value: float) -> Tensor:

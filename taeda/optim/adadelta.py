@@ -6,10 +6,10 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, number
+from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import checked
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 def _rule(x, flags, scalars, p, g, squares, deltas):
@@ -50,3 +50,12 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
     def _scalars(group, counters):
         rho = group["rho"]
         return (counters[0] + 1,), (number(group["lr"], group), group["weight_decay"], rho, 1 - rho, group["eps"])
+
+
+def adadelta(
+    params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor], acc_deltas: list[Tensor],
+    state_steps: list[Tensor], capturable: bool = False, foreach: bool | None = None, differentiable: bool = False,
+    has_complex: bool = False, *, lr: float | Tensor, rho: float, eps: float, weight_decay: float, maximize: bool,
+) -> None:  # fmt: skip
+    """One step of :class:`Adadelta` on lists, of which the state and the steps so far are written, too."""
+    step_lists(Adadelta, locals(), params, grads, (square_avgs, acc_deltas), state_steps)

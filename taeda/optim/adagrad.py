@@ -7,10 +7,10 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
+from ._elementwise import ElementwiseOptimizer, descent, new_counter, number, step_lists
 from .optimizer import checked
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 def _rule(x, flags, scalars, p, g, total):
@@ -70,3 +70,14 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
         step = counters[0] + 1
         lr = number(group["lr"], group) / (1 + (step - 1) * group["lr_decay"])
         return (step,), (lr, group["weight_decay"], group["eps"])
+
+
+def adagrad(
+    params: list[Tensor], grads: list[Tensor], state_sums: list[Tensor], state_steps: list[Tensor],
+    fused: bool | None = None, grad_scale: Tensor | None = None, found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False, foreach: bool | None = None, differentiable: bool = False,
+    has_complex: bool = False, *, lr: float | Tensor, weight_decay: float, lr_decay: float, eps: float,
+    maximize: bool,
+) -> None:  # fmt: skip
+    """One step of :class:`Adagrad` on lists, of which the state and the steps so far are written, too."""
+    step_lists(Adagrad, locals(), params, grads, (state_sums,), state_steps)

@@ -6,10 +6,10 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, number
+from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import checked, to_scalar
 
-__all__ = ["Adam", "AdamW"]
+__all__ = ["Adam", "AdamW", "adam", "adamw"]
 
 
 def _rule(x, flags, scalars, p, g, m, v, *largest):
@@ -101,3 +101,30 @@ class AdamW(Adam):
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
+
+
+def adam(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False,
+    differentiable: bool = False, fused: bool | None = None, grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None, has_complex: bool = False, decoupled_weight_decay: bool = False, *,
+    amsgrad: bool, beta1: float | Tensor, beta2: float | Tensor, lr: float | Tensor, weight_decay: float,
+    eps: float, maximize: bool,
+) -> None:  # fmt: skip
+    """One step of :class:`Adam` on lists, of which the state and the steps so far are written, too."""
+    given = locals()
+    states = (exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if amsgrad else ()))
+    step_lists(Adam, given, params, grads, states, state_steps, betas=(to_scalar(beta1), to_scalar(beta2)))
+
+
+def adamw(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False,
+    differentiable: bool = False, fused: bool | None = None, grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None, has_complex: bool = False, **options: Any,
+) -> None:  # fmt: skip
+    """:func:`adam` whose weight decay shrinks the parameters directly."""
+    adam(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable, differentiable, fused,
+        grad_scale, found_inf, has_complex, True, **options,
+    )  # fmt: skip

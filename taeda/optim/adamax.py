@@ -6,10 +6,10 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, number
+from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import checked
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 def _rule(x, flags, scalars, p, g, m, largest):
@@ -51,3 +51,13 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
         beta1, beta2 = group["betas"]
         step_size = number(group["lr"], group) / (1 - beta1**step)
         return (step,), (step_size, group["weight_decay"], 1 - beta1, beta2, group["eps"])
+
+
+def adamax(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_infs: list[Tensor],
+    state_steps: list[Tensor], foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+    capturable: bool = False, has_complex: bool = False, *, eps: float, beta1: float, beta2: float,
+    lr: float | Tensor, weight_decay: float,
+) -> None:  # fmt: skip
+    """One step of :class:`Adamax` on lists, of which the state and the steps so far are written, too."""
+    step_lists(Adamax, locals(), params, grads, (exp_avgs, exp_infs), state_steps, betas=(beta1, beta2))

@@ -7,10 +7,10 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
+from ._elementwise import ElementwiseOptimizer, descent, new_counter, number, step_lists
 from .optimizer import checked, to_scalar
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 def _rule(x, flags, scalars, p, g, average):
@@ -62,3 +62,13 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         new_eta = to_scalar(lr) / ((1 + lambd * to_scalar(lr) * step) ** group["alpha"])
         new_mu = 1 / max(1, step - group["t0"])
         return (step, new_eta, new_mu), (group["weight_decay"], 1 - lambd * eta, eta, mu)
+
+
+def asgd(
+    params: list[Tensor], grads: list[Tensor], axs: list[Tensor], mus: list[Tensor], etas: list[Tensor],
+    state_steps: list[Tensor], foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+    capturable: bool = False, has_complex: bool = False, *, lambd: float, lr: float | Tensor, t0: float,
+    alpha: float, weight_decay: float,
+) -> None:  # fmt: skip
+    """One step of :class:`ASGD` on lists, of which the state and the steps so far are written, too."""
+    step_lists(ASGD, locals(), params, grads, (axs,), state_steps, etas, mus)

@@ -7,10 +7,10 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, new_counter, number
+from ._elementwise import ElementwiseOptimizer, descent, new_counter, number, step_lists
 from .optimizer import checked
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 def _rule(x, flags, scalars, p, g, m, v):
@@ -76,3 +76,14 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
             lr * (1.0 - mu) / (1.0 - product), lr * mu_next / (1.0 - product * mu_next), 1 - beta1, beta2, 1 - beta2,
             (1 - beta2**step) ** -0.5, group["eps"], weight_decay, 1 - lr * weight_decay,
         )  # fmt: skip
+
+
+def nadam(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor], state_steps: list[Tensor], decoupled_weight_decay: bool = False,
+    foreach: bool | None = None, capturable: bool = False, differentiable: bool = False, has_complex: bool = False,
+    maximize: bool = False, *, beta1: float, beta2: float, lr: float | Tensor, weight_decay: float,
+    momentum_decay: float, eps: float,
+) -> None:  # fmt: skip
+    """One step of :class:`NAdam` on lists, of which the state and the steps so far are written, too."""
+    step_lists(NAdam, locals(), params, grads, (exp_avgs, exp_avg_sqs), state_steps, mu_products, betas=(beta1, beta2))

@@ -6,10 +6,10 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, number
+from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import checked
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 def _rule(x, flags, scalars, p, g, m, v):
@@ -71,3 +71,13 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
             lr / (1 - beta1**step), rectified, plain, 1 - beta1, beta2, 1 - beta2, group["eps"], weight_decay,
             1 - lr * weight_decay,
         )  # fmt: skip
+
+
+def radam(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor], decoupled_weight_decay: bool = False, foreach: bool | None = None,
+    differentiable: bool = False, capturable: bool = False, has_complex: bool = False, maximize: bool = False, *,
+    beta1: float, beta2: float, lr: float | Tensor, weight_decay: float, eps: float,
+) -> None:  # fmt: skip
+    """One step of :class:`RAdam` on lists, of which the state and the steps so far are written, too."""
+    step_lists(RAdam, locals(), params, grads, (exp_avgs, exp_avg_sqs), state_steps, betas=(beta1, beta2))

@@ -6,10 +6,10 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, descent, number
+from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import check_nonnegative, checked
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 def _rule(x, flags, scalars, p, g, squares, *more):
@@ -68,3 +68,15 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
         return (counters[0] + 1,), (
             number(group["lr"], group), group["weight_decay"], alpha, 1 - alpha, group["eps"], group["momentum"]
         )  # fmt: skip
+
+
+def rmsprop(
+    params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor], grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
+    maximize: bool = False, differentiable: bool = False, capturable: bool = False, has_complex: bool = False, *,
+    lr: float | Tensor, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool,
+) -> None:  # fmt: skip
+    """One step of :class:`RMSprop` on lists, of which the state and the steps so far are written, too."""
+    given = locals()
+    states = (square_avgs, *([momentum_buffer_list] if momentum > 0 else ()), *([grad_avgs] if centered else ()))
+    step_lists(RMSprop, given, params, grads, states, state_steps)

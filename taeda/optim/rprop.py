@@ -7,10 +7,10 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, new_counter
+from ._elementwise import ElementwiseOptimizer, new_counter, step_lists
 from .optimizer import checked, to_scalar
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 def _rule(x, flags, scalars, p, g, previous, size):
@@ -66,3 +66,14 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
     @staticmethod
     def _scalars(group, counters):
         return (counters[0] + 1,), (*group["etas"], *group["step_sizes"])
+
+
+def rprop(
+    params: list[Tensor], grads: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor],
+    state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False, maximize: bool = False,
+    differentiable: bool = False, has_complex: bool = False, *, step_size_min: float, step_size_max: float,
+    etaminus: float, etaplus: float,
+) -> None:  # fmt: skip
+    """One step of :class:`Rprop` on lists, of which the state and the steps so far are written, too."""
+    given, etas, sizes = locals(), (etaminus, etaplus), (step_size_min, step_size_max)
+    step_lists(Rprop, given, params, grads, (prevs, step_sizes), state_steps, etas=etas, step_sizes=sizes)

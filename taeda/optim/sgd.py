@@ -7,10 +7,10 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, TensorMath, descent, number
+from ._elementwise import ElementwiseOptimizer, TensorMath, descent, number, step_lists
 from .optimizer import checked
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 def _rule(x, flags, scalars, p, g, *state):
@@ -65,8 +65,8 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     @staticmethod
     def _flags(group):
         weight_decay = group["weight_decay"]
-        decay = isinstance(weight_decay, Tensor) or weight_decay != 0
-        return decay, group["momentum"] != 0, bool(group["nesterov"]), bool(group["maximize"]), False
+        decay, first = isinstance(weight_decay, Tensor) or weight_decay != 0, group.get("first", False)
+        return decay, group["momentum"] != 0, bool(group["nesterov"]), bool(group["maximize"]), first
 
     _states = staticmethod(lambda flags: ("momentum_buffer",) if flags[1] else ())
 
@@ -80,3 +80,23 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     def _scalars(group, counters):
         momentum, dampening = group["momentum"], group["dampening"]
         return (), (number(group["lr"], group), number(group["weight_decay"], group), momentum, 1 - dampening)
+
+
+def sgd(
+    params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False, foreach: bool | None = None, fused: bool | None = None,
+    grad_scale: Tensor | None = None, found_inf: Tensor | None = None, *, weight_decay: float, momentum: float,
+    lr: float | Tensor, dampening: float, nesterov: bool, maximize: bool,
+) -> None:  # fmt: skip
+    """One step of :class:`SGD` on lists; buffers that are None are made and put into their list."""
+    given = locals()
+    if not momentum:
+        step_lists(SGD, given, params, d_p_list, ())
+        return
+    fresh = [buffer is None for buffer in momentum_buffer_list]
+    for first in True, False:
+        some = [i for i, new in enumerate(fresh) if new == first]
+        for i in some if first else ():
+            momentum_buffer_list[i] = taeda.zeros_like(params[i], memory_format=taeda.preserve_format)
+        lists = [[given[name][i] for i in some] for name in ("params", "d_p_list", "momentum_buffer_list")]
+        step_lists(SGD, given, lists[0], lists[1], lists[2:], first=first)

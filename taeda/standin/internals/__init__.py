@@ -117,6 +117,10 @@ NAMES: dict[str, dict[str, str]] = {
     "nn.utils._named_member_accessor": {".nn": "_MISSING swap_tensor"},
     "nn.functional": {"nn._attention": "_mha_shape_check=check_shapes", ".nn": "_none_or_dtype"},
     "nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
+    "optim._functional": {
+        "optim.adam": "adam adamw",
+        **{f"optim.{name}": name for name in "adadelta adagrad adamax asgd nadam radam rmsprop rprop sgd".split()},
+    },
     "optim.lbfgs": {".optim": "_cubic_interpolate _strong_wolfe"},
     "optim.lr_scheduler": {"optim.schedule": "EPOCH_DEPRECATION_WARNING=_EPOCH"},
     "func.vmap": {"utils._pytree": "_broadcast_to_and_flatten"},
