@@ -226,7 +226,7 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
         with f.loop(first, stop, GROUP, carry=[f.const(I64, 0, wide)]) as G:
             count = f.select(stop - G.index < GROUP, stop - G.index, f.i64(GROUP))
 
-            def offsets_at(i: Value, mask: Value) -> tuple[Value, Value]:
+            def offsets_at(i: Value, mask: Value | None) -> tuple[Value, Value]:
                 return r.index(G.index + i, wide, mask)
 
             G.carry = (G.carry[0] | _place(f, places, count, offsets_at),)
@@ -260,18 +260,21 @@ def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None]) -> N
 
 
 def _place(
-    f: Function, places: Value, count: Value, offsets_at: Callable[[Value, Value], tuple[Value, Value]]
+    f: Function, places: Value, count: Value, offsets_at: Callable[[Value, Value | None], tuple[Value, Value]]
 ) -> Value:
     """Put ``count`` byte offsets into ``places``; return what was out of range, lane by lane.
 
     ``offsets_at`` gives a vector of them from a position on, and which are out of range.
     """
-    wide = f.lanes(I64)
-    with f.loop(0, count, wide, carry=[f.const(I64, 0, wide)]) as L:
-        at, bad = offsets_at(L.index, f.first(count - L.index, wide))
-        f.store(f.offset(places, L.index * 8), at)
-        L.carry = (L.carry[0] | bad,)
-    return L.carry[0]
+    wide, wrong = f.lanes(I64), f.const(I64, 0, f.lanes(I64))
+    whole = count - (wide - 1)
+    for start, stop in (0, whole), (None, count):  # masked loads are slow with AVX2
+        with f.loop(L.index if start is None else start, stop, wide, carry=[wrong]) as L:
+            at, bad = offsets_at(L.index, f.first(count - L.index, wide) if start is None else None)
+            f.store(f.offset(places, L.index * 8), at)
+            L.carry = (L.carry[0] | bad,)
+        wrong = L.carry[0]
+    return wrong
 
 
 def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value) -> None:
@@ -451,10 +454,10 @@ def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]
     with f.loop(0, n, GROUP, carry=[f.const(I64, 0, wide)]) as G:
         count = f.select(n - G.index < GROUP, n - G.index, f.i64(GROUP))
 
-        def offsets_at(i: Value, mask: Value) -> tuple[Value, Value]:
+        def offsets_at(i: Value, mask: Value | None) -> tuple[Value, Value]:
             x = f.load(f.offset(at[2], (G.index + i) * 8), I64, wide, mask)
             x, wrong = checked(f, x, f.splat(size, wide), False)
-            return x * item, f.select(mask, wrong, 0)
+            return x * item, wrong if mask is None else f.select(mask, wrong, 0)
 
         G.carry = (G.carry[0] | _place(f, places, count, offsets_at),)
         _fetch(f, item, f.offset(at[1], G.index * item), at[0], places, count)
