@@ -8,6 +8,8 @@ of the index, whatever the number of threads.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 
 from .build import kernel
@@ -267,25 +269,25 @@ def _place(
     ``offsets_at`` gives a vector of them from a position on, and which are out of range.
     """
     wide, wrong = f.lanes(I64), f.const(I64, 0, f.lanes(I64))
-    whole = count - (wide - 1)
-    for start, stop in (0, whole), (None, count):  # masked loads are slow with AVX2
-        with f.loop(L.index if start is None else start, stop, wide, carry=[wrong]) as L:
-            at, bad = offsets_at(L.index, f.first(count - L.index, wide) if start is None else None)
+    start: Value | int = 0
+    for masked in False, True:  # only the last vector: masked loads are slow with AVX2
+        with f.loop(start, count if masked else count - (wide - 1), wide, carry=[wrong]) as L:
+            at, bad = offsets_at(L.index, f.first(count - L.index, wide) if masked else None)
             f.store(f.offset(places, L.index * 8), at)
             L.carry = (L.carry[0] | bad,)
-        wrong = L.carry[0]
+        start, wrong = L.index, L.carry[0]
     return wrong
 
 
-def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value) -> None:
-    """Items from ``src + places[j]`` into contiguous memory.
+def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value, unit: int = 1) -> None:
+    """Items from ``src + unit * places[j]`` into contiguous memory.
 
     They are loaded one by one: on Zen 4 a gather instruction took about twice as long (docs/notes/0012).
     """
     group = 8
 
     def some(index: Value, n: int) -> None:
-        at = [f.offset(src, f.load(f.offset(places, index * 8 + 8 * k), I64)) for k in range(n)]
+        at = [f.offset(src, f.load(f.offset(places, index * 8 + 8 * k), I64) * unit) for k in range(n)]
         for k in range(n):
             copy_item(f, f.offset(to, index * item + k * item), at[k], item)
 
@@ -449,18 +451,29 @@ def _scatter_row(
 def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]) -> Value:
     """``near[d] = far[index[d]]`` for contiguous ``at = [far, near, index]``; return what was out of range, lane by
     lane."""
-    wide = f.lanes(I64)
-    places = f.scratch(GROUP * 8)
-    with f.loop(0, n, GROUP, carry=[f.const(I64, 0, wide)]) as G:
+    wide, none = f.lanes(I64), f.const(I64, 0, f.lanes(I64))
+    places, wrong = f.scratch(GROUP * 8), f.scratch(f.vector_bytes)
+    with f.loop(0, n, GROUP, carry=[none]) as G:
         count = f.select(n - G.index < GROUP, n - G.index, f.i64(GROUP))
+        index, to = f.offset(at[2], G.index * 8), f.offset(at[1], G.index * item)
 
         def offsets_at(i: Value, mask: Value | None) -> tuple[Value, Value]:
-            x = f.load(f.offset(at[2], (G.index + i) * 8), I64, wide, mask)
+            x = f.load(f.offset(index, i * 8), I64, wide, mask)
             x, wrong = checked(f, x, f.splat(size, wide), False)
             return x * item, wrong if mask is None else f.select(mask, wrong, 0)
 
-        G.carry = (G.carry[0] | _place(f, places, count, offsets_at),)
-        _fetch(f, item, f.offset(at[1], G.index * item), at[0], places, count)
+        # Whole groups are checked first. If nothing is out of range, they need no places.
+        with f.loop(0, f.select(count == GROUP, count, f.i64(0)), 4 * wide, carry=[none] * 4) as L:
+            xs = [f.load(f.offset(index, (L.index + k * wide) * 8), I64, wide) for k in range(4)]
+            L.carry = [y | x | (size - 1 - x) for x, y in zip(xs, L.carry, strict=True)]
+        outside = f.count_true(functools.reduce(operator.or_, L.carry) < 0) > 0
+        with f.branch(outside | (count < GROUP)) as B:
+            f.store(wrong, _place(f, places, count, offsets_at))
+            _fetch(f, item, to, at[0], places, count)
+            B.otherwise()
+            f.store(wrong, none)
+            _fetch(f, item, to, at[0], index, count, item)
+        G.carry = (G.carry[0] | f.load(wrong, I64, wide),)
     return G.carry[0]
 
 
