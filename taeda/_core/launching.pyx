@@ -1,7 +1,9 @@
 """What Python asks of tensors below the ops: launches of kernels, copies, and marks on versions and nodes."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_Check
+from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -47,11 +49,11 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
             pointers[i] = <char*><size_t>x
     for i in range(m):
         x = <object>PyTuple_GET_ITEM(args, i)
-        if PyFloat_CheckExact(x):
+        if PyFloat_Check(x):
             real = PyFloat_AS_DOUBLE(x)
             memcpy(&values[i], &real, 8)
         else:
-            values[i] = x
+            values[i] = x if PyLong_Check(x) else PyNumber_Index(x)  # not int(x): a float of another kind is an error
     run_kernel(<kernel_t>address, pointers, <int>n, values, <int>m, total, grain, False)
 
 

@@ -55,7 +55,7 @@ def _arguments(q, k, v, out, mask, causal, scale, dropout, states, packed) -> di
     given |= {"causal": int(causal), "scale": float(scale), **_strides(FORWARD, (q, k, v, out, mask))}
     if states is None:
         return given | dict.fromkeys(("position", "chance", "factor", "kept", "pitch"), 0)
-    chance = 1.0 - dropout
+    chance = 1.0 - float(dropout)
     given |= {"position": (states.numel() - 1) * 4, "chance": chance, "factor": 1.0 / chance, "kept": packed}
     return given | {"pitch": -(-(s + 16) // 64) * 64}  # what is marked comes in registers
 

@@ -165,12 +165,11 @@ def _by(parameter: str) -> Rule:
 
 
 def _along(one: str, several: str, whole: str = "default") -> Rule:
-    """Overloads for one dimension, several, and all."""
+    """Overloads for one dimension, several (or none of them), and all."""
 
     def overload(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
         dim = given.get("dim")
-        many = isinstance(dim, (tuple, list))
-        return f"{name}.{whole if dim is None or (many and not dim) else several if many else one}"
+        return f"{name}.{whole if dim is None else several if isinstance(dim, (tuple, list)) else one}"
 
     return overload
 

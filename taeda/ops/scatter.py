@@ -476,17 +476,25 @@ def index_fill(input, dim, index: Tensor, value):
     """
 
 
+def _filled(like, dim, index):
+    """A mask of the places that ``index_fill`` writes, which broadcasts to ``like``."""
+    at = _core.wrapped_dim(dim, like.dim(), "index_fill")
+    n = like.shape[at] if like.dim() else 1
+    written = index_fill(zeros((n,), _core.bool_), 0, reshape(index, (-1,)), True)
+    return reshape(written, [n if d == at else 1 for d in range(like.dim())])
+
+
 def _index_fill_value(g, dim, index):
-    at = _core.wrapped_dim(dim, g.dim(), "index_fill")
-    n = g.shape[at] if g.dim() else 1
-    written = index_fill(zeros((n,), _core.bool_), 0, reshape(index, (-1,)), True)  # each place once
-    shape = [n if d == at else 1 for d in range(g.dim())]
-    return where_select(reshape(written, shape), g, 0).sum()
+    return where_select(_filled(g, dim, index), g, 0).sum()  # each place once
 
 
-index_fill.traits["lowering"] = lambda input, dim, index, value: _put_at(
-    input, dim, index, value if isinstance(value, Tensor) else input.new_full((), value), False
-)
+def _index_fill_lowered(input, dim, index, value):
+    if isinstance(value, Tensor):  # whose gradient has each place once
+        return where_select(_filled(input, dim, index), value.to(input.dtype), input)
+    return _put_at(input, dim, index, input.new_full((), value), False)
+
+
+index_fill.traits["lowering"] = _index_fill_lowered
 index_fill.vjp(input=lambda g, dim, index: index_fill(g, dim, index, 0), value=_index_fill_value)
 
 selection.EXPLAIN.update(along=_explain_along, range=_explain_range, slices=_explain_slices, source=_explain_source)

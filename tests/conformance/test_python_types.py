@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 import taeda
@@ -33,6 +34,18 @@ def test_other_types_are_errors():
     for f in (torch, taeda):
         with pytest.raises(TypeError):
             f.zeros(2, dtype=str)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_numbers_of_numpy(kind):
+    """Dropout of attention, whose kernel took them for integers: all weights were kept or none."""
+    results = []
+    for f in (torch, taeda):
+        f.manual_seed(0)
+        q, k, v = f.randn(3, 1, 2, 5, 8)
+        result = f.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=kind(0.5), scale=kind(0.5))
+        results.append(result.flatten().tolist())
+    assert results[1] == pytest.approx(results[0], rel=1e-4, abs=1e-5)
 
 
 OLDER = """f.add(x, 2, y)|f.sub(x, 2.5, y)|x.add(2, y)|x.clone().add_(-0.1, y)|x.clone().sub_(2, y)|x.clone().add_(2, other=y)

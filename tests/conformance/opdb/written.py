@@ -23,7 +23,7 @@ from .samples import calls, chosen, copied
 
 EXACT = 1e-4
 #: Entries of ops that ONNX has no form of: complex eigenvalues, factors with blocks, bits of floats.
-LACKING = r"linalg\.(eig|eigvals|ldl_.*)|nextafter|hash_tensor|resize_as_|istft"
+LACKING = r"linalg\.(eig|eigvals|ldl_.*)|histogram|nextafter|hash_tensor|resize_|resize_as_|istft"
 #: Vectors whose signs are free: what is compared is their product, and the values.
 VECTORS = {
     "linalg.eigh": lambda w, V: [w, V * w.unsqueeze(-2) @ V.mT],
