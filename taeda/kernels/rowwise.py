@@ -218,12 +218,12 @@ class Schedule:
         follows = self.follows if self.epilogue else ()
         return [k for k in follows if k is not None and self.operands[k].layout == "c"]
 
-    def distances(self, i: int, found: Sequence[int]) -> Sequence[Value | int]:
+    def distances(self, i: int, found: Sequence[Value | int]) -> Sequence[Value | int]:
         """Prefetch distances of operand ``i``: 0 where rows read the same memory again, as it is in the cache."""
         if i not in self.leaves and i not in self.prefetched_leaves():  # the kernel's own operands are read once
             return found
         again = (self.following(i) == 0) | ((self.strides[i][2] == 0) & (self.neighbours < self.f.end))
-        return [self.f.select(again, 0, self.f.i64(n)) for n in found]
+        return [self.f.select(again, 0, self.f.i64(n) if isinstance(n, int) else n) for n in found]
 
     def param(self, i: int, t: Type) -> Value:
         """Scalar parameter ``i``."""

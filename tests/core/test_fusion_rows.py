@@ -206,3 +206,28 @@ def test_rows_that_read_more_than_a_kernel_can():
         return y * held * w[7] * w[8] * w[9] * w[10], held
 
     check(function, *(draw(5, 33, seed=i) for i in range(12)))
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.ReLU6, nn.Identity])
+def test_norms_that_compute_and_store_past_the_cache(activation, monkeypatch):
+    """Images that no cache holds: batch norm reads what its kernel computes, plane after plane."""
+    for module in (taeda.ops.normalization, taeda.ops._channels):
+        monkeypatch.setattr(module, "stream_bytes", lambda: 0)
+
+    def losses(compile):
+        taeda.manual_seed(0)
+        norm = lambda: nn.BatchNorm2d(8)  # noqa: E731
+        model = nn.Sequential(nn.Conv2d(3, 8, 1), norm(), activation(), norm(), nn.Conv2d(8, 8, 1), nn.GroupNorm(2, 8))
+        x, optimizer = taeda.randn(4, 3, 32, 32), taeda.optim.SGD(model.parameters(), 0.1)
+
+        def step():
+            optimizer.zero_grad()
+            loss = (x.mean(1, keepdim=True) * model(x)).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        step = taeda.compile(step) if compile else step
+        return [step().item() for _ in range(5)]
+
+    assert losses(True) == losses(False)
