@@ -476,7 +476,7 @@ def index_fill(input, dim, index: Tensor, value):
     """
 
 
-def _filled(like, dim, index):
+def _fill_mask(like, dim, index):
     """A mask of the places that ``index_fill`` writes, which broadcasts to ``like``."""
     at = _core.wrapped_dim(dim, like.dim(), "index_fill")
     n = like.shape[at] if like.dim() else 1
@@ -485,12 +485,12 @@ def _filled(like, dim, index):
 
 
 def _index_fill_value(g, dim, index):
-    return where_select(_filled(g, dim, index), g, 0).sum()  # each place once
+    return where_select(_fill_mask(g, dim, index), g, 0).sum()  # each place once
 
 
 def _index_fill_lowered(input, dim, index, value):
     if isinstance(value, Tensor):  # whose gradient has each place once
-        return where_select(_filled(input, dim, index), value.to(input.dtype), input)
+        return where_select(_fill_mask(input, dim, index), value.to(input.dtype), input)
     return _put_at(input, dim, index, input.new_full((), value), False)
 
 
