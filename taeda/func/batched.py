@@ -166,6 +166,8 @@ class VmapMode:
     :func:`_across`).
     """
 
+    maps = True  # each example is computed as it would be alone
+
     def __init__(self, size: int, randomness: str, run: Callable) -> None:
         self.size = size
         self.randomness = randomness

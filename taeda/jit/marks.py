@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from .._core.scripting import is_scripting
 from ..futures import Future
 from .hooks import HOOKS
 
@@ -98,11 +99,6 @@ def script_method(fn: T, _rcb: Any = None) -> T:
 def annotate(the_type: Any, the_value: T) -> T:
     """Gives ``the_value`` back; to the compiler it is of type ``the_type``."""
     return the_value
-
-
-def is_scripting() -> bool:
-    """Whether this runs as a script: False here, True to the compiler."""
-    return False
 
 
 def isinstance_of(obj: Any, target_type: Any) -> bool:

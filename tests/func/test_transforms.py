@@ -486,3 +486,16 @@ def test_a_mask_of_each_example_serves_all_of_its_batch(in_dims):
         attend(query if in_dims[0] is None else query[i], mask if in_dims[1] is None else mask[i]) for i in range(3)
     ]
     assert taeda.allclose(vmap(attend, in_dims)(query, mask), taeda.stack(one_by_one), atol=1e-6)
+
+
+def test_vmap_of_an_encoder_clears_padding():
+    """As each example alone does: at ends of sequences, not in a batch with gaps."""
+    taeda.manual_seed(0)
+    encoder = taeda.nn.TransformerEncoder(taeda.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    x, padding = taeda.randn(3, 2, 5, 8), taeda.zeros(3, 2, 5, dtype=taeda.bool)
+    padding[:, 0, 3:] = True
+    padding[1, 1, 1] = True
+    with taeda.no_grad():
+        got = taeda.func.vmap(lambda x, p: encoder(x, src_key_padding_mask=p))(x, padding)
+        want = taeda.stack([encoder(a, src_key_padding_mask=p) for a, p in zip(x, padding, strict=True)])
+    assert taeda.allclose(got, want, atol=1e-5) and not want[0, 0, 3:].any() and want[1, 0, 3:].any()

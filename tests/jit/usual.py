@@ -128,6 +128,8 @@ tr = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True
 st = torch.jit.script(tr)
 y = torch.randn(2, 3, 8)
 assert torch.allclose(tr(y), st(y), atol=1e-5)
+ends = torch.tensor([[False, False, True], [False, True, True]])
+assert torch.allclose(tr(y, src_key_padding_mask=ends)[~ends], st(y, src_key_padding_mask=ends)[~ends], atol=1e-5)
 td = nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval()
 sd = torch.jit.script(td)
 assert torch.allclose(td(y, y), sd(y, y), atol=1e-5)

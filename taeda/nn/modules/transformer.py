@@ -10,6 +10,7 @@ import taeda
 from taeda import Tensor
 
 from ... import _core
+from ..._core.scripting import is_scripting
 from ...backends import mha
 from .. import functional as F
 from .. import init
@@ -193,25 +194,33 @@ class TransformerEncoder(Module):
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         is_causal = _is_causal(mask, is_causal, _sequence_length(src, self.layers[0].self_attn.batch_first))
-        clears = mask is None and padding is not None and self._clears_padding(src, padding)
+        cleared = self._cleared(src, padding) if mask is None and padding is not None else None
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
-        if clears and padding is not None:
-            src = src.masked_fill(padding.bool()[..., None], 0.0)
+        if cleared is not None:
+            src = src.masked_fill(cleared[..., None], 0.0)
         return src if self.norm is None else self.norm(src)
 
-    def _clears_padding(self, src: Tensor, padding: Tensor) -> bool:
-        """Whether PyTorch computes what is not padding alone."""
+    def _cleared(self, src: Tensor, padding: Tensor) -> Tensor | None:
+        """The padding that PyTorch leaves out of the computation; None where it leaves nothing out, and in scripts."""
+        if is_scripting():
+            return None
         first = self.layers[0]
         if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3:
-            return False
+            return None
         mode = _core.current_mode()
-        if not (mode is None or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
-            return False  # autocast, or one that records or transforms
+        maps = getattr(mode, "maps", False)
+        if not (mode is None or maps or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
+            return None  # autocast, or one that records or transforms
         if _core.is_recorded() and any(x.requires_grad for x in (src, *first.parameters())):
-            return False
+            return None
         hidden = padding.bool()
-        return not (self.mask_check and (hidden[:, :-1] & ~hidden[:, 1:]).any())
+        if not self.mask_check:
+            return hidden
+        gaps = (hidden[:, :-1] & ~hidden[:, 1:]).any()
+        if maps:  # the answer of each example
+            return hidden & ~gaps
+        return None if gaps else hidden
 
 
 def _can_nest(layer: Module) -> bool:
