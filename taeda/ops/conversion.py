@@ -64,6 +64,8 @@ def to(input, *args, **kwargs):
     if other is not None:
         dtype = other.dtype
     if isinstance(device, str) and is_meta(device):
+        if input.is_meta:
+            device = _core.device(device)
         return to(input, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
     _check_device(device)
     if dtype is None:

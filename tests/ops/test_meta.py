@@ -165,6 +165,13 @@ def test_default_device():
     assert not taeda.rand(2).is_meta
 
 
+def test_to_meta_from_there():
+    x = taeda.ones(2, device="meta")
+    assert x.to("meta") is x and x.to(device="meta") is x and x.to("meta", copy=True) is not x
+    y = x.to("meta", taeda.float64)
+    assert y.is_meta and y.dtype == taeda.float64
+
+
 def test_module_gets_memory():
     m = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).to("meta")
     assert all(isinstance(p, nn.Parameter) and p.is_meta and p.requires_grad for p in m.parameters())
