@@ -443,13 +443,13 @@ def _convert(value: Any, wanted: Type) -> Any:
     elif name == "Optional":
         return None if value is None else _convert(value, wanted.element)
     elif name == "List":
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, range)):
             return [_convert(x, wanted.element) for x in value]
     elif name == "Dict":
         if isinstance(value, dict):
             return {_convert(k, wanted.args[0]): _convert(v, wanted.args[1]) for k, v in value.items()}
     elif name == "Tuple":
-        if isinstance(value, tuple) and len(value) == len(wanted.args):
+        if isinstance(value, (tuple, list)) and len(value) == len(wanted.args):
             return tuple(map(_convert, value, wanted.args))
     elif name == "number":
         if isinstance(value, (int, float, complex)):

@@ -170,6 +170,20 @@ def test_arguments_are_checked():
             f(*args, **kwargs)
 
 
+def test_lists_and_tuples_stand_for_each_other():
+    @taeda.jit.script
+    def f(a: tuple[Tensor, int], b: list[int], c: tuple[int, int] | None = None) -> Tensor:
+        x = a[0] * a[1] + len(b)
+        if c is not None:
+            x = x + c[1]
+        return x
+
+    assert f([taeda.ones(1), 3], range(2)).item() == 5
+    assert f([taeda.ones(1), 3], (1,), [1, 7]).item() == 11
+    with pytest.raises(RuntimeError, match=r"Expected a value of type 'Tuple\[Tensor, int\]' for argument 'a'"):
+        f([taeda.ones(1)], [])
+
+
 class Helpers(nn.Module):
     """What a script leaves to Python."""
 
