@@ -234,3 +234,41 @@ def test_the_class():
     assert model.clip_grad_norm_(0.5) > 0.5
     """
     outputs(HEAD + code.replace("\n    ", "\n"), 2)
+
+
+META = (
+    HEAD
+    + """
+from taeda.distributed.checkpoint.state_dict import StateDictOptions, _init_optim_state, get_model_state_dict
+from taeda.distributed.checkpoint.state_dict import set_model_state_dict
+def on_meta():
+    with taeda.device("meta"):
+        return build()
+model = on_meta()
+p = model.head.weight
+whole = taeda.zeros_like(p, device="cpu"), taeda.full_like(p, 3.0, device="cpu"), p.to("meta")
+assert [(x.device.type, x.placements) for x in whole] == [(d, p.placements) for d in ("cpu", "cpu", "meta")]
+assert whole[1].full_tensor().unique().tolist() == [3.0]
+model.to_empty(device=taeda.device("cpu"))
+assert not any(p.is_meta or p.to_local().is_meta for p in model.parameters())
+with taeda.no_grad():
+    for p, q in zip(model.parameters(), GPT(2).parameters()):
+        p.fill_(0.5)
+options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+given = GPT(2).state_dict() if rank == 0 else {}
+again = on_meta()
+set_model_state_dict(again, given, options=options)  # there is no memory to copy to
+own = get_model_state_dict(again, options=StateDictOptions(full_state_dict=True))
+assert rank != 0 or all(t.equal(given[k]) for k, t in own.items())
+adam = taeda.optim.Adam(again.parameters())
+_init_optim_state(adam)
+assert all(isinstance(s["exp_avg"], DTensor) for s in adam.state.values()) and adam.param_groups[0]["lr"] == 1e-3
+print(bool(loss_of(again, batches(4)[0]).isfinite()))
+"""
+)
+
+
+def test_from_device_meta():
+    """What was cut on device meta gets memory, or the values of whole tensors."""
+    for out in outputs(META, 2):
+        assert out.split() == ["True"]

@@ -126,7 +126,7 @@ def _parameters(model: Module, optimizers: Optimizer | Iterable[Optimizer]) -> t
     return parameter_names(model), [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
 
-def _begin(optimizer: Optimizer) -> None:
+def _init_optim_state(optimizer: Optimizer) -> None:
     """Let a new optimiser make its state: a step by nothing."""
     params = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
     if optimizer.state or not params:
@@ -159,7 +159,7 @@ def get_optimizer_state_dict(
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
     for optimizer in several:
-        _begin(optimizer)
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             for p in group["params"]:
                 own = optimizer.state.get(p)
@@ -235,8 +235,9 @@ def set_model_state_dict(
     for bare, value in model_state_dict.items():
         name = wrapped.get(bare, bare)
         state[name] = _like(value, own.get(name))
+    empty = any(isinstance(t, Tensor) and t.is_meta for t in own.values())  # these cannot be copied to
     with implicit_replication():
-        return Module.load_state_dict(model, state, strict=options.strict)
+        return Module.load_state_dict(model, state, strict=options.strict, assign=empty)
 
 
 def set_optimizer_state_dict(
