@@ -17,7 +17,7 @@ from typing import Any
 
 from taeda._asserts import _assert
 from taeda._core import Composite, Method, Op, Size, Tensor
-from taeda.ops.aten import OpOverload
+from taeda.ops.aten import OpOverload, OpOverloadPacket
 
 #: Where a public function may be found, in order; what PyTorch calls the compiled part of it.
 _SPACES = {"": "", "nn.functional": "", "linalg": "_C._linalg", "fft": "_C._fft", "special": "_C._special"}
@@ -112,7 +112,7 @@ def qualified_name(function: Any) -> str:
     Raises:
         RuntimeError: there is no path to it.
     """
-    if isinstance(function, OpOverload):
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
         inner = "ops" if namespace() == "torch" or function.namespace == "aten" else "library.ops"
         return f"{namespace()}.{inner}.{function}"
     name = getattr(function, "__name__", None)

@@ -97,3 +97,38 @@ for module, (why, names) in REFUSED.items():
 """
     done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_ranges_in_graphs():
+    """The ops that begin and end a range of the profiler are nodes of a traced graph, and run there."""
+    code = """
+import torch
+from torch.distributed._tensor.api import DTensor
+from torch.distributed._tensor.device_mesh import DeviceMesh
+from torch.distributed._tensor.placement_types import Shard
+def f(x):
+    handle = torch.ops.profiler._record_function_enter_new("part", None)
+    x = x + 1
+    torch.ops.profiler._record_function_exit(handle)
+    return x
+graph = torch.fx.Graph()
+x = graph.placeholder("x")
+handle = graph.call_function(torch.ops.profiler._record_function_enter, ("part",))
+y = graph.call_function(torch.relu, (x,))
+graph.call_function(torch.ops.profiler._record_function_exit, (handle,))
+graph.output(y)
+made = torch.fx.GraphModule(torch.nn.Module(), graph)
+print(made.code.count("torch.ops.profiler._record_function_"))
+for run in (f, made):
+    run(torch.ones(2))
+    with torch.autograd.profiler.profile() as prof:
+        run(torch.ones(2))
+    print([e.name for e in prof.function_events if e.name in ("part", "aten::add", "aten::relu")])
+proxy = torch.fx.Proxy(torch.fx.Graph().placeholder("x"))
+print(type(torch.ops.profiler._record_function_exit(proxy)) is torch.fx.Proxy)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "taeda.standin", "-c", code], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:4] == ["2", "['part', 'aten::add']", "['part', 'aten::relu']", "True"]

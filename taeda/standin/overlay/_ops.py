@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import types
 from typing import Any
 
@@ -24,6 +25,8 @@ class _Namespace(types.ModuleType):
             return packet(name)
         from taeda.library import _ops as own
 
+        if library == "profiler":
+            importlib.import_module("taeda.profiler.ops")  # declares them
         if f"{library}::{name}" in own:
             return OpOverloadPacket(library, name, own[f"{library}::{name}"])
         if library.startswith("c10d"):
