@@ -191,7 +191,7 @@ class Function:
         ctx: FunctionCtx = _context_class(cls)()  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         record = _core.is_recorded() and True in ctx.needs_input_grad
-        versions = [a._version if isinstance(a, Tensor) else 0 for a in args]
+        versions = [a._version if isinstance(a, Tensor) and not a.is_inference() else 0 for a in args]
         previous = _core.record_nothing()
         try:
             if apart:
@@ -287,7 +287,7 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
                 "are modified inplace must all be outputs of the Function."
             )
-        if t._version == versions[next(i for i, a in enumerate(args) if a is t)]:
+        if not t.is_inference() and t._version == versions[next(i for i, a in enumerate(args) if a is t)]:
             _core.bump(t)
     if not record:
         return outputs

@@ -594,3 +594,19 @@ def test_outputs_that_are_constant_have_zeros_as_gradients():
     assert x.grad.tolist() == [1.0, 0.0]
     assert seen[1].tolist() == [0.0, 0.0] and seen[2].item() == 0 and seen[2].dtype == taeda.int64
     assert seen[3] is None
+
+
+def test_tensors_of_inference_mode_are_taken():
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x, write):
+            if write:
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+            return x * 2
+
+    with taeda.inference_mode():
+        x = taeda.ones(2)
+        assert Scaled.apply(x, False).tolist() == [2.0, 2.0]
+        assert Scaled.apply(x, True) is x and x.tolist() == [2.0, 2.0]
+    assert Scaled.apply(x, False).tolist() == [4.0, 4.0]
