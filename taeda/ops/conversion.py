@@ -25,6 +25,19 @@ def _check_device(where: Any) -> None:
         _core.require_device(where)
 
 
+def _suggested_format(input: Tensor) -> Any:
+    """The memory format that the strides stand for: where sizes are 1 several may fit, and ``to`` takes this one."""
+    n = input.dim()
+    if n not in (4, 5):
+        return _core.contiguous_format
+    sizes, strides, least = input.shape, input.stride(), 0
+    for d in (1, *builtins.range(n - 1, 1, -1), 0):
+        if not sizes[d] or strides[d] < least or (d == 1 and not strides[1]) or (d == 0 and least == strides[1]):
+            return _core.contiguous_format
+        least = strides[d] * sizes[d]
+    return _core.channels_last if n == 4 else _core.channels_last_3d
+
+
 @composite(method=True, meta="cast mixed", additive=True, canonical=True)
 def to(input, *args, **kwargs):
     """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
@@ -74,12 +87,10 @@ def to(input, *args, **kwargs):
         warnings.warn(
             "Casting complex values to real discards the imaginary part; take x.real or x.abs()", stacklevel=2
         )
-    if (
-        memory_format is not None
-        and memory_format is not _core.preserve_format
-        and not input.is_contiguous(memory_format=memory_format)
-    ):
-        return clone(convert(input, dtype), memory_format=memory_format)
+    if memory_format is not None and memory_format is not _core.preserve_format:
+        moved = dtype is not input.dtype and not input.is_contiguous(memory_format=memory_format)
+        if moved or memory_format is not _suggested_format(input):
+            return clone(convert(input, dtype), memory_format=memory_format)
     if dtype is not input.dtype:
         return to_dtype(input, dtype)
     return clone(input) if copy else input

@@ -163,6 +163,22 @@ def test_strides_of_results():
             assert f(u).tolist() == f(v).tolist()
 
 
+@pytest.mark.parametrize("shape", [(4, 1, 3, 3), (4, 3, 1, 1), (2, 3, 4, 5), (1, 1, 1, 1), (4, 1, 2, 3, 3), (3, 4)])
+def test_to_a_memory_format(shape):
+    """``to`` looks at strides where sizes are 1, and copies only to another format than that of the strides."""
+    shown = []
+    for t in (torch, taeda):
+        lines = []
+        last = t.channels_last if len(shape) == 4 else t.channels_last_3d
+        for x in (t.zeros(shape), t.zeros(shape[::-1]).permute(*range(len(shape))[::-1])):
+            for form in (t.contiguous_format, last) if len(shape) > 2 else (t.contiguous_format,):
+                y, z = x.to(memory_format=form), x.to(t.float64, memory_format=form)
+                back = y.to(memory_format=t.contiguous_format)
+                lines.append((y is x, y.stride(), z.is_contiguous(memory_format=form), back is y, back.stride()))
+        shown.append(lines)
+    assert shown[1] == shown[0]
+
+
 def test_overlap_is_refused():
     for make in (
         lambda t: t.add_(t.new_ones(4).expand(3, 4).t()),
