@@ -198,6 +198,8 @@ class _Where(Function):
     def backward(ctx: Any, g: Any) -> Any:
         data, mask = _parts(g)
         chosen = ctx.condition
+        if mask is None:
+            mask = chosen.new_ones(g.shape)
         return None, _wrap(where(chosen, data, 0), mask & chosen), _wrap(where(chosen, 0, data), mask & ~chosen)
 
 

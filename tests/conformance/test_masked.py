@@ -153,6 +153,17 @@ def test_a_masked_tensor_of_part_of_the_graph():
     assert shown[1] == shown[0]
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_gradient_of_a_choice_that_is_the_result():
+    shown = []
+    for t in (torch, taeda):
+        x = t.masked.masked_tensor(t.tensor(2.0), t.tensor(True), requires_grad=True)
+        for chosen in (False, True):
+            y = t.where(t.tensor(chosen), x / 4, t.ones(()))
+            shown.append(repr((y, t.autograd.grad(y, x))))
+    assert shown[2:] == shown[:2]
+
+
 def test_a_masked_tensor_is_not_written_to_a_tensor_without_a_mask():
     names = _names(taeda)
     before = names["d"].tolist()
