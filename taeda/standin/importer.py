@@ -233,7 +233,7 @@ def _root() -> types.ModuleType:
         return value
 
     torch.__getattr__ = __getattr__  # type: ignore[method-assign]
-    torch.__dir__ = lambda: sorted({*vars(torch), *dir(taeda)})  # type: ignore[method-assign]
+    torch.__dir__ = lambda: sorted({*vars(torch), *dir(taeda)}.difference(_HIDDEN) | vars(torch).keys())  # type: ignore[method-assign]
     return torch
 
 

@@ -375,3 +375,15 @@ def test_floating_point_operations_are_counted():
         """
     )
     assert out == "48\n"
+
+
+def test_names_that_are_listed_are_there():
+    run(
+        """
+        import torch
+        listed = dir(torch)
+        assert "_core" not in listed and "nn" in listed
+        for name in listed:
+            getattr(torch, name)
+        """
+    )
