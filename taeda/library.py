@@ -34,6 +34,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def _gives_nothing(*args: Any, **kwargs: Any) -> None:
+    """The form of the result of an op that only writes: it needs no ``register_fake``."""
+
+
 class CustomOpDef:
     """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
 
@@ -51,6 +55,8 @@ class CustomOpDef:
         self._fn: Callable = self._lacking if fn is None else fn
         if fn is not None:
             functools.update_wrapper(self, fn)
+            if self._mutates and getattr(fn, "__annotations__", {}).get("return", fn) in (None, "None", type(None)):
+                self._fake = _gives_nothing
         _ops[name] = self
 
     def __repr__(self) -> str:
@@ -106,7 +112,7 @@ class CustomOpDef:
         if self._mutates and self._mutates != ("unknown",):
             import inspect
 
-            given = inspect.signature(self._fake).bind(*args, **kwargs).arguments
+            given = inspect.signature(self._fn).bind(*args, **kwargs).arguments
             for name in self._mutates:
                 if given.get(name) is not None:
                     given[name].zero_()
@@ -143,7 +149,7 @@ class CustomOpDef:
             return backward(ctx, *grads)
 
         return type(
-            self._qualname.replace("::", "_"),
+            f"GeneratedBackwardFor_{self._qualname.replace('::', '_')}_default",
             (Function,),
             {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)},
         )

@@ -187,7 +187,6 @@ def test_ops_of_the_users_are_steps_of_a_compiled_program():
         def count_(x: torch.Tensor) -> None:
             x.add_(1)
 
-        count_.register_fake(lambda x: None)
         steps = []
 
         def backend(module, inputs):
