@@ -305,6 +305,8 @@ def _define(name: str) -> None:
 def _implement(name: str, key: str, function: Callable) -> None:
     if name in _ops and key.lower() in _KEYS:  # what is given for PyTorch's own ops is not used
         _ops[name]._fn = function
+    elif name in _ops and key.lower() == "meta":
+        _ops[name].register_fake(function)
 
 
 def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()) -> Any:

@@ -221,3 +221,27 @@ def test_on_device_meta_it_gives_what_was_registered():
         return x + 1
 
     assert no_sizes(taeda.empty(2, device="meta")).shape == (2,)  # as its ops say
+
+
+def test_an_implementation_for_meta_is_what_programs_are_recorded_with():
+    library = taeda.library.Library("exported_meta", "DEF")
+    library.define("halve(Tensor x) -> Tensor")
+    calls = []
+
+    @taeda.library.impl(library, "halve", "CompositeExplicitAutograd")
+    def halve(x):
+        calls.append(1)
+        return x / 2
+
+    @taeda.library.impl(library, "halve", "Meta")
+    def halve_meta(x):
+        return taeda.empty_like(x)
+
+    class Halves(nn.Module):
+        def forward(self, x):
+            return taeda.library.ops.exported_meta.halve(x.sin())
+
+    x = taeda.ones(3)
+    program = export(Halves(), (x,))
+    assert not calls and [str(n.target) for n in program.graph.nodes].count("exported_meta.halve.default") == 1
+    assert program.module()(x).equal(x.sin() / 2) and len(calls) == 1
