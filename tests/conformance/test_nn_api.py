@@ -584,6 +584,15 @@ def fusion_and_more(L):
     before = L.get_rng_state().tolist()
     made = u.skip_init(nn.Linear, 3, 4)
     yield type(made).__name__, before == L.get_rng_state().tolist(), failure(u.skip_init, nn.ReLU)
+
+    class Normal(nn.Module):
+        def __init__(self, n, device=None):
+            super().__init__()
+            self.weight = nn.Parameter(L.randn(n, device=device))
+            nn.init.normal_(self.weight)
+
+    made = u.skip_init(Normal, 3)
+    yield made.weight.device.type, tuple(made.weight.shape), before == L.get_rng_state().tolist()
     m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     values = {k: L.zeros_like(v) for k, v in m.named_parameters()}
     with warnings.catch_warnings():

@@ -21,12 +21,5 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
 
-    class Uninitialised(module_cls):  # type: ignore[misc,valid-type]
-        def reset_parameters(self) -> None:
-            pass
-
-        _reset_parameters = reset_parameters
-
-    module = Uninitialised(*args, **kwargs)
-    module.__class__ = module_cls
-    return module
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
