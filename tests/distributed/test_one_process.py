@@ -6,6 +6,9 @@ import pytest
 
 import taeda
 import taeda.distributed as dist
+import taeda.distributed.device_mesh
+import taeda.distributed.fsdp
+import taeda.distributed.tensor
 from taeda.nn.parallel import DistributedDataParallel
 from taeda.utils.data import DistributedSampler
 
@@ -246,3 +249,17 @@ def test_a_parameter_that_was_replaced_by_something_else(alone):
     model.weight = taeda.nn.Parameter(taeda.ones(4, 4))
     with pytest.raises(RuntimeError, match="'weight' of FSDPLinear was replaced; expected a DTensor"):
         model(taeda.ones(1, 4))
+
+
+def test_a_model_on_meta_gets_memory_where_it_is_cut(alone):
+    mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+    with taeda.device("meta"):
+        model = taeda.nn.Sequential(taeda.nn.Linear(2, 3), taeda.nn.Linear(3, 2))
+    dist.fsdp.fully_shard(model, mesh=mesh)
+    model.to_empty(device="cpu")
+    assert all(p.device.type == p.to_local().device.type == "cpu" for p in model.parameters())
+    whole = taeda.nn.Sequential(taeda.nn.Linear(2, 3), taeda.nn.Linear(3, 2)).state_dict()
+    model.load_state_dict({k: dist.tensor.distribute_tensor(v, mesh, [dist.tensor.Shard(0)]) for k, v in whole.items()})
+    assert model[0].weight.full_tensor().equal(whole["0.weight"])
+    part = dist.tensor.distribute_tensor(taeda.ones(2, 2), mesh, [dist.tensor.Shard(0)])
+    assert taeda.zeros_like(part, device="meta").to_local().is_meta and not taeda.ones_like(part).to_local().is_meta
