@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from ..ops.joining import cat, stack
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from .vmap import vmap
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]
 
 
 def _recorded(name: str, *args: Any) -> Any:
@@ -94,6 +95,15 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:
     made = [tree_flatten(f(tree_unflatten([x[i] for x in leaves], spec), *args)) for i in range(leaves[0].shape[0])]
     columns = zip(*(flat for flat, _ in made), strict=True)
     return tree_unflatten([stack(column, 0) for column in columns], made[0][1])
+
+
+def foreach_map(op: Callable, *operands: Any, **kwargs: Any) -> Any:
+    """``[op(a, b, ...), ...]`` over operands that are lists or tuples of one length; others are the same each time."""
+    lists = [isinstance(x, (list, tuple)) for x in operands]
+    if not any(lists):
+        return op(*operands, **kwargs)
+    each = [x if listed else itertools.repeat(x) for x, listed in zip(operands, lists, strict=True)]
+    return [op(*items, **kwargs) for items in zip(*each, strict=False)]
 
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from taeda.func import (
     vjp,
     vmap,
 )
-from taeda.func.control_flow import associative_scan
+from taeda.func.control_flow import associative_scan, foreach_map
 from taeda.utils.checkpoint import checkpoint
 
 
@@ -499,3 +499,10 @@ def test_vmap_of_an_encoder_clears_padding():
         got = taeda.func.vmap(lambda x, p: encoder(x, src_key_padding_mask=p))(x, padding)
         want = taeda.stack([encoder(a, src_key_padding_mask=p) for a, p in zip(x, padding, strict=True)])
     assert taeda.allclose(got, want, atol=1e-5) and not want[0, 0, 3:].any() and want[1, 0, 3:].any()
+
+
+def test_foreach_map():
+    a, b = [taeda.ones(2), taeda.ones(3)], (taeda.zeros(2), taeda.full((3,), 2.0))
+    assert [x.tolist() for x in foreach_map(taeda.lerp, a, b, 0.5)] == [[0.5, 0.5], [1.5, 1.5, 1.5]]
+    assert [x.tolist() for x in foreach_map(taeda.add, a, b, alpha=2)] == [[1.0, 1.0], [5.0, 5.0, 5.0]]
+    assert foreach_map(taeda.add, a[0], 1).tolist() == [2.0, 2.0]

@@ -43,10 +43,10 @@ NAMES: dict[str, dict[str, str]] = {
         "graph.backends": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported",
     },
     "_guards": {".root": "TracingContext"},
-    "_higher_order_ops": {"func.control_flow": "associative_scan cond map scan while_loop"},
+    "_higher_order_ops": {"func.control_flow": "associative_scan cond foreach_map map scan while_loop"},
     **{
         f"_higher_order_ops.{name}": {"func.control_flow": name}
-        for name in "associative_scan cond map scan while_loop".split()
+        for name in "associative_scan cond foreach_map map scan while_loop".split()
     },
     "_inductor": {".utils": "cudagraph_mark_step_begin"},
     "export._draft_export": {"export": "draft_export"},
