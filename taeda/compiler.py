@@ -419,8 +419,7 @@ class set_stance(contextlib.ContextDecorator):
             raise RuntimeError(f"invalid torch.compile stance {stance!r}, should be one of: {', '.join(_STANCES)}")
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
-        if fusion.thread_state() & fusion.COMPILING:
-            raise RuntimeError("attempt to call set_stance in a torch.compile region")
+        self._refuse_in_a_region()
         if force_backend is not None:
             backends.lookup_backend(force_backend)
         self.stance, self.before = _Stance(stance, force_backend), _stance
@@ -433,11 +432,16 @@ class set_stance(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         global _stance
+        self._refuse_in_a_region()  # it may have been made outside, as a decorator is
         _stance = self.stance
 
     def __exit__(self, *exc: Any) -> None:
         global _stance
         _stance = self.before
+
+    def _refuse_in_a_region(self) -> None:
+        if fusion.thread_state() & fusion.COMPILING:
+            raise RuntimeError("attempt to call set_stance in a torch.compile region")
 
 
 # ---- the cache of kernels --------------------------------------------------------------------------------------------

@@ -316,3 +316,13 @@ def test_the_cache_is_shown_cleared_saved_and_loaded(tmp_path, monkeypatch):
     assert compiler.save_cache_artifacts() is None
     assert compiler.load_cache_artifacts(packed).artifacts == info.artifacts
     assert compiler.save_cache_artifacts()[1] == info and compiler.load_cache_artifacts(b"abc") is None
+
+
+def test_a_function_that_sets_a_stance_is_refused_in_a_compiled_one():
+    @compiler.set_stance("force_eager")
+    def inner(x):
+        return x + 1
+
+    assert inner(taeda.zeros(1)).item() == 1
+    with pytest.raises(RuntimeError, match="compile region"):
+        taeda.compile(lambda x: inner(x))(taeda.zeros(1))
