@@ -17,7 +17,7 @@ from .dtypes import number
 from .errors import Source
 from .frontend import FunctionRef, OpName, Sugar, TypeRef
 from .hooks import HOOKS
-from .modules import RecursiveScriptModule, ScriptFunction
+from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
 from .python import Ignored, Overloads, SourceFrontend, compile_method, overloaded, raising, result_of, script_function
 from .source import LIBRARY_CLASSES, module_of, own_method, parse_function, qualified_name
 from .types import (
@@ -295,7 +295,7 @@ def _function_attribute(value: Any) -> Sugar | None:
 def _compile_module(made: RecursiveScriptModule, done: set[int]) -> None:
     """Compile the methods that a module starts with: ``forward``, and those that are exported."""
     kind = made._kind
-    if id(kind) in done:
+    if id(kind) in done or isinstance(made, TopLevelTracedModule):  # a trace has its methods, its modules need none
         return
     done.add(id(kind))
     for child in made._modules.values():

@@ -28,7 +28,7 @@ from .frontend import FunctionRef, OpName
 from .hooks import HOOKS
 from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
 from .printer import code
-from .python import SourceFrontend
+from .python import Overloads, SourceFrontend
 from .script import script_module
 from .source import qualified_name
 from .types import (
@@ -84,9 +84,13 @@ class Recorder:
         self.node = ast.Pass()
         self.quiet = 0
         self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
+        self.modules: list[tuple[nn.Module, Any]] = []  # those whose calls are recorded as calls, and what is called
         names = [p.name for p in function.parameters]
         if root is not None:
-            self._parameters_of(root, self.front.lookup(names.pop(0)))
+            e = self.front.lookup(names.pop(0))
+            if isinstance(root, _LAYERS):
+                self._keep_calls(root, e)
+            self._parameters_of(root, e)
         for name, value in zip(names, values, strict=True):
             self.know(value, self.front.lookup(name))
 
@@ -97,7 +101,18 @@ class Recorder:
                     self.know(value, ir.GetAttr(owner, name, TENSOR))
         for name, child in module._modules.items():
             if child is not None:
-                self._parameters_of(child, ir.GetAttr(owner, name, owner.type.attributes[name]))
+                e = ir.GetAttr(owner, name, owner.type.attributes[name])
+                if isinstance(child, (RecursiveScriptModule, *_LAYERS)):
+                    self._keep_calls(child, e)
+                self._parameters_of(child, e)
+
+    def _keep_calls(self, module: nn.Module, e: ir.Expr) -> None:
+        """Record calls of ``module`` as calls: what is in it depends on its inputs."""
+        if module._forward_pre_hooks or module._forward_hooks:
+            return
+        kind = e.type
+        several = [f for n in range(2) if (f := kind.method(f"forward__{n}")) is not None]
+        self.modules.append((module, Overloads(several, e) if several else e))
 
     def know(self, value: Any, e: Any) -> None:
         """Let ``e`` stand for a value, and for what is in it."""
@@ -114,6 +129,16 @@ class Recorder:
             for key, part in value.items():
                 self.know(part, self._item(e, ir.Const(key, type_of(key))))
 
+    def _know_named(self, value: Any, e: ir.Expr) -> None:
+        """Let ``e``, or what is in it, stand for named tuples: their types have names."""
+        if hasattr(value, "_fields"):
+            self.known[id(value)] = e
+            self.alive.append(value)
+        elif isinstance(value, tuple):
+            for i, part in enumerate(value):
+                if hasattr(part, "_fields"):
+                    self._know_named(part, ir.TupleItem(e, i, e.type.args[i]))
+
     def _item(self, e: ir.Expr, key: ir.Expr) -> ir.Expr:
         return self.front.op("aten::__getitem__", [e, key], {}, self.node)
 
@@ -128,6 +153,8 @@ class Recorder:
         code = number(x)
         if code is not None:
             return ir.Const(code, INT)
+        if isinstance(x, tuple) and id(x) in self.known:
+            return self.known[id(x)]
         if isinstance(x, (list, _core.Size)):
             items = [self.express(v) for v in x]
             return self.front.list_literal(items, None, self.node)
@@ -271,6 +298,7 @@ class Recorder:
                 self.know(part, self._item(variable, ir.Const(i, INT)))
         elif isinstance(result, (tuple, list)) and e.type.args:
             self.know(tuple(result), variable)
+            self._know_named(result, variable)
         elif isinstance(result, Tensor) and e.type == TENSOR:
             self.know(result, variable)
         return result
@@ -278,17 +306,40 @@ class Recorder:
     def call_function(self, function: ir.Function, args: tuple, kwargs: dict) -> Any:
         """A call of a compiled function within the trace: it keeps its control flow."""
         values = function.bind(args, kwargs)
-        given = [*args, *(kwargs[p.name] for p in function.parameters[len(args) :] if p.name in kwargs)]
+        return self._keep(FunctionRef(function), lambda: function.run(*values), args, kwargs)
+
+    def call_module(self, callee: Any, forward: Callable, args: tuple, kwargs: dict) -> Any:
+        """A call of a module whose ``forward`` is compiled: a script, or a layer that runs over steps."""
+        return self._keep(callee, lambda: forward(*args, **kwargs), args, kwargs)
+
+    def _keep(self, callee: Any, run: Callable, args: tuple, kwargs: dict) -> Any:
+        """What ``run`` gives, recorded as a call of ``callee``; as the ops in it where it does not take such
+        arguments."""
+        try:
+            given, named = [self.express(a) for a in args], {k: self.express(v) for k, v in kwargs.items()}
+            e = self.front.apply(callee, given, named, self.node)
+        except (RuntimeError, TypeError):
+            return run()
         with _recording(None):
-            result = function.run(*values)
+            result = run()
             if isinstance(result, Tensor) and id(result) in self.known:  # it may be another tensor for other inputs
                 result = result.view_as(result)
-        try:
-            named = {k: self.express(v) for k, v in kwargs.items()}
-            e = self.front.call_function(function, [self.express(a) for a in given[: len(args)]], named, self.node)
-        except (RuntimeError, TypeError):
-            return result
         return self.record(e, result)
+
+    def call_library(self, function: Callable, run: Callable, args: tuple, kwargs: dict) -> Any:
+        """A call of a Python function that the language has too, under the same name."""
+        return self._keep(self.front.python_value(function, self.node), lambda: run(*args, **kwargs), args, kwargs)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Within it, calls of ``modules`` are recorded as calls."""
+        for module, callee in self.modules:
+            module.__dict__["forward"] = _kept(self, module, callee)
+        try:
+            yield
+        finally:
+            for module, _ in self.modules:
+                module.__dict__.pop("forward", None)
 
     def finish(self, result: Any, strict: bool) -> None:
         """The result of the function."""
@@ -323,6 +374,22 @@ class Recorder:
             f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, "
             f"got {type(x).__name__}"
         )
+
+
+#: Layers whose code the language has: they run over as many steps as there are.
+_LAYERS = (nn.LSTM, nn.GRU, nn.RNN)
+
+
+def _kept(recorder: Recorder, module: nn.Module, callee: Any) -> Callable:
+    """``module.forward``, which ``recorder`` sees."""
+    forward = module.forward
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is not recorder:
+            return forward(*args, **kwargs)
+        return recorder.call_module(callee, forward, args, kwargs)
+
+    return call
 
 
 #: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
@@ -398,7 +465,7 @@ def _record(
     own = [Parameter("self", owner, REQUIRED)] if owner is not None else []
     function = ir.Function(name, [*own, *parameters], None, None, owner)
     recorder = Recorder(function, values, module)
-    with _recording(recorder):
+    with _recording(recorder), recorder.keeping():
         result = f(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
     recorder.finish(result, strict)
     return function, result
@@ -518,7 +585,8 @@ def trace_module(
         raise AttributeError("trace_module: expected a dictionary of examples by the name of the method")
     made = script_module(mod, shared=False)
     kind = made._kind
-    kind.find = lambda name: None
+    if not isinstance(mod, _LAYERS):
+        kind.find = lambda name: None
     made.__class__ = TopLevelTracedModule
     for name, example in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)

@@ -106,6 +106,90 @@ def test_scripts_in_traces_keep_their_control_flow():
         same(theirs(f(x)), traced(x))
 
 
+class Halves(nn.Module):
+    def forward(self, x):
+        for _ in range(x.size(0)):
+            if bool(x.sum() > 10):
+                x = x / 2
+        return x
+
+
+class Holds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = taeda.jit.script(Halves())
+
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+def test_scripted_modules_in_traces_keep_their_control_flow():
+    model = Holds()
+    traced = taeda.jit.trace(model, taeda.ones(3, 2))
+    for run in (traced, resaved(traced)):
+        for x in (taeda.ones(1, 2), taeda.ones(4, 2) * 100, taeda.ones(2, 2) * 30):
+            taeda.testing.assert_close(run(x), model(x), rtol=0, atol=0)
+    assert "forward" not in vars(model.inner)  # nobody traces any more
+
+
+def resaved(traced):
+    file = io.BytesIO()
+    taeda.jit.save(traced, file)
+    file.seek(0)
+    return taeda.jit.load(file)
+
+
+class Tagger(nn.Module):
+    def __init__(self, layer, enforce_sorted):
+        super().__init__()
+        self.enforce_sorted = enforce_sorted
+        self.layer = layer(3, 4, num_layers=2, bidirectional=True)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=self.enforce_sorted)
+        output, state = self.layer(packed)
+        return *nn.utils.rnn.pad_packed_sequence(output), state
+
+
+@pytest.mark.parametrize("layer", (nn.LSTM, nn.GRU, nn.RNN))
+def test_recurrent_layers_traced_run_over_other_lengths(layer):
+    plain = layer(3, 4, batch_first=True)
+    traced = taeda.jit.trace(plain, taeda.randn(2, 5, 3))
+    for shape in ((2, 5, 3), (3, 2, 3), (1, 8, 3)):
+        x = taeda.randn(*shape)
+        taeda.testing.assert_close(traced(x), plain(x))
+    for enforce_sorted in (True, False):
+        model = Tagger(layer, enforce_sorted)
+        traced = taeda.jit.trace(model, (taeda.randn(5, 3, 3), taeda.tensor([5, 4, 2])))
+        for run in (traced, resaved(traced)):
+            for lengths in ([5, 4, 2], [7, 7, 1, 1], [3]):
+                x, n = taeda.randn(lengths[0], len(lengths), 3), taeda.tensor(lengths)
+                n = n if enforce_sorted else n.flip(0)
+                taeda.testing.assert_close(run(x, n), model(x, n))
+
+
+def test_a_script_that_holds_a_trace_is_saved_without_what_the_trace_did_not_run():
+    class Chosen(nn.Module):
+        def __init__(self, way):
+            super().__init__()
+            self.way = way
+
+        def forward(self, x):
+            if self.way == "a":
+                return x + 1
+            return self.missing(x)
+
+    class Script(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.trace = taeda.jit.trace(nn.Sequential(Chosen("a")), taeda.ones(2))
+
+        def forward(self, x):
+            return self.trace(x)
+
+    same(theirs(taeda.ones(3) + 1), resaved(taeda.jit.script(Script()))(taeda.ones(3)))
+
+
 def test_containers_and_names():
     def f(pair, table, *, scale):
         return {"sum": pair[0] + pair[1][0], "scaled": table["a"] * scale}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import namedtuple
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import ParamSpec, TypeVar
 
 import taeda
-from taeda import Tensor
+from taeda import Tensor, _core
+
+P, R = ParamSpec("P"), TypeVar("R")
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
@@ -104,6 +108,18 @@ class PackedSequence(_Packed):
         return self.data.is_pinned()
 
 
+def _kept_in_traces(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which a trace records as one call: what is in it depends on the lengths."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        modes = _core.mode_stack() if _core.is_mode_active() else ()
+        record = getattr(modes[0], "call_library", None) if modes else None
+        return function(*args, **kwargs) if record is None else record(run, function, args, kwargs)
+
+    return run
+
+
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes ``permutation``."""
     if permutation is None:
@@ -113,6 +129,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return output
 
 
+@_kept_in_traces
 def pack_padded_sequence(
     input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
@@ -169,6 +186,7 @@ def pack_padded_sequence(
     return PackedSequence(taeda.cat(data), taeda.tensor(batch_sizes, dtype=taeda.int64), sorted_indices, None)
 
 
+@_kept_in_traces
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
