@@ -527,6 +527,7 @@ class Tensor:
     def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
+    def module_load(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def name(self) -> Any: ...
     def ndimension(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -1299,8 +1300,6 @@ class Tensor:
         r"""The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
     def modified_bessel_i0_(self) -> Tensor:
         r"""In-place form of :func:`i0`."""
-    def module_load(self, other: Tensor | Number, assign: builtins.bool = False) -> Any:
-        r"""What a parameter becomes when the entry ``other`` of a state dict is loaded into it."""
     def moveaxis(self, source: Tensor, destination: Any) -> Any:
         r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
     def movedim(self, source: Tensor, destination: Any) -> Any:

@@ -10,6 +10,7 @@ Tensor that do not define it get ``Tensor``'s, which runs the function and gives
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import threading
@@ -23,6 +24,7 @@ from ._core import DISPATCHING, OVERRIDING, Tensor
 from ._core.callbacks import callbacks
 from ._core.exchange import count_modes
 from .kernels.forks import free_in_children
+from .ops.meta import is_meta, planning
 from .ops.table import trait
 
 __all__ = [
@@ -518,7 +520,7 @@ def _make_wrapper_subclass(
     Args:
         cls: the class; it defines ``__torch_dispatch__``.
         size, strides, dtype: what the tensor shows.
-        device: of the processor only.
+        device: the processor, or meta.
         requires_grad: whether ops on it are recorded.
         storage_offset, memory_format, layout, pin_memory, dispatch_sizes_strides_policy, dispatch_device,
             dispatch_layout, internal: accepted; a class whose ``shape`` or ``device`` differ defines them.
@@ -528,16 +530,27 @@ def _make_wrapper_subclass(
     """
     if cls not in DISPATCHING:
         raise TypeError(f"_make_wrapper_subclass: class {cls.__name__} must define a classmethod __torch_dispatch__")
-    if device is not None:
+    on_meta = is_meta(device)  # the default device if it is None
+    if device is not None and not on_meta:
         _core.require_device(device)
     dtype = _core.get_default_dtype() if dtype is None else dtype
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     sizes = tuple(int(n) for n in size)
-    like = _core.empty(sizes, dtype) if strides is None else _core.empty_strided(sizes, tuple(strides), dtype)
+    with planning() if on_meta else contextlib.nullcontext():
+        like = _core.empty(sizes, dtype) if strides is None else _core.empty_strided(sizes, tuple(strides), dtype)
     return Tensor._make_hollow(cls, like, requires_grad)
 
 
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a parameter becomes when the entry ``other`` of a state dict is loaded into it, where
+    ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say."""
+    if has_torch_function((self, other)):
+        return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+_core.install("module_load", module_load)
 _core.install("_make_wrapper_subclass", staticmethod(_make_wrapper_subclass))
 _core.install("__torch_function__", classmethod(_tensor_torch_function))
 _core.install("__init_subclass__", classmethod(_init_subclass))

@@ -41,6 +41,7 @@ cdef int _become(Tensor t, Tensor source) except -1:
 cdef int _assign(Tensor t, Tensor source) except -1:
     """Everything that ``source`` is, its Python attributes aside."""
     _become(t, source)
+    t.holds = source.holds
     t.base, t.view_version, t.creation = source.base, source.view_version, source.creation
     t.retains_grad_, t.grad_ = source.retains_grad_, source.grad_
     t.hooks, t.post_hooks = source.hooks, source.post_hooks

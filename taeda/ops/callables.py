@@ -58,12 +58,6 @@ def map2_(input, x, y, callable):
 
 
 @composite()
-def module_load(input, other, assign=False):
-    """What a parameter becomes when the entry ``other`` of a state dict is loaded into it."""
-    return other.detach() if assign else input.copy_(other).detach()
-
-
-@composite()
 def _is_all_true(input):
     """Whether all elements of a bool tensor are true, as a tensor."""
     return input.all()

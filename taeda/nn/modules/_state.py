@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import Tensor
+from taeda.__future__ import get_swap_module_params_on_conversion
 
 from ..parameter import Parameter, is_lazy
 from . import _hooks
@@ -201,7 +202,9 @@ class StateMixin:
             )
             return
         with taeda.no_grad():
-            if assign:
+            if get_swap_module_params_on_conversion():
+                _exchange(param, given, assign)
+            elif assign:
                 if isinstance(param, Parameter):
                     if not isinstance(given, Parameter):
                         given = Parameter(given, requires_grad=param.requires_grad)
@@ -256,6 +259,22 @@ class StateMixin:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         return _IncompatibleKeys(missing, unexpected)
+
+
+def _exchange(param: Tensor, given: Tensor, assign: bool) -> None:
+    """Let ``param`` be what ``module_load`` makes of it and ``given``."""
+    new: Any = param.module_load(given, assign=assign)
+    if new is given or new is param:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    if isinstance(param, Parameter):
+        if isinstance(new, Parameter):
+            new.requires_grad_(param.requires_grad)
+        else:
+            new = Parameter(new, requires_grad=param.requires_grad)
+    taeda.utils.swap_tensors(param, new)
 
 
 class _LoadHook:

@@ -13,7 +13,8 @@ from typing import Any, Self
 
 import taeda
 from taeda import Tensor
-from taeda._core import PYTHON_TYPES
+from taeda.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
+from taeda._core import PYTHON_TYPES, swap_tensors
 from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
 
 from ..parameter import Buffer, Parameter, is_lazy
@@ -302,7 +303,8 @@ class Module(StateMixin, ModuleBase):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace every parameter, gradient and buffer by ``fn`` of it.
 
-        A Parameter stays the same object, unless it goes to device meta or comes from there.
+        A Parameter stays the same object, unless it goes to device meta or comes from there, or ``taeda.__future__``
+        says otherwise.
         """
         if recurse:
             for module in self.children():
@@ -312,6 +314,15 @@ class Module(StateMixin, ModuleBase):
                 continue
             with taeda.no_grad():
                 applied = fn(param)
+            if get_swap_module_params_on_conversion():
+                self._swap(name, param, applied, fn)
+                continue
+            if get_overwrite_module_params_on_conversion() and applied is not param:
+                self._parameters[name] = new = Parameter(applied, param.requires_grad)
+                if param.grad is not None:
+                    with taeda.no_grad():
+                        new.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
+                continue
             if applied.is_meta or param.is_meta:
                 self._parameters[name] = Parameter(applied, param.requires_grad) if applied is not param else param
                 continue
@@ -321,12 +332,29 @@ class Module(StateMixin, ModuleBase):
                 with taeda.no_grad():
                     grad = fn(param.grad)
                 if grad is not param.grad:
-                    grad = grad.requires_grad_(param.grad.requires_grad)
-                    param.grad = grad
+                    param.grad.data = grad
         for name, buf in self._buffers.items():
             if buf is not None:
                 self._buffers[name] = fn(buf)
         return self
+
+    def _swap(self, name: str, param: Tensor, applied: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+        """Let ``param`` and its gradient be what ``fn`` gives, as the same objects."""
+        if applied is param:
+            return
+        grad, param.grad = param.grad, None
+        try:
+            swap_tensors(param, Parameter(applied, param.requires_grad))
+            if grad is not None:
+                with taeda.no_grad():
+                    new = fn(grad)
+                if new is not grad:
+                    swap_tensors(grad, new.requires_grad_(grad.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from error
+        finally:
+            if grad is not None:
+                param.grad = grad
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call ``fn`` on every child and then on this module."""

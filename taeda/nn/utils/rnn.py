@@ -11,7 +11,8 @@ from typing import ParamSpec, TypeVar
 import taeda
 from taeda import Tensor, _core
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
