@@ -87,7 +87,7 @@ class Recorder:
         self.modules: list[tuple[nn.Module, Any]] = []  # those whose calls are recorded as calls, and what is called
         names = [p.name for p in function.parameters]
         if root is not None:
-            e = self.front.lookup(names.pop(0))
+            e: Any = self.front.lookup(names.pop(0))
             if isinstance(root, _LAYERS):
                 self._keep_calls(root, e)
             self._parameters_of(root, e)
@@ -106,12 +106,11 @@ class Recorder:
                     self._keep_calls(child, e)
                 self._parameters_of(child, e)
 
-    def _keep_calls(self, module: nn.Module, e: ir.Expr) -> None:
+    def _keep_calls(self, module: nn.Module, e: Any) -> None:
         """Record calls of ``module`` as calls: what is in it depends on its inputs."""
         if module._forward_pre_hooks or module._forward_hooks:
             return
-        kind = e.type
-        several = [f for n in range(2) if (f := kind.method(f"forward__{n}")) is not None]
+        several = [f for n in range(2) if (f := e.type.method(f"forward__{n}")) is not None]
         self.modules.append((module, Overloads(several, e) if several else e))
 
     def know(self, value: Any, e: Any) -> None:

@@ -148,10 +148,10 @@ class profile:
         with_flops: count arithmetic: of products, convolutions, attention and recurrent layers by formula, of pointwise
             ops one per element.
         with_modules: a range for every call of an ``nn.Module``.
-        experimental_config: refused: it is for PyTorch's tracing library.
+        experimental_config: accepted: it is for PyTorch's tracing library.
         execution_trace_observer: refused: that format is PyTorch's own.
         acc_events: add the events of each stretch to those of the one before.
-        use_cuda: deprecated in PyTorch, refused if true.
+        use_cuda: deprecated in PyTorch; there is no GPU to measure.
         custom_trace_id_callback: gives the name of a trace.
         post_processing_timeout_s: no events are parsed in a way that could take long: no difference.
     """
@@ -165,9 +165,7 @@ class profile:
     ) -> None:  # fmt: skip
         _check_activities(activities)
         if use_cuda:
-            raise ValueError("profile: use_cuda=True: there is no GPU to measure; leave it out")
-        if experimental_config is not None:
-            raise NotImplementedError("profile: experimental_config is for PyTorch's tracing library; leave it out")
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
         if execution_trace_observer is not None:
             raise NotImplementedError("profile: execution_trace_observer is PyTorch's own; use export_chrome_trace")
         self.activities = supported_activities()

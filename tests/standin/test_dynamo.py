@@ -207,3 +207,24 @@ def test_ops_of_the_users_are_steps_of_a_compiled_program():
         """
     )
     assert out == "['tests.count_.default', 'tests.sine.default']\n"
+
+
+def test_what_recipes_take_from_inside_the_compiler():
+    run(
+        """
+        import torch
+        from torch._higher_order_ops.foreach_map import foreach_map
+
+        a, b = [torch.ones(2), torch.full((3,), 2.0)], [torch.ones(2), torch.ones(3)]
+        first, second = foreach_map(torch.add, a, b)
+        assert first.sum() == 4 and second.sum() == 9
+        assert [x.sum().item() for x in torch.compile(lambda a: foreach_map(lambda x, n: x * n, a, 3))(a)] == [6, 18]
+        assert foreach_map(torch.mul, torch.ones(1), 2).item() == 2
+        with torch._inductor.utils.fresh_inductor_cache():
+            torch.compile(torch.sin)(torch.ones(2))
+        config = torch._C._profiler._ExperimentalConfig(verbose=True)
+        with torch.profiler.profile(experimental_config=config) as p:
+            torch.ones(2) + 1
+        assert p.key_averages()
+        """
+    )

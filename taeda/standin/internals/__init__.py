@@ -30,6 +30,7 @@ NAMES: dict[str, dict[str, str]] = {
         "typing": "TYPE_CHECKING",
     },
     "_C": {".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device"},
+    "_C._profiler": {".utils": "_ExperimentalConfig"},
     "_C._nn": {
         "nn.functional": "avg_pool2d gelu linear one_hot scaled_dot_product_attention",
         "nn.modules.module": "_parse_to",
@@ -49,6 +50,7 @@ NAMES: dict[str, dict[str, str]] = {
         for name in "associative_scan cond foreach_map map scan while_loop".split()
     },
     "_inductor": {".utils": "cudagraph_mark_step_begin"},
+    "_inductor.utils": {".utils": "fresh_cache fresh_inductor_cache=fresh_cache"},
     "export._draft_export": {"export": "draft_export"},
     "_jit_internal": {"jit": "_copy_to_script_wrapper=unused"},
     "_subclasses.fake_tensor": {"contextlib": "unset_fake_temporarily=nullcontext"},

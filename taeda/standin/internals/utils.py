@@ -20,6 +20,19 @@ def cudagraph_mark_step_begin() -> None:
     """Nothing: there is no GPU."""
 
 
+@contextlib.contextmanager
+def fresh_cache(*args: Any, **kwargs: Any) -> Iterator[None]:
+    """Nothing, for a block or a function: kernels are named by their content, so an old one is never wrong."""
+    yield
+
+
+class _ExperimentalConfig:
+    """Settings of PyTorch's profiler, which are accepted and have no effect."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        vars(self).update(kwargs)
+
+
 # ---- tensors and trees -----------------------------------------------------------------------------------------------
 
 
