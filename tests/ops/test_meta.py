@@ -291,3 +291,29 @@ def test_what_only_watches_lets_nothing_through(watch):
             _empty(2, 3) + taeda.ones(2, 3)
         assert _F.pdist(_empty(4, 2)).shape == (6,) and (_empty(2, 3) @ _empty(3, 2)).is_meta
     assert taeda.ones(3).sum().item() == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="addresses are the system's there")
+def test_tensors_may_be_larger_than_a_process_can_address():
+    x = taeda.rand(2**10, 3, 2**16, 2**16, device="meta", requires_grad=True)  # 48 TiB
+    y = nn.Conv2d(3, 5, 2, device="meta")(x).relu()
+    assert y.shape == (2**10, 5, 2**16 - 1, 2**16 - 1) and y.is_meta
+    y.sum().backward()
+    assert x.grad.shape == x.shape and x.grad.is_meta
+    assert nn.functional.softmax(x.detach(), -1).cumsum(0).shape == x.shape
+
+
+class Parts(nn.Module):
+    def __init__(self, n, device=None):
+        super().__init__()
+        self.own = nn.Parameter(taeda.empty(n, n, device=device))
+        nn.init.uniform_(self.own)
+        self.layer = nn.Linear(n, n, device=device)
+
+
+def test_skip_init_draws_nothing_for_any_module():
+    taeda.manual_seed(0)
+    before = taeda.get_rng_state()
+    module = nn.utils.skip_init(Parts, 3)
+    assert type(module) is Parts and not module.own.is_meta and not module.layer.weight.is_meta
+    assert taeda.equal(taeda.get_rng_state(), before)

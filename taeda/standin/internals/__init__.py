@@ -165,7 +165,8 @@ ANSWERS: dict[str, str] = {
     "_C": (
         "_cuda_getDeviceCount=0 _cuda_isInBadFork=False _debug_set_autodiff_subgraph_inlining=False "
         "_get_tracing_state=None _is_tracing=False _jit_override_can_fuse_on_cpu=False "
-        "_jit_override_can_fuse_on_gpu=False _jit_set_bailout_depth=False _jit_set_nvfuser_enabled=False "
+        "_jit_override_can_fuse_on_gpu=False _jit_set_autocast_mode=False _jit_set_bailout_depth=False "
+        "_jit_set_nvfuser_enabled=False "
         "_jit_set_profiling_executor=False _jit_set_profiling_mode=False _jit_set_texpr_fuser_enabled=False "
         "_log_api_usage_once=None _set_print_stack_traces_on_fatal_signal=False"
     ),
