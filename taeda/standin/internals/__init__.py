@@ -149,7 +149,9 @@ NAMES: dict[str, dict[str, str]] = {
     "utils._mode_utils": {"contextlib": "no_dispatch=nullcontext", ".autograd": "all_same_mode"},
     "utils._pytree": {".utils": "arg_tree_leaves is_structseq_instance treespec_leaf"},
     "utils.benchmark.utils": {},
-    "utils.benchmark.utils.common": {"utils.benchmark": "Measurement"},
+    "utils.benchmark.utils.common": {
+        "utils.benchmark": "Measurement TaskSpec ordered_unique select_unit trim_sigfig unit_to_english"
+    },
     "utils.benchmark.utils.compare": {"utils.benchmark": "Compare"},
     "utils.benchmark.utils.timer": {"utils.benchmark": "Timer timer"},
     "utils.checkpoint": {".utils": "DefaultDeviceType"},

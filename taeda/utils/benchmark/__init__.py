@@ -1,5 +1,19 @@
 """Timing of small pieces of code: ``Timer`` and ``Compare``."""
 
-from .timer import Compare, Measurement, Timer, timer
+from .timer import (
+    Compare,
+    Language,
+    Measurement,
+    TaskSpec,
+    Timer,
+    ordered_unique,
+    select_unit,
+    timer,
+    trim_sigfig,
+    unit_to_english,
+)
 
-__all__ = ["Compare", "Measurement", "Timer", "timer"]
+__all__ = [
+    "Compare", "Language", "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit", "timer", "trim_sigfig",
+    "unit_to_english",
+]  # fmt: skip
