@@ -118,15 +118,6 @@ def _equal(func: Any, input: Any, other: Any) -> bool:
 # ---- layers ----------------------------------------------------------------------------------------------------------
 
 
-@composite("empty_like", "full_like", "ones_like", "zeros_like")
-def _like(func: Any, input: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
-    """On another device than that of the part: like the part."""
-    if not isinstance(input, DTensor) or device is None or taeda.device(device) == input._local.device:
-        return NotImplemented
-    layout = input._layout._replace(placements=without_partial(input.placements))
-    return wrap(func(input._local, *args, device=device, **kwargs), layout)
-
-
 @own("_dropout")
 def _dropout(op: Any, values: dict[str, Any]) -> Any:
     """The mask of the whole is drawn at every process, of which each keeps its part."""
