@@ -177,6 +177,10 @@ _CALLS: dict[str, Callable] = {
 }
 
 
+#: Methods that take sizes or dimensions one by one, too.
+_SPREAD = frozenset("expand flip new_empty new_ones new_zeros permute repeat".split())
+
+
 def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, dict]:
     """The call of PyTorch's library that a call of ``op`` is; named arguments that have a position get it."""
     if isinstance(op, Composite):  # an activation, whose native op writes to nothing
@@ -185,11 +189,20 @@ def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, 
     params = getattr(op, "params", ())[: getattr(op, "npositional", 0)]
     while len(args) < len(params) and params[len(args)] in kwargs:
         args, kwargs = (*args, kwargs[params[len(args)]]), {k: v for k, v in kwargs.items() if k != params[len(args)]}
+    if trait(op, "meta", "") == "sizes" and args and all(isinstance(n, int) for n in args):
+        args = (list(args),)  # sizes one by one
+    if op.name in _SPREAD and len(args) > 1 and all(isinstance(n, int) for n in args[1:]):
+        args = (args[0], list(args[1:]))
     if op.name not in _CALLS or kwargs:
-        return _overload_of(op, args, kwargs), args, kwargs
+        return _overload_of(op, args, kwargs), tuple(map(_as_list, args)), kwargs
     name, args, *named = _CALLS[op.name](*args)
     known, _, overload = name.partition(".")
-    return getattr(packet(known), overload), args, named[0] if named else {}
+    return getattr(packet(known), overload), tuple(map(_as_list, args)), named[0] if named else {}
+
+
+def _as_list(x: Any) -> Any:
+    """``x``; as a list if it is a tuple of numbers, which come as lists in PyTorch."""
+    return list(x) if isinstance(x, tuple) and all(isinstance(n, int) for n in x) else x
 
 
 def seen_whole(op: Any) -> bool:

@@ -290,3 +290,22 @@ def test_files_and_elements_of_a_class():
         taeda.Tensor._make_wrapper_subclass(taeda.Tensor, (2,))
     with pytest.raises(RuntimeError, match="can require gradients"):
         taeda.Tensor._make_wrapper_subclass(Wrapped, (2,), dtype=taeda.int32, requires_grad=True)
+
+
+def test_sizes_and_dimensions_come_as_lists():
+    seen = []
+    for f in (torch, taeda):
+        found = []
+
+        class Arguments(dispatch(f).TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None, f=f, found=found):
+                found.append((str(func), [tuple(a.shape) if isinstance(a, f.Tensor) else a for a in args]))
+                return func(*args, **(kwargs or {}))
+
+        with Arguments():
+            x = f.ones(2, 3, 4)
+            f.zeros((2, 3)), f.rand(2), f.randn(2, 2), f.full((2, 3), 1.5)
+            x.permute(2, 0, 1), x.permute((0, 2, 1)), x.flip(0, 1), x.repeat(1, 2, 1), x.expand(5, 2, 3, 4)
+            x.new_zeros(3, 4), x.new_zeros((2,)), x.sum((0, 1)), x.roll((1, 2), (0, 1))
+        seen.append(found)
+    assert seen[0] == seen[1]

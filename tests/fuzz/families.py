@@ -44,7 +44,7 @@ FAMILIES = {
         "_compiled",
     ),
     "creation": ("ops.creation", "ops.matrices", "ops.conversion", "ops.exchange", "_core.exchange"),
-    "tensor": ("_core.tensor", "types", "storage", "ops.callables", "ops.out", "ops.table", "array_api", "_scalars"),
+    "tensor": ("_core.tensor", "types", "storage", "ops.callables", "ops.out", "ops.table", "array_api", "_scalars", "overrides"),
     "random": ("ops.random", "ops.dropout", "ops.variates"),
 }  # fmt: skip
 
