@@ -140,7 +140,7 @@ def script_module(
 
     Args:
         memo: modules that were met, with their scripts.
-        shared: whether modules of one structure have one type.
+        shared: whether modules of one structure have one type, as those of a script do; a trace's have none.
     """
     memo = {} if memo is None else memo
     if isinstance(module, RecursiveScriptModule):
@@ -154,9 +154,10 @@ def script_module(
     made.__dict__["training"] = module.training
     made.__dict__["_original"] = module
     annotations, constants = _declared_attributes(module)
-    before, after = hooked.names_of(module)
-    kind.pre_hooks, kind.hooks = list(before), list(after)
-    hooked.attach(made)
+    if shared:  # a trace records what hooks do
+        before, after = hooked.names_of(module)
+        kind.pre_hooks, kind.hooks = list(before), list(after)
+        hooked.attach(made)
     _add_tensors(module, kind, made, annotations)
     children: list[tuple[str, ClassType]] = []
     for name, child in module._modules.items():

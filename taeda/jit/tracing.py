@@ -88,7 +88,7 @@ class Recorder:
         names = [p.name for p in function.parameters]
         if root is not None:
             e: Any = self.front.lookup(names.pop(0))
-            if isinstance(root, _LAYERS):
+            if _runs_over_steps(root):
                 self._keep_calls(root, e)
             self._parameters_of(root, e)
         for name, value in zip(names, values, strict=True):
@@ -102,7 +102,7 @@ class Recorder:
         for name, child in module._modules.items():
             if child is not None:
                 e = ir.GetAttr(owner, name, owner.type.attributes[name])
-                if isinstance(child, (RecursiveScriptModule, *_LAYERS)):
+                if isinstance(child, RecursiveScriptModule) or _runs_over_steps(child):
                     self._keep_calls(child, e)
                 self._parameters_of(child, e)
 
@@ -375,8 +375,11 @@ class Recorder:
         )
 
 
-#: Layers whose code the language has: they run over as many steps as there are.
-_LAYERS = (nn.LSTM, nn.GRU, nn.RNN)
+def _runs_over_steps(module: nn.Module) -> bool:
+    """Whether the language has the code of ``module``, which runs over as many steps as there are. A subclass may say
+    otherwise, and computed weights are recorded."""
+    plain = type(module).forward in (nn.LSTM.forward, nn.GRU.forward, nn.RNN.forward)
+    return isinstance(module, nn.RNNBase) and plain and not hasattr(module, "parametrizations")
 
 
 def _kept(recorder: Recorder, module: nn.Module, callee: Any) -> Callable:
@@ -584,7 +587,7 @@ def trace_module(
         raise AttributeError("trace_module: expected a dictionary of examples by the name of the method")
     made = script_module(mod, shared=False)
     kind = made._kind
-    if not isinstance(mod, _LAYERS):
+    if not _runs_over_steps(mod):
         kind.find = lambda name: None
     made.__class__ = TopLevelTracedModule
     for name, example in inputs.items():

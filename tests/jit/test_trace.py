@@ -168,6 +168,23 @@ def test_recurrent_layers_traced_run_over_other_lengths(layer):
                 taeda.testing.assert_close(run(x, n), model(x, n))
 
 
+class Doubled(nn.LSTM):
+    def forward(self, x, hx=None):
+        output, state = super().forward(x, hx)
+        return output * 2, state
+
+
+def test_what_a_layer_does_beside_its_code_is_recorded():
+    hooked = nn.GRU(3, 3)
+    hooked.register_forward_hook(lambda module, inputs, output: (output[0] + 1, output[1]))
+    hooked.register_forward_pre_hook(lambda module, inputs: (inputs[0] * 2,))
+    normed = nn.utils.parametrizations.weight_norm(nn.GRU(3, 3), "weight_hh_l0")
+    x = taeda.randn(4, 2, 3)
+    for layer in (Doubled(3, 3), hooked, normed):
+        model = nn.Sequential(layer)
+        taeda.testing.assert_close(resaved(taeda.jit.trace(model, x))(x), model(x))
+
+
 def test_a_script_that_holds_a_trace_is_saved_without_what_the_trace_did_not_run():
     class Chosen(nn.Module):
         def __init__(self, way):
