@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import masked as functions
-from ._core import Tensor, bool_
+from ._core import Tensor, bool_, sparse_coo, strided
 from .autograd import Function, enable_grad, grad
+from .ops.compressed import sparse_csr, sparse_csr_tensor
 from .ops.indexing import where
+from .ops.sparse import sparse_coo_tensor
 from .ops.table import is_pointwise, trait
 from .utils._pytree import tree_map
 
@@ -28,7 +30,7 @@ def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> Ma
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
     """``data`` with a mask, as part of the graph: the gradient of ``data`` has the mask too."""
     _check(data, mask)
-    return _FromData.apply(data, mask)
+    return _FromData.apply(*_alike(data, mask))
 
 
 def _check(data: Any, mask: Any) -> None:
@@ -41,6 +43,35 @@ def _check(data: Any, mask: Any) -> None:
         raise ValueError(
             f"MaskedTensor: data and mask must have the same shape, got {tuple(data.shape)} and {tuple(mask.shape)}"
         )
+    if data.layout is not mask.layout:
+        raise TypeError(f"MaskedTensor: data and mask must have the same layout, got {data.layout} and {mask.layout}")
+    if data.layout not in (strided, sparse_coo, sparse_csr):
+        raise TypeError(f"MaskedTensor: expected the layout strided, sparse_coo or sparse_csr, got {data.layout}")
+
+
+def _alike(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Data and mask with the same places, if they are sparse: those of the mask."""
+    if data.layout is sparse_coo:
+        data, mask = data.coalesce(), mask.coalesce()
+    if data.layout is not strided and data._nnz() != mask._nnz():
+        data = data.sparse_mask(mask)
+    return data, mask
+
+
+def _values(x: Any) -> Any:
+    """The elements that a sparse tensor holds; a dense one, and what is no tensor, as it is."""
+    return x.values() if isinstance(x, Tensor) and x.layout is not strided else x
+
+
+def _with_values(x: Tensor, values: Tensor) -> Tensor:
+    """A sparse tensor with the places of ``x``."""
+    if x.layout is sparse_coo:
+        return sparse_coo_tensor(x.indices(), values, x.shape, is_coalesced=True)
+    return sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+
+
+def _dense(x: Tensor) -> Tensor:
+    return x if x.layout is strided else x.to_dense()
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
@@ -72,7 +103,8 @@ class MaskedTensor(Tensor):
     @staticmethod
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
         _check(data, mask)
-        return _wrap(data.detach().clone(), mask.detach().clone()).requires_grad_(requires_grad)
+        data, mask = _alike(data.detach(), mask.detach())
+        return _wrap(data.clone(), mask.clone()).requires_grad_(requires_grad)
 
     def get_data(self) -> Tensor:
         """The elements, also those that are left out."""
@@ -84,10 +116,42 @@ class MaskedTensor(Tensor):
 
     def to_tensor(self, value: Any) -> Tensor:
         """A plain tensor with ``value`` where elements are left out."""
-        return self.get_data().masked_fill(~self._masked_mask, value)
+        return _dense(self.get_data()).masked_fill(~_dense(self._masked_mask), value)
+
+    def to_dense(self, *args: Any, **kwargs: Any) -> MaskedTensor:
+        """Data and mask as dense tensors."""
+        return _InLayout.apply(self, strided)
+
+    def to_sparse_coo(self) -> MaskedTensor:
+        """Data and mask as sparse tensors of the elements that count."""
+        return _InLayout.apply(self, sparse_coo)
+
+    to_sparse = to_sparse_coo
+
+    def to_sparse_csr(self, *args: Any, **kwargs: Any) -> MaskedTensor:
+        """The same, with compressed rows."""
+        return _InLayout.apply(self, sparse_csr)
+
+    @property
+    def layout(self) -> Any:
+        """That of data and mask: ``strided``, ``sparse_coo`` or ``sparse_csr``."""
+        return self._masked_data.layout
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether data and mask are sparse tensors."""
+        return self.layout is not strided
+
+    def is_sparse_coo(self) -> bool:
+        """Whether they are sparse by coordinates."""
+        return self.layout is sparse_coo
+
+    def is_sparse_csr(self) -> bool:
+        """Whether they have compressed rows."""
+        return self.layout is sparse_csr
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        data, mask = self._masked_data.tolist(), self._masked_mask.tolist()
+        data, mask = _dense(self._masked_data).tolist(), _dense(self._masked_mask).tolist()
         if not self.dim():
             return f"MaskedTensor({_shown(data) if mask else '--'}, {mask})"
         return f"MaskedTensor(\n{_rows(data, mask, self.dim(), 2)}\n)"
@@ -96,7 +160,7 @@ class MaskedTensor(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in _REDUCTIONS and args and is_masked_tensor(args[0]):
-            return _Reduce.apply(args[0], name, args[1:], kwargs or {})
+            return _Reduce.apply(args[0].to_dense(), name, args[1:], kwargs or {})
         if name == "where" and len(args) == 3 and not kwargs and not is_masked_tensor(args[0]):
             return _Where.apply(*args)
         return super().__torch_function__(func, types, args, kwargs)
@@ -115,18 +179,25 @@ class MaskedTensor(Tensor):
             moved, kept = func(*data, **kwargs), func(*masks)
             return _wrap(moved, kept) if isinstance(moved, Tensor) else [*map(_wrap, moved, kept)]
         masks = [m for m in mask if isinstance(m, Tensor)]
+        if len({m.layout for m in masks}) > 1:
+            raise ValueError(f"{name}: MaskedTensors must have the same layout, got {[m.layout for m in masks]}")
         if func.mutates and mask[0] is None:
             raise TypeError(f"{name}: expected a MaskedTensor to write to, got a Tensor; use to_tensor(value)")
-        if any(m.shape != masks[0].shape or not m.equal(masks[0]) for m in masks[1:]):
+        if any(m.shape != masks[0].shape or not _dense(m).equal(_dense(masks[0])) for m in masks[1:]):
             raise ValueError(f"{name}: the masks of MaskedTensors must be equal; use to_tensor(value) on one of them")
         if name in ("_softmax", "_softmax_backward", "_softmax_backward_data"):
             out_of_it = float("-inf") if name == "_softmax" else 0
             data = [x if m is None else x.masked_fill(~m, out_of_it) for x, m in zip(data, mask, strict=True)]
         elif op is None or not (is_pointwise(op) or trait(op, "moves") is False):
             return NotImplemented
-        result = func(*data, **kwargs)
+        sparse = masks[0].layout is not strided
+        if sparse and (func.mutates or any(isinstance(x, Tensor) and x.dim() and x.layout is strided for x in data)):
+            raise ValueError(f"{name}: expected sparse MaskedTensors and numbers, and nothing to write to")
+        result = func(*map(_values, data), **kwargs)
         if func.mutates:
             return args[0]
+        if sparse:
+            return _wrap(_with_values(masks[0], result), masks[0])
         return _wrap(result, masks[0].expand(result.shape))
 
 
@@ -150,6 +221,22 @@ class _FromData(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         return g, None
+
+
+class _InLayout(Function):
+    """Another layout. Gradients are dense."""
+
+    @staticmethod
+    def forward(ctx: Any, x: MaskedTensor, layout: Any) -> MaskedTensor:
+        data, mask = _dense(x._masked_data), _dense(x._masked_mask)
+        if layout is strided:
+            return _wrap(data.detach(), mask)
+        mask = mask.to_sparse() if layout is sparse_coo else mask.to_sparse_csr()
+        return _wrap(data.sparse_mask(mask), mask)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g.to_dense(), None
 
 
 class _GetData(Function):

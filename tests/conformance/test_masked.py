@@ -114,7 +114,8 @@ GRADIENTS = [
 REFUSED = [
     "x + t.masked.masked_tensor(d, ~m)", "t.matmul(x, d.t())", "t.masked.masked_tensor(d, m.int())",
     "t.masked.masked_tensor(d, m[0])", "t.masked.masked_tensor([1.0], m)", "t.masked.masked_tensor(x, m)",
-    "t.cumsum(x, 1)", "t.cat([x, d])", "t.stack([d, x])",
+    "t.cumsum(x, 1)", "t.cat([x, d])", "t.stack([d, x])", "t.masked.masked_tensor(d, m.to_sparse())",
+    "x.to_sparse_coo() + x",
 ]  # fmt: skip
 
 
@@ -162,6 +163,35 @@ def test_the_gradient_of_a_choice_that_is_the_result():
             y = t.where(t.tensor(chosen), x / 4, t.ones(()))
             shown.append(repr((y, t.autograd.grad(y, x))))
     assert shown[2:] == shown[:2]
+
+
+SPARSE = [
+    "x.to_sparse_coo()", "x.to_sparse()", "x.to_sparse_csr()", "c.to_dense()", "c.get_data()", "r.get_data()",
+    "c.get_mask()", "c.layout, r.layout, x.layout, c.is_sparse, r.is_sparse, x.is_sparse, c.shape, r.dtype",
+    "c.is_sparse_coo(), r.is_sparse_coo(), r.is_sparse_csr(), x.is_sparse_csr()", "c.sin()", "-r", "c * 2", "c + c",
+    "(r / r).get_data()", "c.sum()", "c.amin()", "d + c.pow(2).get_data()", "c.sqrt().add(1.0)",
+    "t.masked.masked_tensor(d.to_sparse(), c.get_mask())", "t.masked.masked_tensor(d.to_sparse_csr(), r.get_mask())",
+    "t.masked.masked_tensor(d.to_sparse(), c.get_mask()).get_data()",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", SPARSE)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_sparse_masked_tensors(code):
+    shown = []
+    for t in (torch, taeda):
+        names = _names(t)
+        names |= {"c": names["x"].to_sparse_coo(), "r": names["x"].to_sparse_csr()}
+        shown.append(repr(eval(code, names)).replace("taeda.", "torch."))
+    assert shown[1] == shown[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_gradients_through_sparse_masked_tensors():
+    for name in ("to_sparse_coo", "to_sparse_csr"):
+        x = _names(taeda, True)["x"]
+        (getattr(x, name)() * 2).sum().backward()
+        assert repr(x.grad) == repr(taeda.masked.masked_tensor(taeda.full_like(x.get_data(), 2.0), x.get_mask()))
 
 
 def test_a_masked_tensor_is_not_written_to_a_tensor_without_a_mask():
