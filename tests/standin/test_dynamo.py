@@ -73,6 +73,21 @@ def test_sizes_that_are_marked_and_settings():
     )
 
 
+def test_results_are_the_same():
+    run(
+        """
+        import torch
+        from torch._dynamo.utils import same
+        x = torch.ones(3)
+        assert same(x, x + 1e-5) and not same(x, x + 1e-2) and same(x, x + 1e-2, tol=0.1)
+        assert same([x, {"a": 1}], (x.clone(), {"a": 1})) and not same([x, 1], [x, 2]) and not same([x], [x, x])
+        assert not same(x, x.double()) and not same(x, x[:2]) and not same(x, 1) and same(torch.tensor(2), torch.tensor(2))
+        nan = x * float("nan")
+        assert not same(nan, nan) and same(nan, nan, equal_nan=True)
+        """
+    )
+
+
 def test_exceptions():
     run(
         """
