@@ -115,7 +115,7 @@ class RecursiveScriptModule(ScriptModule):
         return self._kind.short
 
     def _get_name(self) -> str:
-        return "RecursiveScriptModule"
+        return self.original_name if self.__dict__.get("_is_traced") else "RecursiveScriptModule"
 
     def extra_repr(self) -> str:
         """The original name."""

@@ -590,6 +590,10 @@ def trace_module(
     if not _runs_over_steps(mod):
         kind.find = lambda name: None
     made.__class__ = TopLevelTracedModule
+    scripts = {id(m) for m in mod.modules()}
+    for inner in made.modules():
+        if id(inner) not in scripts:
+            inner.__dict__["_is_traced"] = True  # it is shown by its class's name
     for name, example in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)
         plain = mod.forward if name == "forward" else method

@@ -130,6 +130,8 @@ def test_scripted_modules_in_traces_keep_their_control_flow():
         for x in (taeda.ones(1, 2), taeda.ones(4, 2) * 100, taeda.ones(2, 2) * 30):
             taeda.testing.assert_close(run(x), model(x), rtol=0, atol=0)
     assert "forward" not in vars(model.inner)  # nobody traces any more
+    assert "Holds(" in repr(traced) and "(inner): RecursiveScriptModule(" in repr(traced)
+    assert "(0): Linear(original_name=Linear)" in repr(taeda.jit.trace(nn.Sequential(nn.Linear(2, 2)), taeda.ones(2)))
 
 
 def resaved(traced):
