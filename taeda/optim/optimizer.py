@@ -155,7 +155,7 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                 f"{type(params).__name__}"
             )
-        if isinstance(params, Module):
+        if isinstance(params, Module) and not hasattr(params, "__iter__"):  # a ParameterList is one of parameters
             raise TypeError(
                 f"'{type(params).__name__}' object is not iterable: give its parameters, module.parameters()"
             )

@@ -199,6 +199,13 @@ def test_empty_parameters_and_no_gradients():
     assert float(optimizer.state[p]["step"]) == 1 and q not in optimizer.state
 
 
+def test_a_list_of_parameters_is_iterable():
+    params = nn.ParameterList([nn.Parameter(taeda.ones(2)), nn.Parameter(taeda.ones(3))])
+    assert optim.SGD(params, lr=0.1).param_groups[0]["params"] == list(params)
+    with pytest.raises(TypeError, match="'Linear' object is not iterable"):
+        optim.SGD(nn.Linear(1, 1), lr=0.1)
+
+
 def test_learning():
     """A small network fits a curve with each optimiser."""
     x = taeda.linspace(-2, 2, 64).unsqueeze(1)
