@@ -38,3 +38,5 @@ from .stores import (
 from .work import (
     Work,
 )  # fmt: skip
+
+_get_global_rank = get_global_rank  # its older name

@@ -131,6 +131,9 @@ def test_backends_count_keep_and_hand_on_their_graphs():
         for name in ("inductor", "eager"):
             assert torch.equal(torch.compile(function, backend=lambda m, i: lookup_backend(name)(m, i))(x), function(x))
         assert torch.equal(torch.compile(function, backend=lambda m, i: compile_fx(m, i))(x), function(x))
+        backend = lambda m, i: torch._inductor.compile(m, i, options={"max_autotune": True})
+        with torch._inductor.config.patch({"post_grad_custom_pre_pass": lambda graph: None}):
+            assert torch.equal(torch.compile(function, backend=backend)(x), function(x))
         torch._logging.set_logs(dynamo=logging.INFO, graph_breaks=True)
         assert logging.getLogger("torch.dynamo").level == logging.INFO
         torch._logging.set_logs()

@@ -99,6 +99,25 @@ for module, (why, names) in REFUSED.items():
     assert done.returncode == 0, done.stderr
 
 
+def test_limits_of_recompiling():
+    code = """
+import sys
+import torch, torch._dynamo.config as config
+from torch._dynamo.utils import disable_cache_limit
+from torch.cuda.comm import broadcast, gather
+from torch.distributed._tensor.experimental import implicit_replication
+from torch.distributed.distributed_c10d import _get_global_rank
+with disable_cache_limit():
+    assert config.recompile_limit == config.accumulated_recompile_limit == sys.maxsize
+print(config.recompile_limit)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "taeda.standin", "-c", code], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "8\n"
+
+
 def test_ranges_in_graphs():
     """The ops that begin and end a range of the profiler are nodes of a traced graph, and run there."""
     code = """

@@ -105,6 +105,7 @@ NAMES: dict[str, dict[str, str]] = {
     "nn.modules.linear_cross_entropy_options": {"nn.modules": "LinearCrossEntropyOptions"},
     "nn.parallel._functions": {".nn": "Broadcast Gather ReduceAddCoalesced Scatter"},
     "nn.parallel.comm": {".nn": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"},
+    "cuda.comm": {".nn": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"},
     "backends.cuda": {".root": "SDPAParams"},
     "cpu.amp.autocast_mode": {"cpu.amp": "autocast"},
     "cpu.amp.grad_scaler": {"cpu.amp": "GradScaler"},

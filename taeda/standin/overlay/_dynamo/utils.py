@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from typing import Any
 
 from taeda import Tensor, allclose
 from taeda.graph.capture import counters
+from taeda.graph.options import Patch
 
-__all__ = ["counters", "is_compile_supported", "same", "warn_once"]
+from . import config
+
+__all__ = ["counters", "disable_cache_limit", "is_compile_supported", "same", "warn_once"]
+
+
+def disable_cache_limit() -> Patch:
+    """A block in which the settings allow any number of recompilations; they have no effect."""
+    return config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize)
 
 
 @functools.cache

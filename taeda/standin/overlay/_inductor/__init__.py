@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
@@ -12,7 +13,16 @@ from taeda.graph.options import MODES, OPTIONS
 
 from . import config
 
-__all__ = ["aoti_compile_and_package", "aoti_load_package", "config", "list_mode_options", "list_options"]
+__all__ = [
+    "aoti_compile_and_package", "aoti_load_package", "compile", "config", "list_mode_options", "list_options",
+]  # fmt: skip
+
+
+def compile(gm: Any, example_inputs: Sequence, options: dict[str, Any] | None = None) -> Callable:
+    """A graph of ``torch.fx`` as a compiled function."""
+    from .compile_fx import compile_fx
+
+    return compile_fx(gm, example_inputs)
 
 
 def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, Any]:

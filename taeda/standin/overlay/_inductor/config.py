@@ -12,6 +12,8 @@ coordinate_descent_tuning = False
 fx_graph_cache = False
 epilogue_fusion = True
 max_autotune = max_autotune_gemm = freezing = fallback_random = debug = False
+pre_grad_custom_pass = joint_custom_pre_pass = joint_custom_post_pass = None
+post_grad_custom_pre_pass = post_grad_custom_post_pass = None
 triton = SimpleNamespace(unique_kernel_names=False, cudagraphs=False)
 cpp = SimpleNamespace(threads=-1)
 
