@@ -26,7 +26,7 @@ class _Namespace(types.ModuleType):
         from taeda.library import _ops as own
 
         if library == "profiler":
-            importlib.import_module("taeda.profiler.ops")  # declares them
+            importlib.import_module("taeda.standin.internals.profiler")  # declares them
         if f"{library}::{name}" in own:
             return OpOverloadPacket(library, name, own[f"{library}::{name}"])
         if library.startswith("c10d"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from taeda.library import CustomOpDef
-
-from .recording import enter_range, leave_range
+from taeda.profiler.recording import enter_range, leave_range
 
 
 class _Handle:
