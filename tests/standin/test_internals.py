@@ -104,7 +104,9 @@ def test_limits_of_recompiling():
 import sys
 import torch, torch._dynamo.config as config
 from torch._dynamo.utils import disable_cache_limit
+from torch.cuda.amp.common import amp_definitely_not_available
 from torch.cuda.comm import broadcast, gather
+assert amp_definitely_not_available()
 from torch.distributed._tensor.experimental import implicit_replication
 from torch.distributed.distributed_c10d import _get_global_rank
 with disable_cache_limit():

@@ -110,6 +110,7 @@ NAMES: dict[str, dict[str, str]] = {
     "cpu.amp.autocast_mode": {"cpu.amp": "autocast"},
     "cpu.amp.grad_scaler": {"cpu.amp": "GradScaler"},
     "cuda.amp.autocast_mode": {"cuda.amp": "autocast custom_bwd custom_fwd"},
+    "cuda.amp.common": {".root": "amp_definitely_not_available"},
     "cuda.amp.grad_scaler": {"cuda.amp": "GradScaler"},
     "masked._ops": {
         "masked": "amax amin argmax argmin cumprod cumsum log_softmax logsumexp mean norm prod softmax std sum var"

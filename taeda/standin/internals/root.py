@@ -135,3 +135,8 @@ class TracingContext:
     @staticmethod
     def try_get() -> None:
         """None."""
+
+
+def amp_definitely_not_available() -> bool:
+    """True: there is no GPU for ``torch.cuda.amp``."""
+    return True
