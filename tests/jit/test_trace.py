@@ -311,3 +311,50 @@ def test_sizes_that_leave_a_trace_are_numbers():
     assert kept == [2] and type(copy.deepcopy(kept[0])) is int
     later = taeda.jit.trace(lambda x: x * kept[0], taeda.ones(3))
     assert later(taeda.ones(4)).tolist() == [2.0] * 4  # of another trace: the number
+
+
+def _compiled_modules_in_a_trace(t):
+    shown = []
+
+    class Loop(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = t.nn.Parameter(t.full((3,), 0.5))
+
+        def forward(self, xs):
+            h = t.zeros(3)
+            for i in range(xs.size(0)):
+                if xs[i].sum() > 0:
+                    h = h + xs[i] * self.weight
+            return h, h * 2
+
+    class Outer(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.loop = t.jit.script(Loop())
+            self.step = t.jit.trace(t.nn.Linear(3, 3), t.ones(2, 3))
+
+        def forward(self, xs):
+            y, _ = self.loop(xs)
+            return self.step(y.relu())
+
+    outer = Outer()
+    with t.no_grad():
+        for p in outer.step.parameters():
+            p.fill_(0.25)
+    traced = t.jit.trace(outer, t.ones(4, 3))
+    buffer = io.BytesIO()
+    t.jit.save(traced, buffer)
+    buffer.seek(0)
+    loaded = t.jit.load(buffer)
+    for xs in (t.ones(2, 3), t.tensor([[1.0, 2.0, 3.0], [-1.0, -1.0, -1.0], [1.0, 0.0, 0.0]]), -t.ones(1, 3)):
+        for module in (outer, traced, loaded):
+            shown.append(module(xs).tolist())
+    traced(t.ones(2, 3)).sum().backward()
+    shown.append(outer.loop.weight.grad.tolist())
+    return shown
+
+
+def test_compiled_modules_keep_their_control_flow():
+    """A script or trace within what is recorded is called, also after saving; its gradients are its own."""
+    assert _compiled_modules_in_a_trace(taeda) == _compiled_modules_in_a_trace(torch)
