@@ -695,11 +695,13 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
         if unsettled and accumulate_into:
             task.settle_leaves()
     finally:
-        TASK[0] = outer_task
         swap_no_grad(previous)
-        if task.at_end is not None:
-            for function in task.at_end:
-                function()
+        try:
+            if task.at_end is not None:
+                for function in task.at_end:  # these may add others
+                    function()
+        finally:
+            TASK[0] = outer_task
     if accumulate_into and inputs is not None:
         for i in range(len(inputs)):
             if task.results[i] is not None and isinstance(inputs[i], Tensor):

@@ -258,3 +258,34 @@ def test_multi_grad_hook_waits_for_all_and_comes_for_one():
     (y.sum() + z.sum()).backward()
     assert seen.count(("one", 1)) == 1
     assert seen.count(("all", [False, False, True])) == 1 and len(seen) == 2
+
+
+def test_callbacks_at_the_end_of_a_pass():
+    """They run once the gradients are there, may add others, and a pass inside one has its own."""
+    engine = taeda.autograd.Variable._execution_engine
+    x, seen = taeda.ones(2, requires_grad=True), []
+
+    def last():
+        seen.append("last")
+
+    def first():
+        seen.append(x.grad.tolist())
+        y = taeda.ones(1, requires_grad=True)
+        y.register_hook(lambda g: engine.queue_callback(lambda: seen.append("inner")))
+        (y * 2).backward()
+        engine.queue_callback(last)
+
+    x.register_hook(lambda g: engine.queue_callback(first))
+    (x * 3).sum().backward()
+    assert seen == [[3.0, 3.0], "inner", "last"]
+    with pytest.raises(RuntimeError, match="only be installed during backward"):
+        engine.queue_callback(last)
+
+    def failing():
+        raise ValueError("told")
+
+    x.register_hook(lambda g: engine.queue_callback(failing))
+    with pytest.raises(ValueError, match="told"):
+        (x * 3).sum().backward()
+    with pytest.raises(RuntimeError, match="only be installed during backward"):
+        engine.queue_callback(last)
