@@ -250,7 +250,7 @@ whole = taeda.zeros_like(p, device="cpu"), taeda.full_like(p, 3.0, device="cpu")
 assert [(x.device.type, x.placements) for x in whole] == [(d, p.placements) for d in ("cpu", "cpu", "meta")]
 assert whole[1].full_tensor().unique().tolist() == [3.0]
 model.to_empty(device=taeda.device("cpu"))
-assert not any(p.is_meta or p.to_local().is_meta for p in model.parameters())
+assert not any(p.is_meta or p._local_tensor.is_meta for p in model.parameters())
 with taeda.no_grad():
     for p, q in zip(model.parameters(), GPT(2).parameters()):
         p.fill_(0.5)

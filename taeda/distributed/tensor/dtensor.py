@@ -67,6 +67,11 @@ class DTensor(OfParts):
         """One for each dimension of the mesh."""
         return self._layout.placements
 
+    @property
+    def _local_tensor(self) -> Tensor:
+        """This process's part, by PyTorch's name: programs read it."""
+        return self._local
+
     # ---- the graph is that of the part
     def _graph_parts(self) -> tuple[Tensor, ...]:
         return (self._local,)
