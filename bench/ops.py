@@ -303,7 +303,7 @@ SLOW: dict[tuple[str, str], str] = {
 }
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=100)  # the sets of operands that take turns
 def scope(T: Any, size: str, seed: int = 0) -> dict[str, Any]:
     """The names that expressions use; ``a``, ``b``, ``w`` are float32 matrices, ``k``, ``l`` positive integers."""
     rows, cols = SIZES[size]

@@ -170,13 +170,12 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
     # Short runs one after another, as one run whose steps are listed: no bounds and no loop for each.
     steps = length / a_k
     listed = h.scratch(8 * LISTED)
-    together = some * steps
-    short = (b_run == steps * pitch) & (steps <= SHORT) & (together <= LISTED) & (count > 2 * rows)
+    short = (b_run == steps * pitch) & (steps <= SHORT) & (some * steps <= LISTED) & (count > 2 * rows)
+    together = h.select(short, some * steps, h.i64(0))
     with h.loop(0, h.select(short, some, h.i64(0))) as R:
         shift = h.load(h.offset(runs, R.index * (8 * len(RUN))), I64)
         with h.loop(0, steps) as K:
             h.store(h.offset(listed, (R.index * steps + K.index) * 8), shift + K.index * a_k)
-    together = h.select(short, together, h.i64(-1))
     with h.loop(0, count, rows) as T:
         entry = h.offset(table, T.index / rows * (8 * (len(TILE) + 2 * rows)))
         tile = dict(zip(TILE, _numbers(h, entry, len(TILE)), strict=True))
@@ -193,7 +192,7 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
             column = [h.splat(h.load(h.offset(source, at), t), lanes) for source in sources]
             return [_add_product(h, dtype, acc[i], row[i % vectors], column[i // vectors]) for i in range(len(acc))]
 
-        inside = (near == 0) & (tile["begin"] == 0) & (end == length) & (together >= 0)
+        inside = (near == 0) & (tile["begin"] == 0) & (end == length) & (together > 0)
         number = h.select(inside, together, h.i64(0))
         first, carry = h.i64(0), (b, listed, *[zero] * (rows * vectors))
         for unrolled in (4, 1) if vectors == tile_shape(h.vector_bytes).vectors else (1,):

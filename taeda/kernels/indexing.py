@@ -459,8 +459,8 @@ def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]
 
         def offsets_at(i: Value, mask: Value | None) -> tuple[Value, Value]:
             x = f.load(f.offset(index, i * 8), I64, wide, mask)
-            x, wrong = checked(f, x, f.splat(size, wide), False)
-            return x * item, wrong if mask is None else f.select(mask, wrong, 0)
+            x, bad = checked(f, x, f.splat(size, wide), False)
+            return x * item, bad if mask is None else f.select(mask, bad, 0)
 
         # Whole groups are checked first. If nothing is out of range, they need no places.
         with f.loop(0, f.select(count == GROUP, count, f.i64(0)), 4 * wide, carry=[none] * 4) as L:

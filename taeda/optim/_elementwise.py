@@ -342,7 +342,7 @@ def step_lists(
         cls: whose rule.
         given: the options by the names that groups have, among others; ``options`` are more of them.
         params, grads: tensors of the same sizes.
-        states: for each of the rule's state tensors a list.
+        states: for each of the rule's state tensors a list; None in it: the first step, which makes the tensor.
         counters: for each counter of ``cls`` a list of tensors.
     Raises:
         RuntimeError: a counter is not a tensor.
@@ -356,22 +356,26 @@ def step_lists(
     if found_inf is not None and found_inf.item():
         return
     flags, rule = cls._flags(group), object.__new__(cls)
-    buckets: dict[str, list[tuple]] = {}
+    buckets: dict[tuple, list[tuple]] = {}
     with taeda.set_grad_enabled(differentiable):
         for i, (p, grad) in enumerate(zip(params, grads, strict=True)):
             new, scalars = cls._scalars(group, tuple(float(steps[i]) for steps in counters))
             for steps, value in zip(counters, new, strict=True):
                 steps[i].fill_(value)
-            grad = grad if scale is None else grad / scale
+            grad, own_flags = grad if scale is None else grad / scale, flags
+            for state in states:
+                if state[i] is None:
+                    state[i] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+                    own_flags = rule._fresh(flags, {})
             own = [state[i] for state in states]
             if grad.is_sparse:
-                rule._sparse(group, flags, scalars, p, grad, own)
+                rule._sparse(group, own_flags, scalars, p, grad, own)
             elif differentiable:
-                _Rule(rule, flags).update(p, grad, own, scalars)
+                _Rule(rule, own_flags).update(p, grad, own, scalars)
             else:
-                buckets.setdefault(p.dtype.name, []).append((p, grad, own, scalars))
-        for bucket in buckets.values():
-            update_all(*map(list, zip(*bucket, strict=True)), _Rule(rule, flags))
+                buckets.setdefault((p.dtype.name, own_flags), []).append((p, grad, own, scalars))
+        for (_, own_flags), bucket in buckets.items():
+            update_all(*map(list, zip(*bucket, strict=True)), _Rule(rule, own_flags))
 
 
 def new_counter(value: float) -> Tensor:

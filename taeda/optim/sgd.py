@@ -65,8 +65,8 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     @staticmethod
     def _flags(group):
         weight_decay = group["weight_decay"]
-        decay, first = isinstance(weight_decay, Tensor) or weight_decay != 0, group.get("first", False)
-        return decay, group["momentum"] != 0, bool(group["nesterov"]), bool(group["maximize"]), first
+        decay = isinstance(weight_decay, Tensor) or weight_decay != 0
+        return decay, group["momentum"] != 0, bool(group["nesterov"]), bool(group["maximize"]), False
 
     _states = staticmethod(lambda flags: ("momentum_buffer",) if flags[1] else ())
 
@@ -89,14 +89,4 @@ def sgd(
     lr: float | Tensor, dampening: float, nesterov: bool, maximize: bool,
 ) -> None:  # fmt: skip
     """One step of :class:`SGD` on lists; buffers that are None are made and put into their list."""
-    given = locals()
-    if not momentum:
-        step_lists(SGD, given, params, d_p_list, ())
-        return
-    fresh = [buffer is None for buffer in momentum_buffer_list]
-    for first in True, False:
-        some = [i for i, new in enumerate(fresh) if new == first]
-        for i in some if first else ():
-            momentum_buffer_list[i] = taeda.zeros_like(params[i], memory_format=taeda.preserve_format)
-        lists = [[given[name][i] for i in some] for name in ("params", "d_p_list", "momentum_buffer_list")]
-        step_lists(SGD, given, lists[0], lists[1], lists[2:], first=first)
+    step_lists(SGD, locals(), params, d_p_list, (momentum_buffer_list,) if momentum else ())

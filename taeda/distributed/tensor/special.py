@@ -39,18 +39,14 @@ def _declare(table: dict[str, Callable], names: tuple[str, ...], function: Calla
 # ---- devices ---------------------------------------------------------------------------------------------------------
 
 
-@composite(
-    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "to"
-)  # fmt: skip
+@composite("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "to")
 def _on_device(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Onto device meta or from there: each process does that with its part."""
     named = [x for x in (*args, kwargs.get("device")) if isinstance(x, (str, taeda.device))]
     if not named or not (input._local.is_meta or taeda.device(named[0]).type == "meta"):
         return NotImplemented
-    layout = input._layout
-    return wrap(
-        func(input._local, *args, **kwargs), layout._replace(placements=without_partial(layout.placements))
-    )  # fmt: skip
+    layout = input._layout._replace(placements=without_partial(input.placements))
+    return wrap(func(input._local, *args, **kwargs), layout)
 
 
 # ---- indexing --------------------------------------------------------------------------------------------------------
