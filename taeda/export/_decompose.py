@@ -23,11 +23,12 @@ from taeda.ops.table import METHODS, OPS, asked_for, trait
 from taeda.utils import _pytree as pytree
 
 from ._capture import Capture, _everything
+from ._functions import parameters
 from ._functions import table as known_functions
 from ._lowering import of_expression
 from ._scatters import put, scattered
 from ._steps import assert_scalar
-from ._unknown_sizes import numbers
+from ._unknown_sizes import _bound, numbers
 from ._unknowns import Again, Unknowns
 from ._values import Conflict, Traced, range_of, samples_of
 from .graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
@@ -196,6 +197,10 @@ class _Lowering(Capture):
             return _core.pass_through(self, function, args, kwargs)
         if function is operator.setitem or _writes(function):
             return self._write(function, args, kwargs)
+        if _asks_to_write(function, args, kwargs):
+            bound = _bound(function, args, kwargs)
+            target = bound.pop("input")
+            return self._write_to(target, self.handle(function, (target,), {**bound, "inplace": False}))
         if kwargs.get("out") is not None:
             return self._write_to(kwargs["out"], self._step(function, args, {**kwargs, "out": None}))
         return self._step(function, args, kwargs)
@@ -333,12 +338,36 @@ class _Lowering(Capture):
         elif name in ("detach_", "requires_grad_"):
             return target
         else:
-            other = _without_write(function)
+            other = trait(function, "functional")
             if other is None:
-                value = self._written_copy(function, args, kwargs)
-            else:
-                value = self.handle(other, (target, *args[1:]), kwargs)
+                return self._write_by_body(target, function, args, kwargs)
+            value = self.handle(other, (target, *args[1:]), kwargs)
+            if isinstance(value, Traced) and _address(value) == _address(target):
+                return self._become(target, value)
         return self._write_to(target, value)
+
+    def _write_by_body(self, target: Traced, function: Any, args: tuple, kwargs: dict) -> Any:
+        """A write that no op says without writing: those of its body, or the call itself on a copy."""
+        if isinstance(function, Composite):
+            made = self._lowered(function, functools.partial(_body, function), args, kwargs)
+            if made is not NotImplemented:
+                return made
+        return self._write_to(target, self._written_copy(function, args, kwargs))
+
+    def _become(self, x: Traced, view: Traced) -> Traced:
+        """``x`` has the form of ``view``, a view of it, from now on."""
+        if view is x:
+            return x
+        memory = self.memory(x)
+        if x is memory.base:  # the memory is then owned by a tensor of the form that it had
+            memory.base = base = self.traced(None, x.metas, x._device)
+            base.wants_grad = x.wants_grad
+            self.scope.nodes[id(base)] = self._node_in(self.scope, x)
+        x.metas = view.metas
+        self._measure(x)
+        self.views[id(x)] = self.views[id(view)]
+        self.scope.nodes[id(x)] = self._node_in(self.scope, view)
+        return x
 
     def _put(self, target: Traced, args: tuple, kwargs: dict) -> Any:
         """A write to ``target`` at places that tensors say."""
@@ -399,15 +428,6 @@ class _Lowering(Capture):
         return made
 
 
-def _without_write(function: Any) -> Any:
-    """The op that gives what an in-place form writes; None where there is none."""
-    other = trait(function, "functional")
-    candidate = OPS.get(function.__name__[:-1])
-    if other is None and candidate is not None and inspect.unwrap(candidate) is inspect.unwrap(function):
-        return candidate
-    return other
-
-
 def _is_public(node: Node) -> bool:
     """Whether a step is one that programs write themselves, or a canonical one."""
     if node.op != "call_function" or not isinstance(node.target, (Op, Composite)):
@@ -422,6 +442,15 @@ def _address(x: Traced) -> int:
 def _writes(function: Any) -> bool:
     name = getattr(function, "__name__", "")
     return isinstance(function, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
+
+
+def _asks_to_write(function: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether this is the call of an activation with ``inplace=True``."""
+    names = parameters(function)
+    if "inplace" not in names:
+        return False
+    place = names.index("inplace")
+    return bool(kwargs.get("inplace", args[place] if place < len(args) else False))
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------

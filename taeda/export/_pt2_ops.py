@@ -48,14 +48,16 @@ def _matched(function: Any, given: dict[str, Any]) -> Call | None:
         names, left, values = {p.name for p in schema.parameters}, dict(given), []
         for i, p in enumerate(schema.parameters):
             key = p.name
-            if key not in given and i < len(ours) and ours[i] not in names:
+            if key not in given and i < len(ours) and ours[i] not in names and ours[i] not in _PLACES:
                 key = ours[i]
             if p.name in _PLACES:
                 continue
             if key not in left:
-                if p.default is REQUIRED:
+                if p.default is not REQUIRED:
+                    continue
+                if p.type.name != "Optional":
                     break
-                continue
+                left[key] = None  # such as no bias, which the native op must be given
             value = left.pop(key)
             if isinstance(value, (tuple, list)) and len(value) == 1 and isinstance(value[0], (tuple, list)):
                 value = value[0]

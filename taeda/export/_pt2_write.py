@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import json
 import math
 import operator
@@ -59,7 +61,24 @@ def records_of(ep: ExportedProgram) -> dict[str, bytes]:
         ValueError: PyTorch has no form for a part of the program.
     """
     rules = {f: rule for f, rule in default_decompositions().items() if getattr(f, "__name__", "") not in _KEPT}
-    return _Writer(ep.run_decompositions(rules)).records()
+    program = ep.run_decompositions(rules)
+    _rename_written(program)
+    return _Writer(program).records()
+
+
+def _rename_written(ep: ExportedProgram) -> None:
+    """Arguments that are written to, in names that PyTorch's reader finds again: it renames those of builtins."""
+    written = {str(s.target) for s in ep.graph_signature.output_specs if s.kind == OutputKind.USER_INPUT_MUTATION}
+    taken = {n.name for n in ep.graph.nodes}
+    for node in ep.graph.nodes:
+        if node.op != "placeholder" or node.name not in written or not hasattr(builtins, node.name):
+            continue
+        old = node.name
+        node.name = next(name for i in itertools.count(1) if (name := f"{old}_{i}") not in taken)
+        for spec in ep.graph_signature.input_specs:
+            spec.arg.name = node.name if spec.arg.name == old else spec.arg.name
+        for spec in ep.graph_signature.output_specs:
+            spec.target = node.name if spec.target == old else spec.target
 
 
 class _Writer(Layers):

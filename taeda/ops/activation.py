@@ -174,7 +174,7 @@ def _drawn_slopes(input, lower, upper, generator):
     return input.new_ones(input.shape).masked_scatter(negative, slopes.to(input.dtype))
 
 
-@composite(method=False)
+@composite(method=False, functional=rrelu)
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     """In-place form of :func:`rrelu`."""
     if not training:
@@ -236,7 +236,7 @@ def elu(input, alpha=1.0):
     return elu_kernel(input, alpha, 1.0, 1.0, unit=alpha == 1)
 
 
-@composite(method=False)
+@composite(method=False, functional=elu)
 def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
     """In-place form of :func:`elu`; of ``scale * elu(input)``, with ``input_scale`` within the exponential."""
     alpha, scale, input_scale = float(alpha), float(scale), float(input_scale)
@@ -253,7 +253,7 @@ def celu(input, alpha=1.0):
     return elu_kernel(input, float(alpha), 1.0, 1.0 / alpha)
 
 
-@composite(method=False)
+@composite(method=False, functional=celu)
 def celu_(input, alpha=1.0):
     """In-place form of :func:`celu`."""
     if alpha == 0:
@@ -272,7 +272,7 @@ def selu(input):
     return elu_kernel(input, *SELU)
 
 
-@composite(method=False)
+@composite(method=False, functional=selu)
 def selu_(input):
     """In-place form of :func:`selu`."""
     return elu_kernel.traits["inplace"](input, *SELU)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
@@ -96,7 +97,9 @@ def _drop_alpha(input: Tensor, p: float, inplace: bool, feature: bool) -> Tensor
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
-def _form(name: str, drop: Callable, inplace: bool, feature: bool, doc: str) -> Callable:
+def _form(name: str, drop: Callable, functional: Any, feature: bool, doc: str) -> Callable:
+    inplace = functional is not None
+
     def dropout(input, p: float, train):
         if not 0 <= p <= 1:
             raise RuntimeError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
@@ -108,13 +111,13 @@ def _form(name: str, drop: Callable, inplace: bool, feature: bool, doc: str) -> 
 
     dropout.__name__ = dropout.__qualname__ = name
     dropout.__doc__ = doc
-    return composite(method=False)(dropout)
+    return composite(method=False, functional=functional)(dropout)
 
 
 def _family(name: str, drop: Callable, feature: bool, doc: str) -> None:
     """``name(input, p, train)`` and ``name_``."""
-    globals()[name] = _form(name, drop, False, feature, doc)
-    globals()[name + "_"] = _form(name + "_", drop, True, feature, f"In-place form of :func:`{name}`.")
+    plain = globals()[name] = _form(name, drop, None, feature, doc)
+    globals()[name + "_"] = _form(name + "_", drop, plain, feature, f"In-place form of :func:`{name}`.")
 
 
 _family(

@@ -528,7 +528,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None):
     return replace_nonfinite(input, *_replacements(input, nan, posinf, neginf))
 
 
-@composite(pointwise=True)
+@composite(pointwise=True, functional=nan_to_num)
 def nan_to_num_(input, nan=None, posinf=None, neginf=None):
     """In-place form of :func:`nan_to_num`."""
     if not (input.is_floating_point() or input.is_complex()):

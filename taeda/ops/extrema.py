@@ -230,7 +230,7 @@ def clamp(input, min=None, max=None, *, out=None):
     return _clamp(input, min, max, out, False)
 
 
-@composite(names=("clip_",))
+@composite(names=("clip_",), functional=clamp)
 def clamp_(input, min=None, max=None):
     """In-place form of :func:`clamp`."""
     return _clamp(input, min, max, None, True)
@@ -248,13 +248,13 @@ def clamp_max(input, max, *, out=None):
     return _clamp(input, None, max, out, False, "clamp_max")
 
 
-@composite()
+@composite(functional=clamp_min)
 def clamp_min_(input, min):
     """In-place form of :func:`clamp_min`."""
     return _clamp(input, min, None, None, True, "clamp_min_")
 
 
-@composite()
+@composite(functional=clamp_max)
 def clamp_max_(input, max):
     """In-place form of :func:`clamp_max`."""
     return _clamp(input, None, max, None, True, "clamp_max_")

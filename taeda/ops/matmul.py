@@ -532,7 +532,7 @@ def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
     return input.copy_(result) if input.shape == result.shape else input.set_(result)
 
 
-_addbmm_inplace.factors = ("beta", "alpha")  # type: ignore[attr-defined]
+_addbmm_inplace.factors, _addbmm_inplace.functional = ("beta", "alpha"), addbmm  # type: ignore[attr-defined]
 METHODS["addbmm_"] = Composite(_addbmm_inplace, "addbmm_")
 install("addbmm_", METHODS["addbmm_"])
 

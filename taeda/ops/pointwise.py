@@ -205,7 +205,7 @@ def div(input: Any, other, *, rounding_mode=None, out=None):
     return op(input, other) if out is None else op(input, other, out=out)
 
 
-@composite(names=("divide_",), pointwise=True)
+@composite(names=("divide_",), pointwise=True, functional=div)
 def div_(input, other, *, rounding_mode=None):
     """In-place form of :func:`div`."""
     return _division(rounding_mode).traits["inplace"](input, other)
@@ -371,7 +371,7 @@ def conj_physical(input, *, out=None):
     return conjugated(input) if input.is_complex() else input
 
 
-@composite()
+@composite(functional=conj_physical)
 def conj_physical_(input):
     """In-place form of :func:`conj_physical`."""
     return conjugated.traits["inplace"](input) if input.is_complex() else input

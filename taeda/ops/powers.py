@@ -160,7 +160,7 @@ def pow(input: Any, exponent, *, out=None):
     return power(input, exponent) if out is None else power(input, exponent, out=out)
 
 
-@composite(pointwise=True)
+@composite(pointwise=True, functional=pow)
 def pow_(input, exponent):
     """In-place form of :func:`pow`."""
     op = _special_power(input, exponent) if not isinstance(exponent, Tensor) else None
@@ -189,7 +189,7 @@ def float_power(input: Any, exponent):
     return pow(base, power_)
 
 
-@composite()
+@composite(functional=float_power)
 def float_power_(input, exponent):
     """In-place form of :func:`float_power`.
 

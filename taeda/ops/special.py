@@ -213,11 +213,11 @@ entr.vjp(input=lambda g, input: neg(mul(g, add(log(input), 1))))
 @composite(method=False, out=True, out_aligned=("input",))
 def log_ndtr(input):
     """``log(ndtr(input))``, accurate in the lower tail."""
-    return log_ndtr_(input)
+    return log_ndtr_kernel(input)
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
-def log_ndtr_(input):
+def log_ndtr_kernel(input):
     """The kernel of :func:`log_ndtr`: by :func:`erfcx` below -1."""
     scaled = input * -0.7071067811865476
     far = s.log(s.erfcx(scaled) * 0.5) - input * input * 0.5
@@ -225,4 +225,6 @@ def log_ndtr_(input):
     return s.select(input < -1.0, far, near)
 
 
-log_ndtr_.vjp(input=lambda g, input: true_divide(mul(g, math.sqrt(2 / math.pi)), erfcx(mul(input, -math.sqrt(0.5)))))
+log_ndtr_kernel.vjp(
+    input=lambda g, input: true_divide(mul(g, math.sqrt(2 / math.pi)), erfcx(mul(input, -math.sqrt(0.5))))
+)

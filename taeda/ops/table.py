@@ -319,7 +319,7 @@ def _copy_back(function: Callable, name: str) -> None:
     form.__doc__ = f"In-place form of :func:`{name}`."
     form.__module__ = function.__module__
     form.__wrapped__ = inspect.unwrap(function)  # type: ignore[attr-defined]
-    form.pointwise = is_pointwise(function)  # type: ignore[attr-defined]
+    form.pointwise, form.functional = is_pointwise(function), function  # type: ignore[attr-defined]
     _register(name + "_", Composite(form, **checked(form)), True)
 
 
@@ -354,7 +354,8 @@ def composite(
             :func:`primitive`.
         names: aliases.
         given: traits, attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``;
-            ``also``, PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``).
+            ``also``, PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``);
+            ``functional``, of a form that writes: what gives the same without writing.
         takes_classes: arguments that are classes (``float``) reach the function, where they mean dtypes elsewhere.
     """
 

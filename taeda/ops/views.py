@@ -660,7 +660,7 @@ def _in_place_view(function, name):
 
     form.__name__ = form.__qualname__ = name
     form.__doc__ = f"In-place form of :func:`{name[:-1]}`: changes sizes and strides, moves nothing."
-    form.meta = "form"  # type: ignore[attr-defined]
+    form.meta, form.functional = "form", function  # type: ignore[attr-defined]
     form.__wrapped__ = function  # type: ignore[attr-defined]
     _core.install(name, _core.Composite(form, **checked(form)))
 

@@ -38,4 +38,4 @@ for _name in _EXPRESSIONS:
 
 @translates("log_ndtr")
 def log_ndtr(g: Writer, input: Value) -> Value:
-    return write(g, OPS["log_ndtr_"], input)
+    return write(g, OPS["log_ndtr_kernel"], input)
