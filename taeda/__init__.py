@@ -6,7 +6,7 @@ Explicit re-exports and nothing else: each name's home is the module it is impor
 # ruff: noqa: I001 - the order is that of the layers
 
 from ._version import __version__
-from ._namespaces import lazy as __getattr__
+from ._namespaces import lazy as __getattr__, listing as __dir__
 from ._core import (
     bfloat16, bool_ as bool, channels_last, channels_last_3d, complex128, complex128 as cdouble, complex32,
     complex32 as chalf, complex64, complex64 as cfloat, contiguous_format, device, dtype, float16, float16 as half,

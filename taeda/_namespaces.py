@@ -45,7 +45,7 @@ def lazy(name: str) -> Any:
     if name.startswith("_foreach_"):
         foreach = vars(importlib.import_module("taeda._foreach"))
         if name not in foreach:
-            raise AttributeError(f"module 'taeda' has no attribute '{name}'", name=name)
+            raise missing(name)
         value = foreach[name]
     elif name in NAMES:
         value = getattr(importlib.import_module(NAMES[name]), name)
@@ -55,8 +55,23 @@ def lazy(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"taeda.{name}":
                 raise
-            raise AttributeError(f"module 'taeda' has no attribute '{name}'", name=name) from None
+            raise missing(name) from None
     else:
-        raise AttributeError(f"module 'taeda' has no attribute '{name}'", name=name)
+        raise missing(name)
     setattr(sys.modules["taeda"], name, value)
     return value
+
+
+def listing() -> list[str]:
+    """All names of taeda, those that are not imported yet included: the ``__dir__`` of the package."""
+    return sorted({*vars(sys.modules["taeda"]), *MODULES, *NAMES})
+
+
+def missing(name: str) -> AttributeError:
+    """The error for a name that taeda does not have, with the nearest public one."""
+    text = f"module 'taeda' has no attribute '{name}'"
+    if not name.startswith("_"):  # these are asked for by machinery, often, and caught
+        from ._core.nearest import nearest
+
+        text += nearest(name, [x for x in listing() if not x.startswith("_")])
+    return AttributeError(text, name=name)

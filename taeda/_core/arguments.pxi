@@ -50,7 +50,30 @@ cdef int check_keywords(Composite op, PyObject** values, tuple names) except -1:
             i = found
             if op.takes[i] != TAKES_ANY and values[at] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
                 check_argument(op.name, op.params, i, op.takes[i], <object>values[at])
+        else:
+            refuse_keyword(op, <str>PyTuple_GET_ITEM(names, at))
     return 0
+
+
+cdef enum:
+    VARKEYWORDS = 8  # inspect.CO_VARKEYWORDS
+
+
+cdef int refuse_keyword(Composite op, str name) except -1:
+    """Raise for a keyword argument that the function does not take; Python's own error suggests no name."""
+    code = getattr(op.function, "__code__", None)
+    if name == "out" or code is None or code.co_flags & VARKEYWORDS:
+        return 0
+    from .nearest import takes_keyword
+    if not takes_keyword(code, name):
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'{suggestion(name, op.params)}")
+    return 0
+
+
+cdef str suggestion(str name, tuple params):
+    """`` Did you mean ...?`` for a misspelt parameter."""
+    from .nearest import nearest
+    return nearest(name, params)
 
 
 cdef int check_argument(str op, tuple params, int i, int takes, object x) except -1:

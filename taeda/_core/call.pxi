@@ -137,10 +137,18 @@ cdef class Op:
         """Whether the op has a derivative."""
         return self.ndiff > 0
 
+    def __get__(self, instance, owner):
+        """Itself: only ``Method`` binds. With it, ``inspect.isroutine`` holds, and ``help`` shows the signature."""
+        return self
+
     @property
     def __signature__(self):
         import inspect
-        return inspect.signature(self.__wrapped__)
+        signature = inspect.signature(self.__wrapped__)
+        if not self.has_out or self.inplace or "out" in signature.parameters:
+            return signature
+        out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        return signature.replace(parameters=[*signature.parameters.values(), out])
 
     def vjp(self, **functions):
         """Declare the derivative with respect to each named parameter.
@@ -283,8 +291,8 @@ cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObje
                 other = spelled(name, op.param_index, op.params, bound[0] == NULL, op.traits.get("also"))
                 found = op.param_index.get(other)
                 if found is None:
-                    raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' "
-                                    f"(it takes {', '.join(op.params)})")
+                    raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' (it takes "
+                                    f"{', '.join(op.params)}){suggestion(name, op.params)}")
             position = found
             if bound[position] != NULL:
                 return bind_older(op, args, n, kwnames, bound, out, name)

@@ -71,7 +71,8 @@ cdef list apply_node(Node node, list grads, set needed):
             "Trying to backward through the graph a second time (or directly access saved tensors after they have "
             "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
             "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
-            "you need to access saved tensors after calling backward.")
+            "you need to access saved tensors after calling backward. A value that is carried from one step to the "
+            "next, as a recurrent state is, must leave the old graph instead: state = state.detach().")
     if node.noutputs == 1:
         g = grads[0]
     elif op.traits.get("single_grad") is not None:

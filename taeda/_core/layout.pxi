@@ -114,8 +114,9 @@ cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) exce
                 if shape[at] != 1:
                     shapes = [make_size((<Tensor>inputs[k]).nd, (<Tensor>inputs[k]).sizes) for k in range(nin)
                               if isinstance(<object>inputs[k], Tensor)]
+                    from .blame import called
                     raise RuntimeError(
-                        f"{op.name.lstrip('_')}: The size of tensor a ({shape[at]}) must match the size of tensor b "
+                        f"{called(op.name)}: The size of tensor a ({shape[at]}) must match the size of tensor b "
                         f"({t.sizes[d]}) at non-singleton dimension {at}; shapes "
                         f"{', '.join([str(list(s)) for s in shapes])} do not broadcast")
                 shape[at] = t.sizes[d]

@@ -138,7 +138,9 @@ cdef int wrap_dim(object dim, int ndim, str name) except -1:
     d = dim
     cdef int n = ndim if ndim > 0 else 1
     if d < -n or d >= n:
-        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+        from .blame import called
+        raise IndexError(f"{called(name)}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], "
+                         f"but got {d})")
     return d + n if d < 0 else d
 
 

@@ -38,6 +38,8 @@ from .tensor cimport (
 )
 
 
+cdef str INDEX_MEND = "convert a mask with bool(), positions with long()"
+
 cdef enum:
     FEW = 16      # if at most one of so many elements is read, computing the others does not pay
 
@@ -292,7 +294,7 @@ cdef list without_masks(Tensor input, object indices):
         if not is_mask(t):
             if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8:
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
-                                 f"{t.dtype}; convert it with long()")
+                                 f"{t.dtype}; {INDEX_MEND}")
             found.append(t)
             continue
         at = len(found)
@@ -477,8 +479,8 @@ cdef Tensor as_index_tensor(object x):
         if t.count == 0 and KIND[t.code] == 2:
             return empty_tensor(I64, t.nd, t.sizes)
     if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8 and not is_mask(t):
-        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}; convert it "
-                         "with long()")
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}; "
+                         f"{INDEX_MEND}")
     return t
 
 

@@ -165,6 +165,10 @@ def multi_head_attention_forward(
     agree = key.shape[:2] == value.shape[:2] if use_separate_proj_weight else key.shape == value.shape
     if not agree:
         raise AssertionError(f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}")
+    if key.shape[1] != batch and static_k is None:
+        raise RuntimeError(
+            f"multi_head_attention_forward: query and key have other batch sizes, {batch} and {key.shape[1]}"
+        )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     q, k, v = _project(query, key, value, None if use_separate_proj_weight else in_proj_weight, separate, in_proj_bias)
     if attn_mask is not None:

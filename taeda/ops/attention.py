@@ -45,6 +45,28 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
         )
 
 
+def _check_sizes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: bool) -> None:
+    """Refuse sizes that do not broadcast, for the definition, whose products would name themselves."""
+    name = "scaled_dot_product_attention"
+    kept = -3 if gqa else -2
+    try:
+        lead = broadcast_shapes(query.shape[:kept], key.shape[:kept])
+        broadcast_shapes(lead, value.shape[:kept])
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+        mend = "" if gqa else " (enable_gqa=True lets several heads of query share one of key and value)"
+        raise RuntimeError(
+            f"{name}: the batch sizes and heads of query, key and value do not broadcast: {shapes}{mend}"
+        ) from None
+    if mask is not None:
+        scores = (*lead, *query.shape[kept:-1], key.shape[-2])
+        fits = all(n in (1, m) for n, m in zip(mask.shape[::-1], scores[::-1], strict=False))
+        if mask.dim() > len(scores) or not fits:
+            raise RuntimeError(
+                f"{name}: attn_mask of shape {tuple(mask.shape)} does not broadcast to the scores' shape {scores}"
+            )
+
+
 # ---- the fused op: queries, keys and values of shape [batch, heads, positions, numbers] ------------------------------
 
 
@@ -220,4 +242,5 @@ def scaled_dot_product_attention(
         out = _fused(query[first], key[first], value[first], attn_mask, dropout_p, is_causal, scale)
         out = out.view(*shape, *out.shape[-2:])
         return out if len(shape) == 2 else out.contiguous()  # as by the definition
+    _check_sizes(query, key, value, attn_mask, enable_gqa)
     return _by_definition(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

@@ -42,6 +42,12 @@ def _explain(name, input, target, weight):
                 f"{name}: expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}): "
                 f"input {tuple(input.shape)}, target {tuple(target.shape)}"
             )
+        if name == "cross_entropy" and target.shape == input.shape and not target.is_floating_point():
+            raise RuntimeError(
+                f"{name}: expected a floating point target for class probabilities of the input's sizes "
+                f"{list(input.shape)}, but got {target.dtype}; convert one-hot rows with float(), or give class "
+                f"numbers, target.argmax({dim})"
+            )
         hint = "; drop its last dimension, target.squeeze(-1)" if tuple(target.shape) == (*expected, 1) else ""
         raise RuntimeError(
             f"{name}: expected target size {list(expected)} for an input of size {list(input.shape)}, got "

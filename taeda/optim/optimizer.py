@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import Tensor
+from taeda._core.nearest import ChecksKeywords
 from taeda._core.optim import drop_grads
 
 from ..nn.modules import _hooks
@@ -131,7 +132,7 @@ _HOOK_TABLES = (
 )  # fmt: skip
 
 
-class Optimizer:
+class Optimizer(ChecksKeywords):
     """Base class of optimisers.
 
     Args:

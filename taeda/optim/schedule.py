@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from taeda import Tensor
+from taeda._core.nearest import ChecksKeywords
 
 from .optimizer import Optimizer
 
@@ -61,7 +62,7 @@ def _count_steps(optimizer: Optimizer) -> None:
     optimizer.step = step  # type: ignore[method-assign]
 
 
-class LRScheduler:
+class LRScheduler(ChecksKeywords):
     """Base of schedules.
 
     Args:

@@ -16,6 +16,7 @@ from taeda import Tensor
 from taeda.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from taeda._core import PYTHON_TYPES, swap_tensors
 from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
+from taeda._core.nearest import ChecksKeywords
 
 from ..parameter import Buffer, Parameter, is_lazy
 from . import _hooks
@@ -74,7 +75,7 @@ class _CallSignature:
         return self._any
 
 
-class Module(StateMixin, ModuleBase):
+class Module(StateMixin, ChecksKeywords, ModuleBase):
     """Base class of every layer and model.
 
     A subclass calls ``super().__init__()``, assigns Parameters, Buffers and Modules to attributes, and defines

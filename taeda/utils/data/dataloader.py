@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from ..._core.nearest import ChecksKeywords
 from ..._core.random import Generator
 from ._utils.collate import default_collate, default_convert
 from ._utils.iterating import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter
@@ -42,7 +43,7 @@ def get_worker_info() -> Any:
 # ---- the loader ------------------------------------------------------------------------------------------------------
 
 
-class DataLoader(Generic[T_co]):
+class DataLoader(ChecksKeywords, Generic[T_co]):
     """Goes through a dataset in batches, in order or at random.
 
     Equal seeds give PyTorch's batches. Rows of a :class:`TensorDataset` are gathered, a whole batch at once.

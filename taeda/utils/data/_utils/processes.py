@@ -31,6 +31,12 @@ def _prepare_fork() -> None:
         import numpy.random  # noqa: F401
 
 
+_MUST_PICKLE = (
+    "DataLoader: this start method sends the dataset, collate_fn and worker_init_fn to its workers by pickle. Lambdas "
+    "and functions or classes defined within functions cannot be pickled: define them at the top of a module."
+)
+
+
 class _Worker:
     """A worker process as its loader sees it."""
 
@@ -44,8 +50,10 @@ class _Worker:
         )
         try:
             self.process.start()
-        except BaseException:
+        except BaseException as error:
             ours.close()
+            if method != "fork" and isinstance(error, AttributeError | TypeError | pickle.PicklingError):
+                error.add_note(_MUST_PICKLE)
             raise
         finally:
             theirs.close()

@@ -1,0 +1,136 @@
+"""Errors that name what the user called, and the nearest name for a misspelt one."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import pydoc
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda._core import Op
+from taeda.nn import functional as F
+from taeda.ops.table import OPS
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*target size.*:UserWarning")
+
+x, y = taeda.ones(2, 3), taeda.ones(4, 5)
+q = taeda.ones(2, 4, 5, 8)
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: taeda.sofmax, AttributeError, "'sofmax'. Did you mean 'softmax'?"),
+        (lambda: taeda.complie, AttributeError, "Did you mean 'compile'?"),
+        (lambda: taeda.add(x, othr=x), TypeError, "'othr' (it takes input, other, alpha). Did you mean 'other'?"),
+        (lambda: F.max_pool2d(x, kernel_sise=2), TypeError, "Did you mean 'kernel_size'?"),
+        (lambda: nn.Conv2d(3, 4, kernel_sise=3), TypeError, "Conv2d.__init__() got an unexpected keyword argument"),
+        (lambda: nn.Conv2d(3, 4, kernel_sise=3), TypeError, "'kernel_sise'. Did you mean 'kernel_size'?"),
+        (lambda: taeda.optim.SGD([x], momentun=0.9), TypeError, "Did you mean 'momentum'?"),
+        (lambda: taeda.optim.lr_scheduler.StepLR(None, step_sise=1), TypeError, "Did you mean 'step_size'?"),
+        (lambda: taeda.utils.data.DataLoader([1], batchsize=2), TypeError, "Did you mean 'batch_size'?"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_names_that_resemble_nothing_get_no_suggestion():
+    with pytest.raises(AttributeError) as caught:
+        taeda.qqqq  # noqa: B018
+    assert "Did you mean" not in str(caught.value)
+    with pytest.raises(TypeError) as caught:
+        nn.Linear(2, 2, qqqq=1)
+    assert "Did you mean" not in str(caught.value)
+
+
+def test_classes_may_take_any_keywords():
+    class Any(nn.Module):
+        def __init__(self, **options):
+            super().__init__()
+            self.options = options
+
+    assert Any(kernel_sise=3).options == {"kernel_sise": 3}
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda: F.mse_loss(x, y), "mse_loss"),
+        (lambda: F.smooth_l1_loss(x, y), "smooth_l1_loss"),
+        (lambda: F.hinge_embedding_loss(x, y), "hinge_embedding_loss"),
+        (lambda: nn.TripletMarginLoss()(x, y, x), "triplet_margin_loss"),
+        (lambda: F.pairwise_distance(x, y), "pairwise_distance"),
+        (lambda: taeda.allclose(x, y), "allclose"),
+        (lambda: taeda.dist(x, y), "dist"),
+        (lambda: F.gumbel_softmax(x, dim=4), "gumbel_softmax"),
+        (lambda: F.normalize(x, dim=4), "normalize"),
+        (lambda: x + y, "add"),
+        (lambda: x.softmax(4), "softmax"),
+        (lambda: F.scaled_dot_product_attention(q, q, q, attn_mask=taeda.ones(3, 3)), "scaled_dot_product_attention"),
+        (lambda: F.scaled_dot_product_attention(q, q, q, attn_mask=x > 0), "scaled_dot_product_attention"),
+        (lambda: F.scaled_dot_product_attention(q, q[:, :2], q[:, :2]), "scaled_dot_product_attention"),
+        (lambda: nn.MultiheadAttention(8, 2)(q[0], q[0, :, :3], q[0, :, :3]), "multi_head_attention_forward"),
+    ],
+)
+def test_errors_name_the_function_that_was_called(call, name):
+    with pytest.raises((RuntimeError, IndexError), match=f"^{name}: "):
+        call()
+
+
+def test_a_function_of_the_user_is_not_named():
+    def helper(a, b):
+        return F.l1_loss(a, b)
+
+    with pytest.raises(RuntimeError, match=r"^l1_loss: "):
+        helper(x, y)
+
+
+@pytest.mark.parametrize(
+    "call, mend",
+    [
+        (lambda: x[(x > 0).float()], "a mask with bool"),
+        (lambda: F.cross_entropy(taeda.ones(4, 3), taeda.ones(4, 3, dtype=taeda.int64)), "with float"),
+    ],
+)
+def test_mends_do_no_harm(call, mend):
+    with pytest.raises((IndexError, RuntimeError), match=mend):
+        call()
+
+
+def test_a_state_carried_over_is_to_be_detached():
+    w = taeda.ones(2, requires_grad=True)
+    h = w * w
+    (h * w).sum().backward()
+    with pytest.raises(RuntimeError, match=r"state = state\.detach\(\)"):
+        (h * w).sum().backward()
+
+
+def test_a_worker_that_cannot_be_pickled_says_what_to_do():
+    loader = taeda.utils.data.DataLoader(
+        [1, 2], num_workers=1, collate_fn=lambda items: items, multiprocessing_context="spawn"
+    )
+    with pytest.raises((AttributeError, TypeError, pickle.PicklingError)) as caught:
+        next(iter(loader))
+    assert any("define them at the top of a module" in note for note in caught.value.__notes__)
+
+
+def test_help_shows_the_signature_of_every_op():
+    for name, op in OPS.items():
+        assert inspect.isroutine(op), name
+        if isinstance(op, Op) and op.traits.get("has_out") and not op.writes:
+            assert "out" in inspect.signature(op).parameters, name
+    text = pydoc.plain(pydoc.render_doc(taeda.add))
+    assert "add(input, other, *, alpha=1, out=None)" in text
+
+
+def test_dir_lists_what_is_imported_when_first_named():
+    names = dir(taeda)
+    assert {"compile", "vmap", "export", "profiler", "onnx", "jit", "cuda", "autocast", "relu"} <= set(names)
+    for name in names:
+        getattr(taeda, name)
