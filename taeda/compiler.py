@@ -479,9 +479,7 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
     except zipfile.BadZipFile:
         return None
     for name, blob in found.items():
-        path = build.cache_dir() / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(blob)  # an entry that is torn is dropped by its checksum when it is read
+        build.write_to_cache(build.cache_dir() / name, blob)  # one that is torn is dropped when it is read
     return CacheInfo({"kernel": [name[3:-2] for name in found]})
 
 

@@ -106,6 +106,8 @@ def follow_storage(Storage storage, size_t old):
     cdef Storage other
     cdef Py_ssize_t step = storage.data - <char*>old
     cdef set others = set()
+    if gc.get_freeze_count():  # what is frozen is not listed
+        gc.unfreeze()
     for holder in gc.get_objects():
         if not isinstance(holder, Tensor):
             continue

@@ -40,7 +40,9 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
         numbers[i] = t.sizes[i]
         numbers[t.nd + i] = t.strides[i] * ITEMSIZE[t.code]
     view.buf = start
-    view.obj = t
+    view.obj = export_of(t.storage, False)
+    if keeps_address(flags):
+        keep_for(t, view.obj)
     view.len = t.count * ITEMSIZE[t.code]
     view.itemsize = ITEMSIZE[t.code]
     view.readonly = 0
@@ -50,5 +52,12 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     view.strides = numbers + t.nd if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
     view.suboffsets = NULL
     view.internal = numbers
-    t.storage.exports += 1
+    return 0
+
+
+cdef int keep_for(Tensor t, export) except -1:
+    """Keep ``export`` for as long as the tensor lives, whatever memory it has by then."""
+    from weakref import finalize
+
+    finalize(t, id, export).atexit = False
     return 0

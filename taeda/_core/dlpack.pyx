@@ -1,7 +1,7 @@
 """DLPack, by which array libraries share memory: tensors out (``__dlpack__``) and in (``from_dlpack``).
 
-The structures are those of DLPack 1.0 and of the versions before it, which some libraries still speak. A tensor that is
-exported lives until the consumer calls the deleter; an array that is imported, until no Storage uses it.
+The structures are those of DLPack 1.0 and of the versions before it, which some libraries still speak. The memory of a
+tensor that is exported stays until the consumer calls the deleter; an array that is imported, until no Storage uses it.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
@@ -9,7 +9,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from .memory cimport foreign_storage, show
+from .memory cimport export_of, foreign_storage, show
 from .tensor cimport ITEMSIZE, Tensor, elements_of, check_device, is_conjugate_view
 
 from .tensor import ALL_DTYPES, from_storage, install
@@ -88,7 +88,8 @@ cdef void drop_versioned(object capsule) noexcept:
         m.deleter(m)
 
 
-cdef int describe(Tensor t, DLTensor* d) except -1:
+cdef object describe(Tensor t, DLTensor* d):
+    """Fill in ``d``; what keeps the memory for it."""
     cdef int i
     show(t.storage)
     d.data = elements_of(t)
@@ -104,7 +105,7 @@ cdef int describe(Tensor t, DLTensor* d) except -1:
     for i in range(t.nd):
         d.shape[i] = t.sizes[i]
         d.strides[i] = t.strides[i] if t.sizes[i] > 1 else 1
-    return 0
+    return export_of(t.storage, False)
 
 
 cdef int need_pair(str name, value) except -1:
@@ -154,17 +155,17 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         v.version.major, v.version.minor = 1, 0
         v.flags = DL_IS_COPIED if copy else 0
         v.deleter = free_versioned
-        describe(t, &v.tensor)
-        v.context = <void*>t
-        Py_INCREF(t)
+        held = describe(t, &v.tensor)
+        v.context = <void*>held
+        Py_INCREF(held)
         return PyCapsule_New(v, "dltensor_versioned", drop_versioned)
     m = <DLManagedTensor*>malloc(sizeof(DLManagedTensor))
     if m == NULL:
         raise MemoryError()
     m.deleter = free_plain
-    describe(t, &m.tensor)
-    m.context = <void*>t
-    Py_INCREF(t)
+    held = describe(t, &m.tensor)
+    m.context = <void*>held
+    Py_INCREF(held)
     return PyCapsule_New(m, "dltensor", drop_plain)
 
 

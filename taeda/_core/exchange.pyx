@@ -22,7 +22,7 @@ from libc.string cimport memcpy
 
 from ..kernels.forks import loading
 from .callbacks import callbacks
-from .memory cimport Storage, foreign_storage, new_storage
+from .memory cimport Storage, export_of, foreign_storage, new_storage, show
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BF16, C32, C64, C128, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
@@ -673,19 +673,23 @@ def share_storage(buffer, int64_t start, int64_t nbytes):
 cdef object make_array(Tensor t):
     """A NumPy array over the memory of ``t``."""
     cdef int i, item = ITEMSIZE[t.code]
+    cdef char* elements
     need_numpy()
     if NUMPY[t.code] is None:
         raise TypeError(f"Got unsupported ScalarType {NOT_NUMPY[ALL_DTYPES[t.code].name]}: NumPy has no such type; "
                         f"convert with .to({ALL_DTYPES[WORK[t.code]]}) first")
     shape = tuple([t.sizes[i] for i in range(t.nd)])
-    offset = elements_of(t) - t.storage.data
+    elements = elements_of(t)
+    show(t.storage)
+    offset = elements - t.storage.data
     if t.count == 0:
         import numpy
 
         return numpy.empty(shape, NUMPY[t.code])
+    memory = export_of(t.storage, False)  # NumPy keeps it, not the tensor, which may come to have other memory
     if t.contiguous:
-        return ndarray(shape, NUMPY[t.code], t.storage, offset)
-    return ndarray(shape, NUMPY[t.code], t.storage, offset, tuple([t.strides[i] * item for i in range(t.nd)]))
+        return ndarray(shape, NUMPY[t.code], memory, offset)
+    return ndarray(shape, NUMPY[t.code], memory, offset, tuple([t.strides[i] * item for i in range(t.nd)]))
 
 
 def numpy_(self, *, force=False):

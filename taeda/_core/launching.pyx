@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .memory cimport foreign_storage, settle
+from .memory cimport foreign_storage, root, settle
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_held
 from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, wrap_dim
@@ -62,8 +62,8 @@ def written_beside(Tensor t):
     while the graph keeps it and never reads it."""
     cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
     settle(t.storage)
-    other.storage = foreign_storage(t.storage.data, t.storage.capacity, t.storage)
-    other.storage.may_resize, other.storage.device = False, t.storage.device
+    other.storage = foreign_storage(t.storage.data, t.storage.capacity, root(t.storage))
+    other.storage.device = t.storage.device
     return other
 
 

@@ -46,7 +46,8 @@ cdef class Storage:
     cdef int device            # 0 is the CPU, 1 meta
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
-    cdef int exports           # Python buffers on it: it must not move while there are any
+    cdef int exports           # arrays and memoryviews on it: it is not resized while there are any
+    cdef Storage left          # the memory that it was moved from, while they show that; or None
     cdef Pending recipe        # of contents that have not been computed, see fusion.pyx; else None
     cdef list late             # weak references to the tensors on it while it has no memory, see `late_storage`
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
@@ -76,5 +77,12 @@ cdef int give_block(Storage storage, int64_t nbytes, bint on_meta) except -1
 cdef Storage new_storage(int64_t nbytes)
 # Memory of `owner`, which is kept alive as long as the Storage.
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner)
+# The storage that has the memory: that of ``x.data`` lies on the one of ``x``.
+cdef Storage root(Storage storage)
+# What keeps memory where it is for an array or memoryview: the exporter of a buffer over it.
+cdef object export_of(Storage storage, bint readonly)
+# Whether a buffer is asked for with these flags by NumPy's ``ndarray(buffer=)``, which gives it back at once, keeps the
+# object that it asked, and relies on that for the memory.
+cdef bint keeps_address(int flags) noexcept
 # Grow or shrink, keeping the contents. With `tell`, what holds its data pointer is told of a move (`on_move`).
 cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1

@@ -21,7 +21,9 @@ nanoseconds, except while the system is asked for more.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS, PyBUF_FORMAT, PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+)
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free

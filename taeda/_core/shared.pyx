@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from . cimport atomics
-from .memory cimport Storage, foreign_storage, settle
+from .memory cimport Storage, foreign_storage, root, settle
 from .tensor cimport Tensor
 
 from .tensor import follow_storage
@@ -105,14 +105,12 @@ cdef class Segment:
     cdef char* data
     cdef readonly int64_t nbytes
     cdef readonly int fd
-    cdef list kept            # Storages over memory that tensors were moved from and that others still see
     cdef object __weakref__
 
     def __cinit__(self, nbytes, fd=None):
         import os
 
         self.fd = -1
-        self.kept = []
         if nbytes <= 0:
             raise ValueError(f"Segment: expected a positive size, got {nbytes}")
         self.fd = anonymous_file(nbytes) if fd is None else fd
@@ -236,13 +234,6 @@ cdef class Loan:
         PyBuffer_FillInfo(buffer, self, self.segment.data + HEADER, self.segment.nbytes - HEADER, 0, flags)
 
 
-cdef Storage root(Storage storage):
-    """The storage that has the memory: that of ``x.data`` lies on the one of ``x``."""
-    while isinstance(storage.owner, Storage):
-        storage = storage.owner
-    return storage
-
-
 def is_shared(Storage storage):
     """Whether the memory of ``storage`` can be seen by other processes."""
     return isinstance(root(storage).owner, Segment)
@@ -266,7 +257,7 @@ cdef char* relocate(Storage storage, Segment segment, int64_t start) except NULL
     kept = Storage.__new__(Storage)  # owns the old memory now
     kept.data, kept.capacity, kept.block, kept.owner = old, storage.capacity, storage.block, storage.owner
     if storage.exports:  # a NumPy array goes on seeing it
-        segment.kept.append(kept)
+        storage.left = kept
     storage.data = segment.data + start
     storage.block = storage.capacity
     storage.owner = segment
@@ -277,7 +268,7 @@ cdef char* relocate(Storage storage, Segment segment, int64_t start) except NULL
 def move_storage(Storage storage, Segment segment, int64_t start):
     """Move a storage into shared memory, in place: the tensors on it see the new memory.
 
-    NumPy arrays and memoryviews on it go on seeing the old memory, which lives as long as the segment.
+    NumPy arrays and memoryviews on it go on seeing the old memory, which stays until the last of them is gone.
     """
     storage = root(storage)
     follow_storage(storage, <size_t>relocate(storage, segment, start))

@@ -35,13 +35,16 @@ cdef class Storage:
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
+        cdef Storage holder = root(self)
         self.need_bytes()
-        show(self)  # NumPy gives the buffer back and keeps the address
-        PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
-        self.exports += 1
+        show(self)
+        export = export_of(self, False)
+        if keeps_address(flags):
+            holder.exports += 1  # NumPy keeps this storage, and the address in it
+        PyBuffer_FillInfo(buffer, export, self.data, self.capacity, 0, flags)
 
     def __releasebuffer__(self, Py_buffer* buffer):
-        self.exports -= 1
+        pass  # an Export is released; NumPy looks whether this is here before it trusts buffers
 
     def _readable(self):
         """The bytes, for who only reads them, as a file does: nobody can write there through this view.
@@ -50,7 +53,7 @@ cdef class Storage:
         """
         self.need_bytes()
         settle(self)
-        return memoryview(ReadOnly(self))
+        return memoryview(export_of(self, True))
 
     def _address(self):
         """The address of the first byte, for comparing it with others; 0 on device meta."""
@@ -108,7 +111,9 @@ cdef class Storage:
             first = start
             self.need_bytes()
             show(self)
-            return foreign_storage(self.data + first, max(stop - start, 0), self)
+            owner = root(self).owner
+            return foreign_storage(self.data + first, max(stop - start, 0),
+                                   export_of(self, False) if owner is None else owner)
         return memoryview(self)[index]
 
     def __setitem__(self, index, value):
@@ -122,7 +127,7 @@ cdef class Storage:
 
     def resizable(self):
         """Whether the memory is taeda's own, so that it can grow."""
-        return self.may_resize
+        return self.may_resize and not self.exports
 
     def copy_(self, source, non_blocking=None):
         """Copy the bytes of ``source``, a storage of the same size; gives the storage."""
@@ -394,13 +399,13 @@ def device_storage(int device, size_t address, int64_t nbytes, owner):
 cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
     if not storage.may_resize:
         raise RuntimeError(
-            f"resize: expected a storage of taeda's own, got one of {storage.capacity} bytes that belongs to "
+            f"Trying to resize storage that is not resizable: its {storage.capacity} bytes belong to "
             f"{type(storage.owner).__name__}; clone the tensor first"
         )
     if storage.exports:
-        raise BufferError(
-            f"resize: expected a storage of {storage.capacity} bytes that nothing else uses, but a NumPy array or "
-            "memoryview shares it; clone the tensor first"
+        raise RuntimeError(
+            f"Trying to resize storage that is not resizable: a NumPy array, a memoryview or another library shows its "
+            f"{storage.capacity} bytes; clone the tensor first, or delete the array"
         )
     settle(storage)
     if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and not storage.device
@@ -421,20 +426,42 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
     return 0
 
 
-cdef class ReadOnly:
-    """The bytes of a storage, which is not resized while somebody has them."""
+cdef Storage root(Storage storage):
+    while isinstance(storage.owner, Storage):
+        storage = storage.owner
+    return storage
+
+
+@cython.final
+@cython.freelist(32)
+@cython.no_gc
+cdef class Export:
+    """The memory of a storage, as an array or memoryview has it: it is not freed or moved while this object lives."""
 
     cdef Storage storage
+    cdef bint readonly
 
-    def __init__(self, Storage storage not None):
-        self.storage = storage
+    def __dealloc__(self):
+        self.storage.exports -= 1
+        if not self.storage.exports:
+            self.storage.left = None
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self.storage.data, self.storage.capacity, 1, flags)
-        self.storage.exports += 1
+        PyBuffer_FillInfo(buffer, self, self.storage.data, self.storage.capacity, self.readonly, flags)
 
     def __releasebuffer__(self, Py_buffer* buffer):
-        self.storage.exports -= 1
+        free(buffer.internal)  # sizes and strides of a tensor
+
+
+cdef object export_of(Storage storage, bint readonly):
+    cdef Export export = Export.__new__(Export)
+    export.storage, export.readonly = root(storage), readonly
+    export.storage.exports += 1
+    return export
+
+
+cdef bint keeps_address(int flags) noexcept:
+    return flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS and not flags & PyBUF_FORMAT
 
 
 cdef object MOVED = None

@@ -150,7 +150,7 @@ cdef class Tensor:
 
     def untyped_storage(self):
         """The memory that this tensor and its views share."""
-        return self.storage
+        return root(self.storage)
 
     def is_contiguous(self, memory_format=contiguous_format):
         """Whether the elements lie in memory in the order of ``memory_format``."""
@@ -402,8 +402,7 @@ cdef class Tensor:
             return self._detached()
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
         show(self.storage)
-        t.storage = foreign_storage(self.storage.data, self.storage.capacity, self.storage)
-        t.storage.may_resize = False
+        t.storage = foreign_storage(self.storage.data, self.storage.capacity, root(self.storage))
         t.storage.device = self.storage.device
         return t
 
@@ -510,8 +509,7 @@ cdef class Tensor:
         export_buffer(self, view, flags)
 
     def __releasebuffer__(self, Py_buffer* view):
-        self.storage.exports -= 1
-        free(view.internal)
+        pass  # see Storage
 
     __array_priority__ = 1000
     _without_memory = None

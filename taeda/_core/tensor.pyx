@@ -32,7 +32,8 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .dims cimport distance, merge_dims
 from .memory cimport (
-    Heir, Storage, foreign_storage, is_planning, late_storage, new_storage, planners, resize_storage, settle,
+    Heir, Storage, export_of, foreign_storage, is_planning, keeps_address, late_storage, new_storage, planners,
+    resize_storage, root, settle,
     settle_to_read, show, swap_planning, unsettled,
 )
 from .callbacks import callbacks

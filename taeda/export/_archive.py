@@ -12,7 +12,8 @@ from typing import Any
 from taeda._core import Tensor
 from taeda.fx import Graph, GraphModule, Node
 from taeda.io import safetensors
-from taeda.io.archive import ArchiveReader, ArchiveWriter, atomic_write
+from taeda.io.archive import ArchiveReader, ArchiveWriter
+from taeda.kernels.files import atomic_write
 from taeda.nn import Parameter
 from taeda.utils import _pytree as pytree
 

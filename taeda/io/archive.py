@@ -6,12 +6,9 @@ are compared with their checksums.
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 from .options import options
 
@@ -23,37 +20,6 @@ _END64 = struct.Struct("<4sQHHIIQQQQ")
 _LOCATOR64 = struct.Struct("<4sIQI")
 _BIG = 0xFFFFFFFF
 _UTF8 = 0x800
-
-
-@contextmanager
-def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """A file to write: ``path`` is replaced by it when the block ends, all at once, and left alone if it fails."""
-    import tempfile  # takes longer to import than everything else here
-
-    path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(
-        dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".", suffix=".tmp"
-    )
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.chmod(temporary, _mode(path))
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _mode(path: str) -> int:
-    """The permissions that the file has, or that a new one would get."""
-    try:
-        return os.stat(path).st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from typing import Any
 
 from .._core.callbacks import callbacks
 from .._core.exchange import copy_to_storage, share_storage
+from ..kernels.files import atomic_write
 from . import safetensors, trusted
-from .archive import ArchiveReader, ArchiveWriter, atomic_write
+from .archive import ArchiveReader, ArchiveWriter
 from .legacy import LegacyLoader, save_legacy
 from .objects import Stored, check_id, place, read_data
 from .options import options

@@ -14,8 +14,8 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.exchange import copy_to_storage, share_storage
+from ..kernels.files import atomic_write
 from ..ops.conjugation import resolve_all
-from .archive import atomic_write
 
 #: The format's dtypes, the least aligned first.
 _NAMES = {

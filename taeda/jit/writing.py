@@ -13,9 +13,10 @@ import sys
 from typing import Any
 
 from .._core import Tensor
-from ..io.archive import ArchiveWriter, atomic_write
+from ..io.archive import ArchiveWriter
 from ..io.pickling import PicklingError, Writer
 from ..io.saver import Saver
+from ..kernels.files import atomic_write
 from . import ir
 from .hooks import HOOKS
 from .interpreter import read_attribute

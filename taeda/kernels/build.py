@@ -10,15 +10,17 @@ function there. Whoever holds the kernel's address need not know (:func:`watch`)
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
-import tempfile
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .files import atomic_write, read_regular
 from .forks import loading
 from .ir import Function
 from .target import Target, host
@@ -31,6 +33,8 @@ _alive: list[object] = []  # what LLVM must not free
 _probes: list[
     tuple[str, int]
 ] = []  # label and address of the probe of each loaded kernel; a kernel's number is its position here
+_NOWHERE = Path(os.devnull) / "taeda"  # no file can be there
+_warned = False  # that kernels are not kept
 _watcher = 0  # the function that probes call; 0: none
 
 
@@ -39,7 +43,12 @@ def cache_dir() -> Path:
     chosen = os.environ.get("TAEDA_CACHE")
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = os.environ.get("XDG_CACHE_HOME")
+    if not base:
+        try:
+            base = Path.home() / ".cache"
+        except RuntimeError:  # no HOME, and the system does not know the user
+            return _NOWHERE
     return Path(base) / "taeda"
 
 
@@ -124,25 +133,40 @@ def compiler(target: Target | None = None) -> Compiler:
 def read_entry(path: Path) -> bytes | None:
     """What a cache entry holds, or None where there is none or its checksum fails (then it is removed)."""
     try:
-        blob = path.read_bytes()
-    except OSError:
+        blob = read_regular(path)
+    except ValueError:
+        blob = b""
+    if blob is None:
         return None
     if len(blob) > 4 and zlib.crc32(blob[4:]).to_bytes(4, "little") == blob[:4]:
         return blob[4:]
-    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        path.unlink()
     return None
 
 
 def write_entry(path: Path, code: bytes) -> None:
     """Store an entry atomically. A cache that cannot be written is no error: the kernel works all the same."""
+    write_to_cache(path, zlib.crc32(code).to_bytes(4, "little") + code)
+
+
+def write_to_cache(path: Path, content: bytes) -> None:
+    """Store a file below :func:`cache_dir`; the first that cannot be stored is told of."""
+    global _warned
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(zlib.crc32(code).to_bytes(4, "little") + code)
-        os.replace(temporary, path)
-    except OSError:
-        pass
+        with atomic_write(path, folder=cache_dir(), sync=False) as file:
+            file.write(content)
+    except OSError as error:
+        if _warned:
+            return
+        _warned = True
+        why = "there is no home folder" if _NOWHERE in path.parents else error
+        warnings.warn(
+            f"taeda keeps compiled kernels in memory only ({why}): every process compiles its own. Set TAEDA_CACHE to "
+            "a folder that can be written to keep them.",
+            stacklevel=2,
+        )
 
 
 _PROBE = """@{name}.probe = dso_local global {{ ptr, i64 }} zeroinitializer
@@ -220,7 +244,8 @@ def build(f: Function, again: Callable[[], Function]) -> int:
                 address = compiler().load(name, code)
                 if address:
                     break
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.unlink()
         else:
             code = compiler().object(_with_probe(f, text, name))
             write_entry(places[1], code)

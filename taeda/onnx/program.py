@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 import taeda
 from taeda import Tensor
+from taeda.kernels.files import atomic_write, write_with_data
 from taeda.utils import _pytree as pytree
 
 from .optimize import fold_normalization, shared, uses, without_dead
@@ -147,20 +147,26 @@ class ONNXProgram:
         if external and include_initializers:
             if not is_path:
                 raise TypeError("ONNXProgram.save: external_data=True needs destination to be a path")
-            path = Path(destination)
-            parts: list = []
-            model = self._model(True, keep_initializers_as_inputs, (f"{path.name}.data", parts))
-            with open(f"{path}.data", "wb") as file:
-                for place, x in parts:
-                    file.seek(place)
-                    file.write(_bytes(x))
-        else:
-            model = self._model(include_initializers, keep_initializers_as_inputs)
-        text = model.SerializeToString()
+            self._save_with_data(destination, keep_initializers_as_inputs)
+            return
+        text = self._model(include_initializers, keep_initializers_as_inputs).SerializeToString()
         if is_path:
-            Path(destination).write_bytes(text)
+            with atomic_write(destination) as file:
+                file.write(text)
         else:
             destination.write(text)
+
+    def _save_with_data(self, path: Any, as_inputs: bool) -> None:
+        """Write the model, and the weights to a file beside it."""
+        parts: list = []
+        self._model(True, as_inputs, ("", parts))
+
+        def data(file: BinaryIO) -> None:
+            for place, x in parts:
+                file.seek(place)
+                file.write(_bytes(x))
+
+        write_with_data(path, data, lambda name: self._model(True, as_inputs, (name, [])).SerializeToString())
 
     def apply_weights(self, state_dict: Mapping[str, Tensor]) -> None:
         """Use the tensors of ``state_dict`` for the weights of those names; others are left out, with a warning."""

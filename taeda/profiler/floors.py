@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import Any
 
 from .. import _core
 from ..kernels import build
+from ..kernels.files import read_regular
 from ..kernels.target import host
 
 _SIZES = tuple(1 << n for n in range(14, 27, 2))  # bytes that each thread copies: 16 KiB to 64 MiB
@@ -170,7 +170,7 @@ def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
     key = f"{_VERSION} {_cpu()} {host().key} {threads}"
     kept: dict = {}
     try:
-        kept = json.loads(path.read_text())
+        kept = json.loads(read_regular(path) or b"{}")
         if key in kept and not refresh:
             found = kept[key]
             pairs = (tuple(map(tuple, found[name])) for name in ("copies", "reads"))
@@ -187,11 +187,5 @@ def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
     finally:
         if threads != before:
             _core.set_num_threads(before)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({**kept, key: asdict(floors)}))
-        os.replace(temporary, path)
-    except OSError:
-        pass
+    build.write_to_cache(path, json.dumps({**kept, key: asdict(floors)}).encode())
     return floors

@@ -38,7 +38,8 @@ def test_untyped():
     assert s.tolist() == [1, 7, 3] and s[1:].tolist() == [7, 3] and len(s) == 3 and s[-1] == 3
     part = s[1:]
     part.fill_(0)
-    assert s.tolist() == [1, 0, 0]
+    assert s.tolist() == [1, 0, 0] and not s.resizable()
+    del part
     assert taeda.UntypedStorage(3).copy_(s).tolist() == [1, 0, 0] and not s.is_shared() and s.resizable()
     assert taeda.is_storage(s)
 

@@ -17,7 +17,8 @@ import pytest
 import taeda
 from taeda import io as files
 from taeda import serialization
-from taeda.io.archive import ArchiveReader, ArchiveWriter, atomic_write
+from taeda.io.archive import ArchiveReader, ArchiveWriter
+from taeda.kernels.files import atomic_write
 
 EXPECTED = (RuntimeError, pickle.UnpicklingError, EOFError)
 

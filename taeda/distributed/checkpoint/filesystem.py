@@ -15,8 +15,8 @@ from typing import Any
 
 from taeda import Size, Tensor, _core
 from taeda.futures import Future
-from taeda.io.archive import atomic_write
 from taeda.io.safetensors import load_file, save_file
+from taeda.kernels.files import atomic_write
 
 from .default_planner import block
 from .metadata import (

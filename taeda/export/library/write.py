@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from taeda._core import Tensor, contiguous_format
 from taeda._core.replay import bytes_at
 from taeda.fx.experimental.symbolic_shapes import Expr
+from taeda.kernels.files import atomic_write
 from taeda.kernels.target import Target
 from taeda.nn import Module
 from taeda.ops.creation import arange
@@ -56,9 +55,10 @@ def write_library(
         for part in content:
             digest.update(part)
         head = (MAGIC + digest.digest()).ljust(HEAD, b"\0")
-        _write(file, [head, *content])
     interface = Interface(name, inputs, outputs, symbols, file.name if beside else None)
     code = assemble(interface, tables, machine, head)
+    if head is not None:  # the library refuses other weights than its own
+        _write(file, [head, *content])
     _write(path, link(code, path.name, [] if beside else content))
     header = path.with_suffix(".h")
     _write(header, [interface.header().encode()])
@@ -177,13 +177,6 @@ def weights(tables: Tables) -> list[bytes]:
 
 def _write(path: Path, parts: Sequence[bytes | bytearray]) -> None:
     """Write a file at once: a program that has the old one loaded keeps it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as file:
+        for part in parts:
+            file.write(part)
