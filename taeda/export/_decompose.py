@@ -19,15 +19,15 @@ from taeda._core import Composite, Op, Tensor
 from taeda.fx import GraphModule, Interpreter, Node, _names
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
 from taeda.fx.node import map_aggregate, map_arg
+from taeda.fx.operator_schemas import writes, writes_in_place
 from taeda.ops.table import METHODS, OPS, asked_for, trait
 from taeda.utils import _pytree as pytree
 
 from ._capture import Capture, _everything
-from ._functions import parameters
 from ._functions import table as known_functions
 from ._lowering import of_expression
 from ._scatters import put, scattered
-from ._steps import assert_scalar
+from ._steps import WITHOUT_WRITES, assert_scalar, batch_norm_functional
 from ._unknown_sizes import _bound, numbers
 from ._unknowns import Again, Unknowns
 from ._values import Conflict, Traced, range_of, samples_of
@@ -197,7 +197,7 @@ class _Lowering(Capture):
             return _core.pass_through(self, function, args, kwargs)
         if function is operator.setitem or _writes(function):
             return self._write(function, args, kwargs)
-        if _asks_to_write(function, args, kwargs):
+        if writes_in_place(function, args, kwargs):
             bound = _bound(function, args, kwargs)
             target = bound.pop("input")
             return self._write_to(target, self.handle(function, (target,), {**bound, "inplace": False}))
@@ -206,6 +206,9 @@ class _Lowering(Capture):
         return self._step(function, args, kwargs)
 
     def _step(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        without = WITHOUT_WRITES.get(getattr(function, "__name__", ""))
+        if without is not None and writes(function, args, kwargs):
+            return without(self.call, self._write_to, **_bound(function, args, kwargs))
         rule = self.rules.get(function)
         if rule is not None and function not in self.active:
             made = self._lowered(function, rule, args, kwargs)
@@ -444,15 +447,6 @@ def _writes(function: Any) -> bool:
     return isinstance(function, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
 
 
-def _asks_to_write(function: Any, args: tuple, kwargs: dict) -> bool:
-    """Whether this is the call of an activation with ``inplace=True``."""
-    names = parameters(function)
-    if "inplace" not in names:
-        return False
-    place = names.index("inplace")
-    return bool(kwargs.get("inplace", args[place] if place < len(args) else False))
-
-
 # ---- the program -----------------------------------------------------------------------------------------------------
 
 
@@ -479,6 +473,8 @@ class _Run(Interpreter):
             return self.mode.require(*args)
         if target in (operator.getitem, operator.setitem) and isinstance(args[0], Traced):
             return self.mode.handle(target, args, kwargs)
+        if target is batch_norm_functional:
+            return self.mode.call(target, args, kwargs)
         return super().call_function(target, args, kwargs)
 
 

@@ -109,7 +109,7 @@ def _signature(function: Callable) -> inspect.Signature | None:
 
 def own_names(function: Any, kwargs: dict) -> dict:
     """``kwargs`` by the names of the parameters, which are PyTorch's: ``axis`` is ``dim`` and ``x1`` is ``input``."""
-    known = parameters(function) if kwargs else ()
+    known = _parameters(function) if kwargs else ()
     if not known or all(name in known for name in kwargs):
         return kwargs
     also = trait(function, "also") or {}
@@ -124,8 +124,7 @@ def own_names(function: Any, kwargs: dict) -> dict:
 
 
 @functools.cache
-def parameters(function: Any) -> tuple[str, ...]:
-    """The names of its parameters; none where they are not known."""
+def _parameters(function: Any) -> tuple[str, ...]:
     if isinstance(function, Op):
         return (*function.params, "out")
     if not isinstance(function, Composite):

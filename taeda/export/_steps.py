@@ -61,3 +61,27 @@ def batch_norm_functional(
     afterwards."""
     mean, var = running_mean.clone(), running_var.clone()
     return (*native_batch_norm(input, weight, bias, mean, var, training, momentum, eps), mean, var)
+
+
+def _native_batch_norm(
+    call: Callable, write: Callable, input: Tensor, weight: Any, bias: Any, running_mean: Tensor, running_var: Tensor,
+    training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    given = input, weight, bias, running_mean, running_var, training, momentum, eps
+    *made, mean, var = call(batch_norm_functional, given, {})
+    write(running_mean, mean)
+    write(running_var, var)
+    return tuple(made)
+
+
+def _batch_norm(
+    call: Callable, write: Callable, input: Tensor, running_mean: Tensor, running_var: Tensor, weight: Any = None,
+    bias: Any = None, training: bool = False, momentum: float | None = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    share = 0.0 if momentum is None else momentum
+    return _native_batch_norm(call, write, input, weight, bias, running_mean, running_var, training, share, eps)[0]
+
+
+#: Of functions that write to arguments besides the first, by name: the same by a step that does not write, which
+#: ``call`` records, and ``write``, after which a tensor has another one's values.
+WITHOUT_WRITES: dict[str, Callable] = {"batch_norm": _batch_norm, "native_batch_norm": _native_batch_norm}

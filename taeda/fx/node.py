@@ -32,6 +32,12 @@ KINDS = ("placeholder", "call_method", "call_module", "call_function", "get_attr
 _impure: set[Any] = {operator.setitem, _assert}
 
 
+def _changes(module: Any) -> bool:
+    """Whether a call of a layer changes its argument or its own running statistics."""
+    moves = module.training and getattr(module, "track_running_stats", False)
+    return bool(moves or getattr(module, "inplace", False))
+
+
 def has_side_effect(fn: Callable) -> Callable:
     """Mark ``fn``: dead-code elimination keeps its calls. Gives ``fn`` back."""
     _impure.add(fn)
@@ -330,7 +336,8 @@ class Node:
         if self.op == "call_function":
             if self.target in _impure:
                 return True
-            return writes(self.target) or (impure_random and draws(self.target))
+            written = writes(self.target, self.args, dict(self.kwargs))
+            return written or (impure_random and draws(self.target))
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
         if self.op == "call_module":
@@ -340,7 +347,7 @@ class Node:
             target = module.get_submodule(self.target)
             if target is None:
                 raise AssertionError(f"Did not find expected submodule target {self.target}")
-            return getattr(target, "_is_impure", False)
+            return getattr(target, "_is_impure", False) or any(map(_changes, target.modules()))
         return False
 
     def normalized_arguments(

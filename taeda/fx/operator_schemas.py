@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 from taeda._core import Composite, Op
 from taeda.nn import Module
 from taeda.ops.aten import OpOverload
+from taeda.ops.table import asked_for, trait
 
 __all__ = [
     "ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
@@ -29,15 +31,32 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def writes(target: Any, kwargs: dict[str, Any] | None = None) -> bool:
-    """Whether a function, called with ``kwargs``, changes its arguments."""
+def writes(target: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> bool:
+    """Whether a call of a function changes its arguments."""
     name = getattr(target, "__name__", "")
     kwargs = kwargs or {}
-    if kwargs.get("out") is not None or kwargs.get("inplace"):
+    if kwargs.get("out") is not None or writes_in_place(target, args, kwargs):
         return True
     if isinstance(target, OpOverload):
         return target.mutates
+    rule = trait(target, "writes")
+    if rule is not None:
+        given = {**dict(zip(_names(target), args, strict=False)), **kwargs}
+        return bool(rule(*(given.get(name) for name in asked_for(rule))))
     return isinstance(target, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
+
+
+def writes_in_place(target: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether this is the call of an activation with ``inplace=True``."""
+    if not isinstance(target, Composite) or "inplace" not in _names(target):
+        return bool(kwargs.get("inplace"))
+    place = _names(target).index("inplace")
+    return bool(kwargs.get("inplace", args[place] if place < len(args) else False))
+
+
+@functools.cache
+def _names(function: Callable) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
 
 
 def draws(target: Any) -> bool:
@@ -53,7 +72,7 @@ def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str,
     Raises:
         RuntimeError: it does.
     """
-    if writes(target, kwargs):
+    if writes(target, args, kwargs):
         raise RuntimeError(
             f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional "
             "code, so operations that mutate operands in-place (e.g. via `out` arguments) are not supported"

@@ -277,6 +277,7 @@ def _unbatched(input: Tensor, batched: int, p: float, training: bool, inplace: b
 
 
 # ---- embedding ------------------------------------------------------------------------------------------------------
+@_traits(writes=lambda max_norm: max_norm is not None)
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -295,6 +296,7 @@ def embedding(
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+@_traits(writes=lambda max_norm: max_norm is not None)
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,

@@ -137,7 +137,7 @@ def rnn_relu_cell(
 # ---- normalisation --------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", writes=_batch_norm._moves)
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not
     ``training``)."""
@@ -149,7 +149,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return y, mean.detach().to(dtype), rstd.detach().to(dtype)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, writes=lambda args: True)
 def _native_batch_norm_legit(input, weight, bias, *args):
     """:func:`native_batch_norm`; the running statistics may be left out."""
     if len(args) == 3:
@@ -163,7 +163,7 @@ def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, runn
     return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, writes=lambda running_mean: running_mean is not None)
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
     """:func:`native_batch_norm` in training, and an empty tensor where other libraries keep room for the backward
     pass."""

@@ -348,7 +348,12 @@ def _is_one_pass(input, *others):
     return not needs and all(x.dtype == input.dtype for x in given)
 
 
-@composite(method=False, canonical=True)
+def _moves(training, running_mean):
+    """Whether a call moves the running statistics."""
+    return training and running_mean is not None
+
+
+@composite(method=False, canonical=True, writes=_moves)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
     """Normalise each channel over batch and positions (Ioffe and Szegedy 2015).
 
@@ -387,7 +392,10 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return y
 
 
-@composite(method=False)
+@composite(
+    method=False,
+    writes=lambda use_input_stats, running_mean: use_input_stats is not False and running_mean is not None,
+)
 def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05
 ):

@@ -355,7 +355,8 @@ def composite(
         names: aliases.
         given: traits, attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``;
             ``also``, PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``);
-            ``functional``, of a form that writes: what gives the same without writing.
+            ``functional``, of a form that writes: what gives the same without writing; ``writes``, of what may write to
+            arguments by its others: a function that names those, and says whether it does.
         takes_classes: arguments that are classes (``float``) reach the function, where they mean dtypes elsewhere.
     """
 

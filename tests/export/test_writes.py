@@ -109,3 +109,119 @@ def test_in_place_change_of_form(name):
         return z, before, y
 
     agree(Forward(written_before_and_after), x)
+
+
+class Statistics(nn.Module):
+    """A batch norm, another buffer and a counter, and a forward of them."""
+
+    def __init__(self, forward):
+        super().__init__()
+        self.bn = nn.BatchNorm1d(3)
+        self.register_buffer("total", taeda.zeros(3))
+        self.register_buffer("calls", taeda.zeros((), dtype=taeda.int64))
+        self.run = forward
+
+    def forward(self, x):
+        return self.run(self, x)
+
+
+def normalized_aside(m, x):
+    m.bn(x)
+    return m.bn.running_mean * 1
+
+
+def without_a_reader(m, x):
+    m.bn(x)
+    return x * 2
+
+
+def twice(m, x):
+    return m.bn(x) + m.bn(x + 1)
+
+
+def of_instances(m, x):
+    nn.functional.instance_norm(x[..., None].expand(-1, -1, 2) * x[0, 0], m.bn.running_mean, m.bn.running_var)
+    return m.bn.running_var * 1
+
+
+def by_the_native_op(m, x):
+    taeda.native_batch_norm(x, None, None, m.bn.running_mean, m.bn.running_var, True, 0.1, 1e-5)
+    return x * 2
+
+
+def of_buffers(m, x):
+    m.total.copy_(x.sum(0))
+    m.total[1:].add_(1)
+    m.total.index_put_((taeda.tensor([0]),), x.sum()[None])
+    m.calls.add_(1)
+    return x * 2
+
+
+def of_the_argument(m, x):
+    x.view(-1)[::2].zero_()
+    nn.functional.leaky_relu(x, 0.1, inplace=True)
+    return m.calls * 1
+
+
+FORWARDS = [normalized_aside, without_a_reader, twice, of_instances, by_the_native_op, of_buffers, of_the_argument]
+
+
+def _after(make, x):
+    """What a call gives, its argument and the state afterwards."""
+    program, x = make(), x.clone()
+    with taeda.no_grad():
+        return program(x), x, {name: value.clone() for name, value in program.state_dict().items()}
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+def test_what_a_program_writes_is_kept(forward):
+    x = taeda.linspace(-4, 4, 12).reshape(4, 3)
+    result, argument, state = _after(lambda: Statistics(forward), x)
+    for i in range(3):
+        got = _after(lambda i=i: list(programs(Statistics(forward), (x,)))[i], x)
+        taeda.testing.assert_close(got[0], result)
+        taeda.testing.assert_close(got[1], argument)
+        for name, value in state.items():
+            taeda.testing.assert_close(got[2][name], value, msg=name)
+
+
+def test_a_custom_op_that_writes():
+    @taeda.library.custom_op("tests::write", mutates_args=("y",))
+    def write(y: taeda.Tensor, z: taeda.Tensor) -> None:
+        y.add_(z)
+
+    def forward(m, x):
+        write(m.total, x.sum())
+        return x * 2
+
+    x = taeda.ones(4, 3)
+    made = export.export(Statistics(forward), (x,)).run_decompositions()
+    made.graph_module.graph.eliminate_dead_code()
+    program = made.module()
+    program(x)
+    assert program.total.tolist() == [12.0] * 3
+
+
+def test_dead_code_is_not_what_writes():
+    import operator
+
+    from taeda import fx
+
+    graph = fx.Graph()
+    x, stats = graph.placeholder("x"), graph.placeholder("stats")
+    kept = [
+        graph.call_function(nn.functional.relu, (x, True)),
+        graph.call_function(nn.functional.relu, (x,), {"inplace": True}),
+        graph.call_function(nn.functional.batch_norm, (x, stats, stats), {"training": True}),
+        graph.call_function(taeda.add, (x, 1), {"out": x}),
+        graph.call_function(nn.functional.embedding, (x, stats), {"max_norm": 1.0}),
+        graph.call_function(operator.setitem, (x, 0, 1)),
+    ]
+    dead = [
+        graph.call_function(nn.functional.relu, (x, False)),
+        graph.call_function(nn.functional.batch_norm, (x, stats, stats)),
+        graph.call_function(nn.functional.embedding, (x, stats)),
+    ]
+    graph.output(x)
+    graph.eliminate_dead_code()
+    assert all(n in list(graph.nodes) for n in kept) and not any(n in list(graph.nodes) for n in dead)

@@ -30,7 +30,7 @@ def get_CSE_banned_ops() -> set[Any]:
 def _writes(node: Node) -> bool:
     """Whether a Node may change values that others have."""
     if node.op == "call_function":
-        return writes(node.target, node.kwargs) or getattr(node.target, "__name__", "") in inplace_methods
+        return writes(node.target, node.args, node.kwargs) or getattr(node.target, "__name__", "") in inplace_methods
     if node.op == "call_method":
         name = node.target
         return name.strip("_") in inplace_methods or (name.endswith("_") and not name.endswith("__"))
