@@ -75,6 +75,9 @@ class Callbacks:
     check_nan: Callable[..., None]  # in anomaly mode
     hide_all: Callable[..., Any]  # the tangents of derivatives, outside the level of forward mode
 
+    # graph/capture.py: a transform of a function, which runs on values within a program that is recorded for a backend
+    transform: Callable[..., Any] | None = None
+
     # overrides.py: `__torch_function__`
     overrides: Callable[..., Any]  # a call that an argument or a mode takes over
     overriding: Callable[..., bool]  # whether a type takes calls over

@@ -15,7 +15,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from .backward import grad
-from .modes import forward_mode, passing_tangents
+from .modes import forward_mode, on_values, passing_tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -76,6 +76,7 @@ def dual_level() -> Iterator[int]:
         exit_dual_level()
 
 
+@on_values
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor with the values of ``tensor``, whose derivative is ``tangent``.
 
@@ -143,6 +144,7 @@ def _trimmed(tensor: Tensor, own: list[Tensor]) -> Tensor:
     return tensor if _core.depends_on_others([tensor], own, _core.forward_levels() > 1) else tensor.detach()
 
 
+@on_values
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The value of a dual tensor and its derivative; the latter is None where no dual tensor went into it.
 

@@ -12,9 +12,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
+from .._core.callbacks import callbacks
 
 is_grad_enabled = _core.is_grad_enabled
 is_inference_mode_enabled = _core.is_inference_mode_enabled
+
+
+def on_values(function: Callable) -> Callable:
+    """``function``, a transform. It gets values in a program that is recorded for a backend, not stand-ins for them."""
+
+    @functools.wraps(function)
+    def transform(*args: Any, **kwargs: Any) -> Any:
+        if callbacks.transform is None:
+            return function(*args, **kwargs)
+        return callbacks.transform(function, args, kwargs)
+
+    return transform
 
 
 class _Mode:

@@ -16,7 +16,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
-from ..autograd.modes import enable_grad, forward_mode, no_grad, passing_tangents
+from ..autograd.modes import enable_grad, forward_mode, no_grad, on_values, passing_tangents
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, as_one, is_batched, vmap_modes
 from .vmap import vmap
@@ -184,6 +184,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
     """As :func:`grad`, giving ``(gradient, value)``, or ``(gradient, (value, aux))``."""
 
+    @on_values
     @functools.wraps(func)
     def both(*args, **kwargs):
         positions, chosen = _chosen(args, argnums, "grad")
@@ -211,6 +212,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     return both
 
 
+@on_values
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """``func(*primals)``, and a function from cotangents of the output to cotangents of the primals.
 
@@ -229,6 +231,7 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
     outputs, shape = _tensors(out, name, "the output of f")
 
+    @on_values
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         flat, given_shape = tree_flatten(given)
@@ -283,6 +286,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     return out, push
 
 
+@on_values
 def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str) -> tuple:
     """Output, the function from tangents to tangents, aux."""
     if not isinstance(primals, tuple) or not primals:
@@ -306,6 +310,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
     weights.leaves.extend(inputs.leaves)
     weights.outer = inputs.outer
 
+    @on_values
     def push(*tangents: Any) -> Any:
         flat, tangent_shape = tree_flatten(tangents)
         if tangent_shape != structure:
@@ -366,6 +371,7 @@ def jacrev(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size})")
 
+    @on_values
     @functools.wraps(func)
     def jacobian(*args):
         positions, chosen = _chosen(args, argnums, "jacrev")
@@ -399,6 +405,7 @@ def jacfwd(
     """A function that gives the Jacobian of ``func``, by one jvp per element of the input, batched. Arguments and
     result as for :func:`jacrev`."""
 
+    @on_values
     @functools.wraps(func)
     def jacobian(*args):
         positions, chosen = _chosen(args, argnums, "jacfwd")

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.modes import on_values
 from ..ops.joining import cat
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import families, products  # noqa: F401 - rules
@@ -35,6 +36,7 @@ def vmap(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
+    @on_values
     @functools.wraps(func)
     def mapped(*args, **kwargs):
         leaves, structure, dims, size = _arguments(func, in_dims, args, kwargs)

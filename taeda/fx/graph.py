@@ -408,12 +408,13 @@ class Graph:
         """Take out the Nodes without users, but for those with side effects.
 
         Args:
-            is_impure_node: which Nodes to keep although they have no users; ``Node.is_impure`` by default.
+            is_impure_node: which Nodes to keep although they have no users; by default those that are impure
+                (``Node.is_impure``), or that write to what is passed to them.
         Returns:
             Whether anything was taken out.
         """
         self.lint()
-        keep = is_impure_node or Node.is_impure
+        keep = is_impure_node or (lambda node: node.is_impure() or node.writes())
         changed = False
         for node in reversed(self.nodes):
             if not node.users and not keep(node):

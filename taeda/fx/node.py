@@ -336,8 +336,7 @@ class Node:
         if self.op == "call_function":
             if self.target in _impure:
                 return True
-            written = writes(self.target, self.args, dict(self.kwargs))
-            return written or (impure_random and draws(self.target))
+            return writes(self.target) or (impure_random and draws(self.target))
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
         if self.op == "call_module":
@@ -347,7 +346,15 @@ class Node:
             target = module.get_submodule(self.target)
             if target is None:
                 raise AssertionError(f"Did not find expected submodule target {self.target}")
-            return getattr(target, "_is_impure", False) or any(map(_changes, target.modules()))
+            return getattr(target, "_is_impure", False)
+        return False
+
+    def writes(self) -> bool:
+        """Whether the step, with its arguments, changes one of them, or the state of a module."""
+        if self.op == "call_function":
+            return writes(self.target, self.args, dict(self.kwargs))
+        if self.op == "call_module" and self.graph.owning_module is not None:
+            return any(map(_changes, self.graph.owning_module.get_submodule(self.target).modules()))
         return False
 
     def normalized_arguments(

@@ -172,6 +172,19 @@ def forms_of(args: tuple, kwargs: dict) -> Any:
     return str(spec), tuple(form_of(x, False) if isinstance(x, Tensor) else None for x in leaves)
 
 
+def _on_values(function: Callable, args: tuple, kwargs: dict) -> Any:
+    """Call a transform: it makes inputs of its own, with places in the graph, which only values have."""
+    session = next((m for m in reversed(_modes()) if isinstance(m, Session)), None)
+    if session is None:  # there may be stand-ins all the same, in a function that runs on values
+        args, kwargs = (pytree.tree_map(_actual, x) for x in (args, kwargs))
+        return function(*args, **kwargs)
+    with _without(session):
+        return session.outside(function, args, kwargs)
+
+
+callbacks.transform = _on_values
+
+
 def call_outside(function: Callable, args: tuple, kwargs: dict, reason: str) -> Any:
     """Call ``function`` on values, with no session on this thread."""
     session = next((m for m in reversed(_modes()) if isinstance(m, Session)), None)
@@ -265,6 +278,7 @@ class Session(TorchFunctionMode):
         self.names: dict[int, str] = {}
         self.wrapped: list[Stand] = []
         self.stopped = False
+        self.suspended = 0  # how many calls are running on values
         self.lock = free_in_children(threading.RLock())
         self.start()
 
@@ -367,7 +381,7 @@ class Session(TorchFunctionMode):
         name = _name_of(func)
         leaves = pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, Tensor)]
-        if self.stopped or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
+        if self.stopped or self.suspended or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
             return self.outside(func, args, kwargs)
         if isinstance(func, OpOverload) and tensors:  # a user's op, whose fake kernel gives the form of its result
             with self.lock:
@@ -428,7 +442,11 @@ class Session(TorchFunctionMode):
         }:
             session.flush()
         actual = [pytree.tree_map(_actual, a) for a in (args, kwargs)]
-        return func(*actual[0], **actual[1])
+        self.suspended += 1
+        try:
+            return func(*actual[0], **actual[1])
+        finally:
+            self.suspended -= 1
 
     def form(self, t: Tensor) -> Tensor:
         """The tensor on the meta device with the form of ``t``, which gets a number if it has none."""
