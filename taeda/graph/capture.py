@@ -381,7 +381,8 @@ class Session(TorchFunctionMode):
         name = _name_of(func)
         leaves = pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, Tensor)]
-        if self.stopped or self.suspended or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
+        others = any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors)
+        if self.stopped or self.suspended or others:
             return self.outside(func, args, kwargs)
         if isinstance(func, OpOverload) and tensors:  # a user's op, whose fake kernel gives the form of its result
             with self.lock:

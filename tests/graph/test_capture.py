@@ -267,3 +267,27 @@ def test_disabled_parts_run_on_values():
     assert seen == [(taeda.Tensor, False, 4.0)] and [targets(g) for g in graphs] == [["add"], ["mul"]]
     with pytest.raises(Unsupported, match="disable"):
         compiled(function, fullgraph=True)[0](taeda.ones(2))
+
+
+TRANSFORMS = {
+    "grad": lambda x: taeda.func.grad(lambda t: (t**2).sum())(x),
+    "grad of a new tensor": lambda x: taeda.func.grad(lambda t: (t**2 * x).sum())(taeda.ones(3) * 2) + x,
+    "vmap": lambda x: taeda.func.vmap(lambda t: (t**2 * x).sum())(x) + x,
+    "vmap of grad": lambda x: taeda.func.vmap(taeda.func.grad(lambda t: (t**2 * x).sum()))(x) * x,
+    "vjp": lambda x: taeda.func.vjp(lambda t: t * x.sin(), x * 2)[1](x)[0],
+    "jvp": lambda x: taeda.func.jvp(lambda t: t**2 * x, (x,), (x * 2,))[1] + x,
+    "jacrev": lambda x: taeda.func.jacrev(lambda t: t**2 * x.sum())(x) + x,
+    "hessian": lambda x: taeda.func.hessian(lambda t: (t**3 * x).sum())(x * 2) + x,
+    "grad of grad": lambda x: taeda.func.grad(lambda t: taeda.func.grad(lambda u: (u**3 * t).sum())(x * t).sum())(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_transforms(name, fullgraph):
+    function, x = TRANSFORMS[name], taeda.tensor([1.0, -2.0, 3.0])
+    compiled = taeda.compile(function, backend=lambda module, inputs: module.forward, fullgraph=fullgraph)
+    want = function(x)
+    for _ in range(2):
+        got = compiled(x)
+        assert type(got) is taeda.Tensor and taeda.equal(got, want)
