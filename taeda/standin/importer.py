@@ -25,7 +25,9 @@ TORCH_VERSION = "2.13.0"
 #: PyTorch's name of a module, where taeda's differs.
 RENAMED = {
     "autograd.anomaly_mode": "taeda.autograd.anomaly", "autograd.grad_mode": "taeda.autograd.modes",
-    "_functorch.vmap": "taeda.func.vmap", "optim.adamw": "taeda.optim.adam",
+    "_functorch.vmap": "taeda.func.vmap", "distributed.checkpoint.api": "taeda.distributed.checkpoint",
+    **dict.fromkeys(("cuda.graphs", "cuda.memory", "cuda.random", "cuda.streams"), "taeda.cuda"),
+    "distributed.tensor._utils": "taeda.distributed.tensor.layout", "optim.adamw": "taeda.optim.adam",
     "optim._adafactor": "taeda.optim.adafactor", "optim._muon": "taeda.optim.muon",
     "types": "taeda.standin.overlay.types", "version": "taeda.standin.overlay.version",
 }  # fmt: skip
@@ -132,9 +134,6 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
                 return importlib.import_module(full)
             if name == "torch":  # PyTorch's modules import it
                 return sys.modules["torch"]
-            beside = sys.modules.get(f"{_OVERLAY}.{public.removeprefix('torch.')}")  # of a module that lacks the name
-            if beside is not None and beside is not module and name in vars(beside):
-                return vars(beside)[name]
             try:
                 return internals.find(public.removeprefix("torch."), name)
             except AttributeError:
@@ -146,12 +145,41 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
 
 
+class _Entering(importlib.abc.Loader):
+    """Loads a module of taeda as ``loader`` does, and enters it under PyTorch's name at once, whoever imported it."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        _enter(module.__name__, module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
+
+
+def _own_spec(fullname: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """Where a module of taeda is; it enters itself when it is loaded."""
+    spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+    if spec is not None and spec.loader is not None:
+        spec.loader = _Entering(spec.loader)
+    return spec
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds ``torch.*`` and ``functorch`` in taeda, and the package metadata of ``torch``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.startswith("taeda.") and _public(fullname):
+            return _own_spec(fullname, path)
         if not fullname.startswith("torch.") and fullname.partition(".")[0] != "functorch":
             return None
         home = _home(fullname.removeprefix("torch."))
@@ -285,24 +313,31 @@ _CLASSES_OF = {"autograd.modes": "autograd.grad_mode", "autograd.anomaly": "auto
 def _adopt() -> None:
     """Enter the modules of taeda that are loaded by now under PyTorch's names, and say so in their classes.
 
+    Those that are loaded later enter themselves (:class:`_Entering`), except for what a package makes without a file.
+
     ``<class 'torch.nn.modules.linear.Linear'>`` is what programs print; packages look for ``torch`` in
     ``type(x).__module__``, and a model that is saved whole can be read by PyTorch.
     """
     for name, module in list(sys.modules.items()):
-        if name in _adopted or not (name == "taeda" or (name.startswith("taeda.") and _public(name))):
-            continue
-        if getattr(getattr(module, "__spec__", None), "_initializing", False):
-            continue
-        _adopted.add(name)
-        inner = name.removeprefix("taeda").removeprefix(".")
-        if inner and inner not in RENAMED:
-            sys.modules[f"torch.{inner}"] = module
-            _name_what_is_missing(module)
-        for label, value in list(vars(module).items()):
-            own = isinstance(value, type) and value.__module__ == name and label == value.__qualname__
-            if own and value.__flags__ & _HEAP_TYPE:  # the others are those of `_core.set_namespace`
-                _renamed.append((value, name))
-                value.__module__ = "torch" if inner in RENAMED else f"torch.{_CLASSES_OF.get(inner, inner)}".rstrip(".")
+        if name == "taeda" or (name.startswith("taeda.") and _public(name)):
+            if not getattr(getattr(module, "__spec__", None), "_initializing", False):
+                _enter(name, module)
+
+
+def _enter(name: str, module: types.ModuleType) -> None:
+    """Enter the module ``name`` of taeda, which is loaded, under PyTorch's name."""
+    if name in _adopted:
+        return
+    _adopted.add(name)
+    inner = name.removeprefix("taeda").removeprefix(".")
+    if inner and inner not in RENAMED:
+        sys.modules[f"torch.{inner}"] = module
+        _name_what_is_missing(module)
+    for label, value in list(vars(module).items()):
+        own = isinstance(value, type) and value.__module__ == name and label == value.__qualname__
+        if own and value.__flags__ & _HEAP_TYPE:  # the others are those of `_core.set_namespace`
+            _renamed.append((value, name))
+            value.__module__ = "torch" if inner in RENAMED else f"torch.{_CLASSES_OF.get(inner, inner)}".rstrip(".")
 
 
 def _public(name: str) -> bool:

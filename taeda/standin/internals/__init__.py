@@ -82,6 +82,10 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.profiler_util": {
         "profiler.table": "_format_memory=format_memory _format_time=format_time _format_time_share=_share"
     },
+    "distributed._shard": {},
+    "distributed.checkpoint.hf_storage": {
+        "distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    },
     "distributed.constants": {"distributed": "default_pg_timeout"},
     "jit._script": {"jit": "RecursiveScriptModule ScriptModule script"},
     "jit._trace": {
@@ -192,6 +196,8 @@ _QUANTISATION = (
     "prepare prepare_qat quantize quantize_dynamic",
 )
 
+_SHARDING = "taeda.distributed has no such part; see docs/sharding.md for what there is"
+
 #: By PyTorch's module: why names cannot work, and the names. Those in lower case are functions.
 REFUSED: dict[str, tuple[str, str]] = {
     "": (
@@ -209,8 +215,25 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
     "ao.quantization": _QUANTISATION,
-    "cuda.memory": ("there is no GPU", "_dump_snapshot _record_memory_history _snapshot"),
+    "cuda": ("there is no GPU", "_dump_snapshot _record_memory_history _snapshot"),
     "cuda.profiler": ("there is no GPU; use taeda.profiler", "init profile start stop"),
+    **{
+        f"distributed.{module}": (_SHARDING, names)
+        for module, names in {
+            "_shard.sharded_tensor": "ShardedTensor",
+            "checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+            "checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+            "checkpoint.format_utils": (
+                "BroadcastingTorchSaveReader DynamicMetaLoadPlanner _EmptyStateDictLoadPlanner"
+            ),
+            "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+            "checkpoint.state_dict_loader": "_load_state_dict",
+            "fsdp.wrap": "_or_policy",
+            "optim": "DistributedOptimizer",
+            "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
+            "utils": "_sync_module_states",
+        }.items()
+    },
     "monitor": (
         "there is no event log; write to tensorboard's SummaryWriter or to a logger",
         "Aggregation Event Stat TensorboardEventHandler log_event register_event_handler unregister_event_handler",
