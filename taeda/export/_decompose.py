@@ -334,17 +334,18 @@ class _Lowering(Capture):
             if view is None:
                 return self._put(target, args, kwargs)
             target = view
-        elif name == "copy_":
-            value = args[1]
-        elif name in ("fill_", "zero_"):
-            value = args[1] if name == "fill_" else 0
+        elif name in ("copy_", "fill_"):
+            bound = _bound(function, args, kwargs)
+            value = bound.get("src", bound.get("value"))
+        elif name == "zero_":
+            value = 0
         elif name in ("detach_", "requires_grad_"):
             return target
         else:
             other = trait(function, "functional")
             if other is None:
                 return self._write_by_body(target, function, args, kwargs)
-            value = self.handle(other, (target, *args[1:]), kwargs)
+            value = self.handle(OPS.get(name[:-1], other), (target, *args[1:]), kwargs)
             if isinstance(value, Traced) and _address(value) == _address(target):
                 return self._become(target, value)
         return self._write_to(target, value)

@@ -189,6 +189,7 @@ _ADAPTED: dict[str, Callable] = {
     "stft.default": lambda a, k, o: (
         _function("stft"), a[:5], {"center": False, **dict(zip(_STFT, a[5:], strict=False)), **k}
     ),
+    **{f"adaptive_max_pool{n}d": _to(f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)},
     "_embedding_bag": _bags, "_embedding_bag_forward_only": _bags,
     "_fft_c2c": lambda a, k, o: (
         _function("fft.fftn" if a[3] else "fft.ifftn"), [a[0]], {"dim": a[1], "norm": _NORMS[a[3]][a[2]]}

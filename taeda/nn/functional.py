@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -45,10 +46,11 @@ from ..ops.batch_norm import batch_norm, instance_norm
 from ..ops.normalization import group_norm, layer_norm, rms_norm
 from ..ops.pooling import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
-    adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d, lp_pool1d,
-    lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
+    adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d,
+    max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
 )  # fmt: skip
 from ..ops.interpolation import affine_grid, grid_sample, interpolate
+from ..ops.pooling import _tuple as _sizes
 from ..ops.shape import pad
 from ..ops.statistics import pdist
 from . import grad
@@ -472,6 +474,34 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
+def _power(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    kernel = _sizes(kernel_size, n, f"lp_pool{n}d", "kernel_size")
+    if norm_type in (math.inf, -math.inf):  # of magnitudes, the largest or the smallest
+        largest, size = (max_pool1d, max_pool2d, max_pool3d)[n - 1], input.abs()
+        if norm_type > 0:
+            return largest(size, kernel, stride, 0, 1, ceil_mode)
+        return -largest(-size, kernel, stride, 0, 1, ceil_mode)
+    average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
+    out = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    # As PyTorch: the root is of |sum|, with the sign of the sum.
+    return (out.sign() * out.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type if norm_type else math.inf)
+
+
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    return _power(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    return _power(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    return _power(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
 def _with_indices(pool: Callable) -> Callable:
     """``pool`` with ``return_indices``, under PyTorch's name for that."""
 
@@ -509,6 +539,6 @@ for _name, _function in list(globals().items()):
         globals()[_name] = Composite(_function, _name, *_named(_function))
 
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (
-    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "taeda",
+    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "math", "taeda",
     "warnings",
 ))  # fmt: skip

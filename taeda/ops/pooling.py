@@ -521,37 +521,6 @@ for _what, _ops in (
     """
 
 
-# ---- power mean ------------------------------------------------------------------------------------------------------
-
-
-def _power(name, n, input, norm_type, kernel_size, stride, ceil_mode):
-    kernel = _tuple(kernel_size, n, name, "kernel_size")
-    if norm_type in (math.inf, -math.inf):  # of magnitudes, the largest or the smallest
-        largest, size = (max_pool1d, max_pool2d, max_pool3d)[n - 1], input.abs()
-        if norm_type > 0:
-            return largest(size, kernel, stride, 0, 1, ceil_mode)
-        return -largest(-size, kernel, stride, 0, 1, ceil_mode)
-    average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
-    out = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
-    # As PyTorch: the root is of |sum|, with the sign of the sum.
-    return (out.sign() * out.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type if norm_type else math.inf)
-
-
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
-    return _power("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
-    return _power("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
-    return _power("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
-
-
 # ---- fractional windows ----------------------------------------------------------------------------------------------
 
 
