@@ -168,6 +168,20 @@ class Function:
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple:
+        """The results over a batch, and where each has it: ``(output, out_dims)``.
+
+        Args:
+            info: has ``batch_size`` and ``randomness``.
+            in_dims: for each argument, in its structure, which dimension counts the examples; None: it has no batch.
+            args: the arguments of ``forward``, with the batch.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
     def _backward_function(cls) -> Callable:
         if cls.backward is not Function.backward:

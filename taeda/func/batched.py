@@ -15,6 +15,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..autograd.forward_ad import hidden
+from ..autograd.function import Function
 from ..ops.conjugation import resolve_all
 from ..ops.joining import stack
 from ..ops.meta import without_values
@@ -214,8 +215,8 @@ class VmapMode:
         """One value per example."""
         if self.holds(x):
             return list(x.physical.unbind(0))
-        if isinstance(x, (tuple, list)) and any(self.holds(i) for i in tree_leaves(x)):
-            leaves, structure = tree_flatten(x)
+        leaves, structure = tree_flatten(x)
+        if any(self.holds(leaf) for leaf in leaves):
             columns = [self.slices(leaf) for leaf in leaves]
             return [tree_unflatten(row, structure) for row in zip(*columns, strict=True)]
         return [x] * self.size
@@ -246,18 +247,38 @@ class VmapMode:
             return self.below(functools.partial(function.apply, *args, **kwargs))
         if self.shared:
             args, kwargs = tree_map(self.apart, (args, kwargs))
-        if "vmap" in vars(function):
-            in_dims = tuple(0 if self.holds(x) else None for x in args)
-            plain = [x.physical if self.holds(x) else x for x in args]
-            info = VmapInfo(self.size, self.randomness)
-            out, dims = self.below(lambda: function.vmap(info, in_dims, *plain, **kwargs))
-            leaves, structure = tree_flatten(out)
-            wrapped = [
-                x if dim is None or not isinstance(x, Tensor) else self.wrap(self.below(x.movedim, dim, 0))
-                for x, dim in zip(leaves, broadcast(dims, out, f"{function.__name__}.vmap: out_dims"), strict=True)
-            ]
-            return tree_unflatten(wrapped, structure)
-        return self.below(self.loop, functools.partial(function.apply, **kwargs), args)
+        if function.vmap is not Function.vmap:
+            return self._by_own_rule(function, args, kwargs)
+        return self.below(self.loop, lambda given, named: function.apply(*given, **named), (args, kwargs))
+
+    def _by_own_rule(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """By the Function's ``vmap``, which is told for each argument, in its structure, where its batch is."""
+        if function.generate_vmap_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an overridden "
+                f"vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod"
+            )
+        in_dims = tree_map(lambda x: 0 if self.holds(x) else None, args)
+        plain, named = tree_map(lambda x: x.physical if self.holds(x) else x, (args, kwargs))
+        info = VmapInfo(self.size, self.randomness)
+        returned = self.below(lambda: function.vmap(info, in_dims, *plain, **named))
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise RuntimeError(
+                f"Expected the vmap staticmethod of {function.__name__} to return a tuple of two elements, (output, "
+                f"out_dims), but got a {type(returned).__name__}"
+            )
+        out, dims = returned
+        leaves, structure = tree_flatten(out)
+        given = {id(x.physical): x for x in tree_leaves((args, kwargs)) if self.holds(x)}
+        wrapped = [
+            x
+            if dim is None or not isinstance(x, Tensor)
+            else given[id(x)]
+            if id(x) in given and dim == 0
+            else self.wrap(self.below(x.movedim, dim, 0))
+            for x, dim in zip(leaves, broadcast(dims, out, f"{function.__name__}.vmap: out_dims"), strict=True)
+        ]
+        return tree_unflatten(wrapped, structure)
 
     def loop(self, function: Callable, args: tuple) -> Any:
         """``function`` on each example, and the results stacked."""
