@@ -18,7 +18,7 @@ from ._core import (
 from .types import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, finfo, FloatTensor, get_device, HalfTensor, iinfo,
     IntTensor, is_complex, is_conj, is_floating_point, is_inference, is_neg, is_signed, is_storage, is_tensor,
-    LongTensor, numel, ShortTensor, typename, jagged, sparse_bsc, sparse_bsr, sparse_coo,
+    LongTensor, numel, ShortTensor, typename, jagged, sparse_coo,
 )  # fmt: skip
 from .ops.activation import celu, celu_, hardshrink, prelu, relu, rrelu, rrelu_, selu, selu_, threshold
 from .ops.bessel import i0
@@ -150,8 +150,8 @@ from . import overrides  # before the first subclass of Tensor
 from .ops import meta as _meta
 from .ops.sparse import sparse_coo_tensor
 from .ops.compressed import (
-    _convert_indices_from_coo_to_csr, _convert_indices_from_csr_to_coo, sparse_compressed_tensor, sparse_csc,
-    sparse_csc_tensor, sparse_csr, sparse_csr_tensor,
+    _convert_indices_from_coo_to_csr, _convert_indices_from_csr_to_coo, sparse_bsc, sparse_bsc_tensor, sparse_bsr,
+    sparse_bsr_tensor, sparse_compressed_tensor, sparse_csc, sparse_csc_tensor, sparse_csr, sparse_csr_tensor,
 )  # fmt: skip
 from . import autograd, fft, functional, linalg, random, signal, special
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled

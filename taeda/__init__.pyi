@@ -501,11 +501,17 @@ class Tensor:
     def argwhere(self, *args: Any, **kwargs: Any) -> Any: ...
     def as_strided_(self, *args: Any, **kwargs: Any) -> Any: ...
     def broadcast_to(self, *args: Any, **kwargs: Any) -> Any: ...
+    def ccol_indices(self, *args: Any, **kwargs: Any) -> Any: ...
+    def coalesce(self, *args: Any, **kwargs: Any) -> Any: ...
+    def col_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def const_data_ptr(self, *args: Any, **kwargs: Any) -> Any: ...
+    def crow_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def dense_dim(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def imag(self) -> Tensor: ...
     def index(self, *args: Any, **kwargs: Any) -> Any: ...
+    def indices(self, *args: Any, **kwargs: Any) -> Any: ...
+    def is_coalesced(self, *args: Any, **kwargs: Any) -> Any: ...
     def is_distributed(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def is_ipu(self) -> Any: ...
@@ -536,6 +542,7 @@ class Tensor:
     def numpy(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def real(self) -> Tensor: ...
+    def row_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def sparse_dim(self, *args: Any, **kwargs: Any) -> Any: ...
     def split_with_sizes(self, *args: Any, **kwargs: Any) -> Any: ...
     def squeeze_(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -548,6 +555,7 @@ class Tensor:
     def tolist(self, *args: Any, **kwargs: Any) -> Any: ...
     def transpose_(self, *args: Any, **kwargs: Any) -> Any: ...
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def values(self, *args: Any, **kwargs: Any) -> Any: ...
     def view(self, *args: Any, **kwargs: Any) -> Any: ...
     def where(self, *args: Any, **kwargs: Any) -> Any: ...
     def _cholesky_method(self, upper: builtins.bool = False) -> Any:
@@ -1526,6 +1534,8 @@ class Tensor:
         r""":func:`resize` to the sizes of ``tensor`` (deprecated)."""
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Any:
         r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+    def resize_as_sparse_(self, the_template: Any) -> Any:
+        r"""Give the sparse tensor ``input`` the sizes of ``the_template``, which has the same layout."""
     def resolve_conj(self) -> Any:
         r"""``input``; of a conjugated view, a copy that holds what the view shows."""
     def resolve_neg(self) -> Any:
@@ -1622,6 +1632,8 @@ class Tensor:
         r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
     def slogdet(self) -> Any:
         r""":func:`linalg_slogdet`."""
+    def smm(self, mat: Any) -> Any:
+        r"""``input @ mat`` as a sparse tensor."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
         r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
     def solve(*args: Any, **kwargs: Any) -> Any:
@@ -1646,6 +1658,9 @@ class Tensor:
         r"""In-place form of :func:`square`."""
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
         r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+        r"""``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``, as a
+        sparse"""
     def std(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool =
         False, *, correction: Any = None, out: Any = None
@@ -1714,12 +1729,16 @@ class Tensor:
         self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
     ) -> Any:
         r"""``input`` as a sparse tensor of its elements that are not 0."""
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: Any = None) -> Any:
+        r"""Matrices compressed by columns of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: Any = None) -> Any:
+        r"""Matrices compressed by rows of blocks, of the sizes ``blocksize``, without blocks of zeros."""
     def to_sparse_coo(self) -> Any:
         r"""``input`` as a sparse tensor in coordinate form."""
     def to_sparse_csc(self, dense_dim: Any = None) -> Any:
-        r"""A matrix compressed by columns, without its elements that are 0."""
+        r"""Matrices compressed by columns, without their elements that are 0."""
     def to_sparse_csr(self, dense_dim: Any = None) -> Any:
-        r"""A matrix compressed by rows, without its elements that are 0."""
+        r"""Matrices compressed by rows, without their elements that are 0."""
     def topk(
         self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any =
         None
@@ -2994,11 +3013,23 @@ def sort(
     input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None
 ) -> Any:
     r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+def sparse_bsc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
+    dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
+) -> Any:
+    r"""Sparse matrices of blocks, compressed by columns: :func:`sparse_csc_tensor` with values of sizes"""
+def sparse_bsr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
+    dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
+) -> Any:
+    r"""Sparse matrices of blocks, compressed by rows: :func:`sparse_csr_tensor` with values of sizes"""
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None,
     *, layout: Any = None, **kwargs: Any
 ) -> Any:
-    r""":func:`sparse_csr_tensor` or :func:`sparse_csc_tensor`, as ``layout`` says."""
+    r""":func:`sparse_csr_tensor`, or of another layout, as ``layout`` says."""
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype
     | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
@@ -3010,13 +3041,13 @@ def sparse_csc_tensor(
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Any:
-    r"""A sparse matrix compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
+    r"""Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Any:
-    r"""A sparse matrix compressed by rows."""
+    r"""Sparse matrices compressed by rows."""
 def split(tensor: Tensor, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None) -> Any:
     r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
 def split_copy(input: Tensor, *args: Any, out: Any = None) -> Any:

@@ -30,7 +30,7 @@ NAMES = {
         "taeda.func": "vmap",
         "taeda.overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
         "taeda.accelerator": "Event Stream",
-        "taeda.sparse": "dsmm smm spmm",
+        "taeda.sparse": "dsmm hspmm resize_as_sparse_ smm spmm sspaddmm",
     }.items()
     for name in names.split()
 }

@@ -11,11 +11,13 @@ from . import _core
 from .ops import sparse as _coordinates
 from .ops.compressed import CompressedTensor
 from .ops.sparse import SparseTensor
+from .ops.sparse_rules import hspmm, smm, sspaddmm
+from .ops.sparse_shapes import resize_as_sparse_
 from .ops.table import expect_tensors
 
 __all__ = [
-    "CompressedTensor", "SparseTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax",
-    "mm", "sampled_addmm", "softmax", "spdiags", "sum",
+    "CompressedTensor", "SparseTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "hspmm",
+    "log_softmax", "mm", "resize_as_sparse_", "sampled_addmm", "smm", "softmax", "spdiags", "sspaddmm", "sum",
 ]  # fmt: skip
 
 
@@ -26,9 +28,27 @@ def _expect_sparse(name: str, input: Any) -> None:
         raise kind(f"sparse.{name}: expected a sparse tensor, got {what}; use taeda.{name}, or input.to_sparse()")
 
 
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """``mat1 @ mat2`` with a sparse ``mat1``; dense unless both are sparse."""
-    return taeda.mm(mat1, mat2)
+def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
+    """``mat1 @ mat2`` with a sparse ``mat1``; dense unless both are sparse.
+
+    Args:
+        reduce: what is made of the products of an element: their ``"sum"``, ``"mean"``, ``"amax"`` or ``"amin"``. Of
+            all but the sum, ``mat1`` is in CSR layout and ``mat2`` dense, and an element without products is 0.
+    """
+    if reduce == "sum":
+        return taeda.mm(mat1, mat2)
+    if reduce not in ("mean", "amax", "amin"):
+        raise RuntimeError(f"sparse.mm: expected reduce to be sum, mean, amax or amin, got {reduce!r}")
+    expect_tensors("sparse.mm", mat1=mat1, mat2=mat2)
+    if not isinstance(mat1, CompressedTensor) or not mat1.is_sparse_csr or mat2.layout is not taeda.strided:
+        raise RuntimeError(f"sparse.mm with reduce={reduce!r}: expected mat1 in CSR layout and a dense mat2")
+    if mat1.dim() != 2 or mat2.dim() != 2 or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"sparse.mm: sizes {tuple(mat1.shape)} and {tuple(mat2.shape)} have no product")
+    rows, columns = mat1.to_sparse_coo()._indices().unbind(0)
+    products = mat1.values().unsqueeze(1) * mat2[columns]
+    index = rows.unsqueeze(1).expand(products.shape)
+    zeros = products.new_zeros((mat1.shape[0], mat2.shape[1]))
+    return zeros.scatter_reduce(0, index, products, reduce, include_self=False)
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -39,18 +59,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: fl
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum of all elements, or along ``dim``, where it is sparse as long as a sparse dimension is left."""
     _expect_sparse("sum", input)
-    if dim is None:
-        return input.sum(dtype=dtype)
-    dims = {_core.wrapped_dim(d, input.dim(), "sparse.sum") for d in ((dim,) if isinstance(dim, int) else dim)}
-    kept = [d for d in range(input.sparse_dim()) if d not in dims]
-    values = input._values() if dtype is None else input._values().to(dtype)
-    inner = [d - input.sparse_dim() + 1 for d in dims if d >= input.sparse_dim()]
-    values = values.sum(inner) if inner else values
-    if not kept:
-        return values.sum(0)
-    size = [s for d, s in enumerate(input.shape) if d not in dims]
-    same = len(kept) == input.sparse_dim() and input.is_coalesced()
-    return _coordinates.make(input._indices()[kept], values, size, same)
+    return input.sum(dim, dtype=dtype)
 
 
 def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> SparseTensor:
@@ -73,12 +82,6 @@ def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """The logarithm of :func:`softmax`."""
     return _normalised(taeda.log_softmax, input, dim, dtype)
-
-
-def smm(input: Tensor, mat: Tensor) -> Tensor:
-    """``input @ mat`` as a sparse tensor."""
-    expect_tensors("sparse.smm", input=input, mat=mat)
-    return mm(input, mat).to_sparse()
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -131,7 +134,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
-    """``gradcheck``: gradients with respect to the values need no other."""
+    """``gradcheck``, which takes sparse tensors as it is."""
     return gradcheck
 
 

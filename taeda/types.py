@@ -280,4 +280,4 @@ callbacks.legacy_tensor = legacy_tensor
 
 #: Layouts that tensors are asked about (``x.layout == sparse_coo``).
 sparse_coo = _core.sparse_coo
-sparse_bsr, sparse_bsc, jagged = map(_core.layout, "sparse_bsr sparse_bsc jagged".split())
+jagged = _core.layout("jagged")

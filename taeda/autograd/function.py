@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
 from .._core import Node, Tensor
 from ..ops.copies import convert
+from ..ops.parts import OfParts
 from ..ops.views import sum_to_size, zeros
 
 
@@ -27,6 +28,7 @@ class FunctionCtx(Node):
     _non_differentiable: tuple = ()
     _saved: list | None = None
     _released = False
+    _whole_outputs: list | None = None  #: the outputs, where a tensor of parts is among them or the inputs
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward; their versions are checked when they are read. Call at most once."""
@@ -95,10 +97,12 @@ class FunctionCtx(Node):
             self._released = True
 
     def _run_backward(self, grads: list) -> list:
-        """Run ``backward`` and match its gradients with the tensor inputs."""
+        """Run ``backward`` and match its gradients with the tensor inputs, or the parts that they consist of."""
         if self.materialize_grads:
             metas = self._output_metas
             grads = [zeros(*metas[i]) if g is None and metas[i] is not None else g for i, g in enumerate(grads)]
+        if self._whole_outputs is not None:
+            grads = _regrouped(self._whole_outputs, grads, _whole_gradient)
         made = self._function._backward_function()(self, *grads)
         made = made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
         count = len(self.needs_input_grad)
@@ -106,7 +110,11 @@ class FunctionCtx(Node):
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(made)})"
             )
-        return [self._checked(i, made[p], meta) for i, (p, meta) in enumerate(self._inputs)]
+        checked = [self._checked(i, made[p], meta) for i, (p, meta, _) in enumerate(self._inputs)]
+        if self._whole_outputs is None:
+            return checked
+        pairs = [(g, form) for g, (_, _, form) in zip(checked, self._inputs, strict=True)]
+        return [part for g, form in pairs for part in _part_gradients(g, form)]
 
     def _checked(self, i: int, g: Any, meta: tuple) -> Any:
         """The gradient, summed to the input's sizes if it broadcasts to them, else an error."""
@@ -114,6 +122,8 @@ class FunctionCtx(Node):
             return None
         if not isinstance(g, Tensor):
             raise TypeError(f"expected Variable or None (got {type(g).__name__}) as gradient {i} of {self.name()}")
+        if meta is None:  # of a tensor of parts, which checks it
+            return g
         if g.shape != meta[0]:
             try:
                 g = sum_to_size(g, meta[0])
@@ -235,13 +245,13 @@ class _Transposed(Function):
     @staticmethod
     def forward(ctx: Any, node: FunctionCtx, *grads: Tensor) -> tuple:
         ctx.node = node
-        return tuple(zeros(*meta) for _, meta in node._inputs)
+        return tuple(zeros(*meta) for _, meta, _ in node._inputs)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> tuple:
         node = ctx.node
         given: list = [None] * len(node.needs_input_grad)
-        for (position, _), tangent in zip(node._inputs, tangents, strict=True):
+        for (position, *_), tangent in zip(node._inputs, tangents, strict=True):
             given[position] = tangent
         kept = dict(vars(node))
         made = node._function.jvp(node, *given)
@@ -254,7 +264,7 @@ def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
     if not (_core.is_recorded() and any(g is not None and g.requires_grad for g in grads)):
         return Function.backward(ctx, *grads)
     given = list(_Transposed.apply(ctx, *grads))
-    positions = {p for p, _ in ctx._inputs}
+    positions = {p for p, *_ in ctx._inputs}
     return tuple(given.pop(0) if p in positions else None for p in range(len(ctx.needs_input_grad)))
 
 
@@ -292,7 +302,7 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
     """What the caller gets for the outputs of ``forward``; where an input requires grad, ``ctx`` becomes their
     maker."""
     inputs = [a for a in args if isinstance(a, Tensor)]
-    dirty, constant = {id(t) for t in ctx._dirty}, {id(t) for t in ctx._non_differentiable}
+    dirty, constant = {id(t) for t in ctx._dirty}, {id(p) for t in ctx._non_differentiable for p in _parts(t)}
     for t in ctx._dirty:
         if not any(t is a for a in inputs):
             raise RuntimeError("mark_dirty: only inputs that forward changed in place can be marked")
@@ -305,6 +315,10 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
             _core.bump(t)
     if not record:
         return outputs
+    whole = None
+    if any(isinstance(x, OfParts) for x in (*inputs, *outputs)):
+        whole, outputs = outputs, [p for out in outputs for p in _parts(out)]
+        inputs = [p for a in inputs for p in _parts(a)]
     made, owned, positions, views = [], [], [], []
     for out in outputs:
         given, mine, position = out, None, -1
@@ -324,7 +338,11 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
         owned.append(mine)
         positions.append(position)
     ctx._keep_saved(owned)
-    ctx._inputs = [(i, (a.shape, a.dtype)) for i, a in enumerate(args) if isinstance(a, Tensor)]
+    ctx._inputs = [
+        (i, None, a._detached()) if isinstance(a, OfParts) else (i, (a.shape, a.dtype), None)
+        for i, a in enumerate(args)
+        if isinstance(a, Tensor)
+    ]
     _core.record_custom(ctx, type(ctx).__name__, inputs, owned, positions)
     ctx._output_metas = [
         (out.shape, out.dtype) if meta is None and isinstance(out, Tensor) else meta
@@ -332,7 +350,34 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
     ]
     for t in views:
         _core.mark_view_of_function(t)
-    return made
+    if whole is None:
+        return made
+    ctx._whole_outputs = [out._detached() if isinstance(out, OfParts) else out for out in whole]
+    return _regrouped(whole, made, lambda out, parts: out._of_graph_parts(parts))
+
+
+# ---- tensors of parts (sparse and nested ones), which the graph knows by these ---------------------------------------
+
+
+def _parts(x: Any) -> tuple:
+    return x._graph_parts() if isinstance(x, OfParts) else (x,)
+
+
+def _regrouped(whole: list, parts: list, make: Callable) -> list:
+    """``parts`` of the tensors ``whole`` as the tensors that ``make`` makes of them; others as they are."""
+    rest = iter(parts)
+    return [make(x, [next(rest) for _ in x._graph_parts()]) if isinstance(x, OfParts) else next(rest) for x in whole]
+
+
+def _whole_gradient(form: OfParts, grads: list) -> Tensor | None:
+    return None if all(g is None for g in grads) else form._whole_gradient(grads)
+
+
+def _part_gradients(g: Tensor | None, form: OfParts | None) -> Sequence:
+    """The gradients of the parts of an input like ``form``; of one without parts the gradient itself."""
+    if form is None:
+        return (g,)
+    return [None] * len(form._graph_parts()) if g is None else form._part_gradients(g)
 
 
 def once_differentiable(function: Callable) -> Callable:

@@ -13,6 +13,9 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops._lazy import np
+from ..ops.compressed import compress
+from ..ops.parts import OfValues
+from ..ops.sparse import values_at
 from .backward import grad
 from .functional import _directional
 
@@ -71,6 +74,41 @@ def _check_inputs(inputs: tuple, function: str) -> tuple[Tensor, ...]:
                 f"on the input before passing it to gradcheck."
             )
     return found
+
+
+def _of_values(func: Callable, inputs: tuple, masked: bool) -> tuple[Callable, tuple]:
+    """``func`` as a function of the values of its sparse inputs that require grad, which are dense tensors.
+
+    Args:
+        masked: whether only the elements that an input has count; else it gets all.
+    """
+    sparse = {i: x for i, x in enumerate(inputs) if isinstance(x, OfValues) and x.requires_grad}
+    if not sparse:
+        return func, inputs
+    forms = {i: _with_entries(x.detach(), masked) for i, x in sparse.items()}
+
+    def of_values(*args: Any) -> Any:
+        made = func(*(forms[i]._with(x) if i in forms else x for i, x in enumerate(args)))
+        if any(isinstance(o, OfValues) for o in _tuple(made)):
+            raise ValueError(
+                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output "
+                "of fn for gradcheck."
+            )
+        return made
+
+    return of_values, tuple(forms[i]._v.clone().requires_grad_() if i in forms else x for i, x in enumerate(inputs))
+
+
+def _with_entries(x: OfValues, masked: bool) -> OfValues:
+    """``x`` with each of its places once; unless ``masked`` with all places."""
+    if masked:
+        return x.coalesce() if x.layout is _core.sparse_coo else x
+    ones = x.detach()._v.new_ones(x.shape)
+    if x.layout is _core.sparse_coo:
+        full = ones.to_sparse(x.sparse_dim())
+    else:
+        full = compress(ones, x.layout, x._block or None, x.dense_dim())  # type: ignore[attr-defined]
+    return full._with(values_at(x, full.to_sparse_coo()._i).reshape(full._v.shape))
 
 
 # ---- matrices --------------------------------------------------------------------------------------------------------
@@ -324,7 +362,7 @@ def gradcheck(
         check_batched_grad, check_batched_forward_grad: also try several gradients at once.
         check_forward_ad, check_backward_ad: which derivatives to check; the forward one is what ``jvp`` gives.
         fast_mode: compare one random projection per input and output rather than whole Jacobians.
-        masked: accepted for PyTorch's sake; tensors are dense.
+        masked: whether only the elements that a sparse input has are checked, and not those that are 0 by default.
     """
     if not (check_backward_ad or check_forward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -332,7 +370,7 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    inputs = _tuple(inputs)
+    func, inputs = _of_values(func, _tuple(inputs), bool(masked))
     previous = _core.set_grad_enabled(True)
     try:
         found = _check_inputs(inputs, "gradcheck")
@@ -378,7 +416,7 @@ def gradgradcheck(
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    inputs = _tuple(inputs)
+    func, inputs = _of_values(func, _tuple(inputs), masked)
     if grad_outputs is None:
         grad_outputs = tuple(
             _random_like(o, gen_non_contig_grad_outputs, i) for i, o in enumerate(_outputs(func(*inputs)))

@@ -255,8 +255,8 @@ class VmapMode:
         """By the Function's ``vmap``, which is told for each argument, in its structure, where its batch is."""
         if function.generate_vmap_rule:
             raise RuntimeError(
-                f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an overridden "
-                f"vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod"
+                f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an "
+                f"overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden one"
             )
         in_dims = tree_map(lambda x: 0 if self.holds(x) else None, args)
         plain, named = tree_map(lambda x: x.physical if self.holds(x) else x, (args, kwargs))

@@ -130,8 +130,7 @@ def _rebuild_sparse(layout, parts):
         _core.sparse_coo: lambda i, v, size, coalesced=None: sparse.sparse_coo_tensor(
             i, v, size, is_coalesced=coalesced
         ),
-        compressed.sparse_csr: compressed.sparse_csr_tensor,
-        compressed.sparse_csc: compressed.sparse_csc_tensor,
+        **compressed.MAKERS,
     }.get(layout)
     if make is None or type(parts) is not tuple or not all(isinstance(x, Tensor) for x in parts[:2]):
         raise UnpicklingError(f"a sparse tensor in the file has the layout {layout} and parts that do not fit it")
@@ -224,10 +223,12 @@ def _device(*args):
 
 
 def _named(name):
-    from ..ops import sparse  # has those of compressed tensors
+    from ..ops.sparse import LAYOUTS
 
     name = str(name)
-    found = getattr(_core, name.removeprefix("torch."), getattr(sparse, name.removeprefix("torch."), None))
+    compressed = {str(layout).rpartition(".")[2]: layout for layout in LAYOUTS}
+    short = name.removeprefix("torch.")
+    found = getattr(_core, short, compressed.get(short))
     if not isinstance(found, _core.layout):
         raise UnpicklingError(f"a layout in the file is {name!r}")
     return found

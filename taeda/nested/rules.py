@@ -282,8 +282,6 @@ for _name in ("linear", "layer_norm", "rms_norm", "embedding"):
     RULES[_name] = _with_weights
 for _name in ("softmax", "log_softmax"):
     RULES[_name] = _along
-for _name in ("is_floating_point", "is_complex", "element_size", "get_device", "is_pinned"):
-    RULES[_name] = _plain
 for _name in ("reduction", "max", "min"):
     RULES[_name] = _reduce
 for _name in ("chunk", "split", "split_with_sizes", "tensor_split"):

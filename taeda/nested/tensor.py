@@ -9,7 +9,7 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda.ops.parts import OfParts, expect_kind
+from taeda.ops.parts import QUERIES, OfParts, expect_kind, of_dense
 from taeda.ops.table import is_pointwise, trait
 
 #: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
@@ -73,6 +73,8 @@ class NestedTensor(OfParts):
         rule = None
         if not kwargs or kwargs.get("out") is None:
             rule = RULES.get(str(name)) or RULES.get(_kind(func))
+        if rule is None and name in QUERIES:
+            return of_dense(func, args, kwargs or {})
         if rule is None:
             raise NotImplementedError(
                 f"{name}(): not for nested tensors; compute with x.unbind(), or with x.to_padded_tensor(0.0)"
@@ -104,8 +106,8 @@ class NestedTensor(OfParts):
         parts = zip(self._parts, grads, strict=True)
         return like(self, [taeda.zeros_like(x) if g is None else g for x, g in parts])
 
-    def _detached(self) -> NestedTensor:
-        return like(self, [x.detach() for x in self._parts])
+    def _of_graph_parts(self, parts: Sequence[Tensor]) -> NestedTensor:
+        return like(self, parts)
 
     @property
     def shape(self) -> Any:
@@ -150,11 +152,27 @@ class NestedTensor(OfParts):
         """Number of dimensions, that of the parts included."""
         return self._parts[0].dim() + 1 if self._parts else 1
 
+    ndimension = dim
     ndim = property(dim)
 
     def numel(self) -> int:
         """Number of elements of all parts."""
         return sum(x.numel() for x in self._parts)
+
+    nelement = numel
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements of all parts."""
+        return self.numel() * self.dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides are those of the parts.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError("stride(): each part of a nested tensor has strides of its own; ask x.unbind()")
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether all parts are, and the parts of a jagged one differ in their first dimension."""

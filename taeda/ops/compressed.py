@@ -1,4 +1,4 @@
-"""Sparse matrices in compressed form, by rows (CSR) or by columns (CSC).
+"""Sparse tensors in compressed form, by rows or by columns, of elements (CSR, CSC) or of blocks (BSR, BSC).
 
 A :class:`CompressedTensor` keeps where each row (or column) begins, the other index of each entry, and the values. What
 it computes, it computes in coordinate form (:mod:`.sparse`): the two forms share the indices and the values, so a
@@ -7,6 +7,7 @@ product with a dense matrix costs one expansion of the row pointers more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,24 +17,35 @@ from .._print import sparse_repr
 from . import sparse_rules  # noqa: F401 (fills RULES)
 from .creation import arange
 from .exchange import tensor
+from .indexing import index_put
 from .joining import cat, stack
-from .parts import OfValues, into_out
-from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, sparse_csc, sparse_csr, values_at
+from .parts import OfValues, into_out, of_dense
+from .sparse import LAYOUTS, RULES, SparseTensor, by_values, entries_at, is_query, linear_places, make, values_at
 from .sparse import to_sparse as to_coordinates
-from .table import composite, expect_tensors
+from .table import composite, expect_tensors, is_pointwise
+
+#: Of each layout whether rows are compressed, and whether it keeps blocks.
+FORMS = dict(zip(LAYOUTS, [(True, False), (False, False), (True, True), (False, True)], strict=True))
+
+#: What an op does with a compressed first argument as it is, by the op's name; others work on coordinates.
+OWN_RULES: dict[str, Callable] = {}
 
 
 class CompressedTensor(OfValues):
-    """A sparse matrix whose indices are compressed along one dimension.
+    """A sparse matrix, or a batch of them, whose indices are compressed along one dimension.
 
-    ``_starts`` has one element more than that dimension is long; the entries of row (column) ``i`` are
-    ``_starts[i] : _starts[i + 1]``, and ``_others`` their indices in the other dimension.
+    ``_starts`` has one element more than that dimension has lines (rows or columns, of blocks if there are any); the
+    entries of line ``i`` are ``_starts[..., i] : _starts[..., i + 1]``, and ``_others`` their indices in the other
+    dimension. The dimensions of a batch come first in all parts. ``_v`` has the batch, the entries, the sizes of a
+    block, and dense dimensions.
     """
 
     _without_memory = SparseTensor._without_memory
     _starts: Tensor
     _others: Tensor
     _by_rows: bool
+    _block: tuple[int, ...]  #: height and width, () of elements
+    _ordered: bool  #: whether each line's entries are in order, each place once
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
@@ -41,54 +53,55 @@ class CompressedTensor(OfValues):
         kwargs = kwargs or {}
         if kwargs.get("out") is not None:
             return into_out(cls, func, types, args, kwargs)
-        if is_shell(name):
+        if is_query(name):
             return of_dense(func, args, kwargs)
         first = args[0] if args else None
         if isinstance(first, CompressedTensor):
-            if name == "t" and len(args) == 1:
-                return first._transposed()
-            if name in ("transpose", "swapaxes"):
-                return first._swapped(*args[1:], **kwargs)
-            if name in ("mul", "div", "true_divide") and not (isinstance(args[1], Tensor) and args[1].dim()):
-                return first._with(getattr(first._v, name)(args[1], **kwargs))
-            made = by_values(func, name, args, kwargs)
+            made = _of_parts(func, name, args, kwargs)
             if made is not NotImplemented:
                 return made
         result = SparseTensor.__torch_function__(func, types, _coordinates(args), _coordinates(kwargs))
-        return compress(result, _by_rows([*args, *kwargs.values()])) if isinstance(result, SparseTensor) else result
+        form = _first_compressed([*args, *kwargs.values()])
+        if isinstance(result, SparseTensor) and form is not None and result.dim() == form.dim():
+            result = compress(result, form.layout, form._block or None)
+        in_place = name.endswith("_") and not name.endswith("__") and first is form
+        return first._become(result) if in_place else result  # type: ignore[union-attr]
 
     @property
     def is_sparse_csr(self) -> bool:
-        """Whether it is compressed by rows."""
-        return self._by_rows
+        """Whether it is compressed by rows, and has no blocks."""
+        return self._by_rows and not self._block
 
     @property
     def layout(self) -> Any:
-        """``taeda.sparse_csr`` or ``taeda.sparse_csc``."""
-        return sparse_csr if self._by_rows else sparse_csc
+        """``taeda.sparse_csr``, ``taeda.sparse_csc``, ``taeda.sparse_bsr`` or ``taeda.sparse_bsc``."""
+        return next(layout for layout, form in FORMS.items() if form == (self._by_rows, bool(self._block)))
 
     def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
-        return (values_at(g, self.to_sparse_coo()._i),) if self._dense is None else (g.to_dense(),)
+        if self._dense is not None:
+            return (g.to_dense(),)
+        return (values_at(g, self.to_sparse_coo()._i).reshape(self._v.shape),)
 
     def _pointers(self, by_rows: bool, of_starts: bool, name: str) -> Tensor:
         if self._by_rows is not by_rows:
-            raise RuntimeError(f"{name}: expected a tensor of layout {'CSR' if by_rows else 'CSC'}, got {self.layout}")
+            lines = "row" if by_rows else "column"
+            raise RuntimeError(f"{name} expected sparse {lines} compressed tensor layout but got {self.layout}")
         return self._starts if of_starts else self._others
 
     def crow_indices(self) -> Tensor:
-        """Where each row begins among the entries, and their number; of CSR only."""
+        """Where each row begins among the entries, and their number; of CSR and BSR only."""
         return self._pointers(True, True, "crow_indices")
 
     def col_indices(self) -> Tensor:
-        """The column of each entry; of CSR only."""
+        """The column of each entry; of CSR and BSR only."""
         return self._pointers(True, False, "col_indices")
 
     def ccol_indices(self) -> Tensor:
-        """Where each column begins among the entries, and their number; of CSC only."""
+        """Where each column begins among the entries, and their number; of CSC and BSC only."""
         return self._pointers(False, True, "ccol_indices")
 
     def row_indices(self) -> Tensor:
-        """The row of each entry; of CSC only."""
+        """The row of each entry; of CSC and BSC only."""
         return self._pointers(False, False, "row_indices")
 
     def values(self) -> Tensor:
@@ -96,59 +109,84 @@ class CompressedTensor(OfValues):
         return self._v
 
     def _nnz(self) -> int:
-        """Number of entries."""
-        return self._v.shape[0]
+        """Number of entries, of each matrix in a batch."""
+        return self._others.shape[-1]
 
     def sparse_dim(self) -> int:
         """2."""
         return 2
 
     def dense_dim(self) -> int:
-        """0."""
-        return 0
+        """Number of dense dimensions."""
+        return self._v.dim() - self._starts.dim() - len(self._block)
+
+    def _no_strides(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"Sparse {str(self.layout)[-3:].upper()} tensors do not have strides, nor is_contiguous")
+
+    stride = is_contiguous = _no_strides
 
     def to_sparse_coo(self) -> SparseTensor:
         """The same in coordinate form."""
-        lines = _expanded(self._starts)
-        pair = (lines, self._others.long()) if self._by_rows else (self._others.long(), lines)
-        return make(stack(pair), self._v, self.shape, self._by_rows)
+        batch, n = self._starts.shape[:-1], self._nnz()
+        count, lines = math.prod(batch), self._starts.shape[-1] - 1
+        starts = self._starts.reshape(count, lines + 1).long()
+        line = arange(lines).repeat(count).repeat_interleave((starts[:, 1:] - starts[:, :-1]).flatten())
+        other = self._others.reshape(count * n).long()
+        pair = [line, other] if self._by_rows else [other, line]
+        places, which = [], arange(count).repeat_interleave(n)
+        for size in reversed(batch):
+            places.insert(0, which % size)
+            which = which // size
+        values = self._v.reshape(count * n, *self._v.shape[len(batch) + 1 :])
+        if self._block:
+            height, width = self._block
+            rows = pair[0][:, None, None] * height + arange(height)[:, None]
+            columns = pair[1][:, None, None] * width + arange(width)
+            pair = [x.expand(-1, height, width).flatten() for x in (rows, columns)]
+            places = [x.repeat_interleave(height * width) for x in places]
+            values = values.flatten(0, 2)
+        return make(stack([*places, *pair]), values, self.shape, self._ordered and self.is_sparse_csr)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-        """The dense matrix; differentiable with respect to the values."""
+        """The dense tensor; differentiable with respect to the values."""
         return self.to_sparse_coo().to_dense(dtype)
 
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, **kwargs: Any) -> Any:
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, **kwargs: Any) -> Any:
         """In another sparse layout; in coordinate form by default."""
-        if layout in (sparse_csr, sparse_csc):
-            return compress(self, layout is sparse_csr)
-        return self.to_sparse_coo()
+        return self.to_sparse_coo() if layout in (None, _core.sparse_coo) else compress(self, layout, blocksize)
 
     def _become(self, new: CompressedTensor) -> CompressedTensor:
-        self._starts, self._others, self._v = new._starts, new._others, new._v
+        if new.shape != self.shape or new.dtype != self.dtype:
+            _core.set_data(self, new)
+        self._starts, self._others, self._v, self._ordered = new._starts, new._others, new._v, new._ordered
         return self
 
+    def _of(self, starts: Tensor, others: Tensor, values: Tensor, size: Sequence[int]) -> CompressedTensor:
+        """Of the same layout, with other parts."""
+        return _make(starts, others, values, size, self._by_rows, self._block, self._ordered)
+
     def _with(self, values: Tensor) -> CompressedTensor:
-        return _make(self._starts, self._others, values, self.shape, self._by_rows)
-
-    def _transposed(self) -> CompressedTensor:
-        return _make(self._starts, self._others, self._v, self.shape[::-1], not self._by_rows)
-
-    def _swapped(self, dim0: int, dim1: int) -> CompressedTensor:
-        return self if wrapped_dim(dim0, 2, "transpose") == wrapped_dim(dim1, 2, "transpose") else self._transposed()
+        return self._of(self._starts, self._others, values, self.shape)
 
     @property
     def T(self) -> CompressedTensor:
         """Transposed: rows compressed become columns compressed."""
-        return self._transposed()
+        return _transpose(self, 0, 1)
 
-    mT = T
+    @property
+    def mT(self) -> CompressedTensor:
+        """The last two dimensions swapped."""
+        return _transpose(self, -2, -1)
 
     @property
     def H(self) -> CompressedTensor:
         """The conjugate transpose."""
-        return self._transposed().conj()
+        return self.T.conj()
 
-    mH = H
+    @property
+    def mH(self) -> CompressedTensor:
+        """The conjugate transpose of the last two dimensions."""
+        return self.mT.conj()
 
     @property
     def data(self) -> CompressedTensor:
@@ -165,18 +203,25 @@ class CompressedTensor(OfValues):
         return repr(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        return _make, (self._starts, self._others, self._v.detach(), tuple(self.shape), self._by_rows)
-
-    def __deepcopy__(self, memo: dict) -> CompressedTensor:
-        return _make(self._starts.clone(), self._others.clone(), self._v.clone(), self.shape, self._by_rows)
+        form = self._by_rows, self._block, self._ordered
+        return _make, (self._starts, self._others, self._v.detach(), tuple(self.shape), *form)
 
 
-def _by_rows(x: Any) -> Any:
-    """Whether the first compressed tensor in ``x`` is compressed by rows; None if there is none."""
+def _of_parts(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
+    """What is made of the parts of the first argument as they are."""
+    if name in OWN_RULES:
+        return OWN_RULES[name](*args, **kwargs)
+    if is_pointwise(func) == "form":
+        return args[0]._with(func(args[0]._v, *args[1:], **kwargs))
+    return by_values(func, name, args, kwargs)
+
+
+def _first_compressed(x: Any) -> Any:
+    """The first compressed tensor in ``x``, or None."""
     if isinstance(x, CompressedTensor):
-        return x._by_rows
-    found = (_by_rows(y) for y in x) if isinstance(x, (tuple, list)) else ()
-    return next((by_rows for by_rows in found if by_rows is not None), None)
+        return x
+    found = (_first_compressed(y) for y in x) if isinstance(x, (tuple, list)) else ()
+    return next((y for y in found if y is not None), None)
 
 
 def _coordinates(x: Any) -> Any:
@@ -188,73 +233,328 @@ def _coordinates(x: Any) -> Any:
     return type(x)(map(_coordinates, x)) if type(x) in (tuple, list) else x
 
 
-def _make(starts: Tensor, others: Tensor, values: Tensor, size: Sequence[int], by_rows: bool) -> CompressedTensor:
+def _make(
+    starts: Tensor, others: Tensor, values: Tensor, size: Sequence[int], by_rows: bool, block: Sequence[int] = (),
+    ordered: bool = True,
+) -> CompressedTensor:  # fmt: skip
     made: CompressedTensor = Tensor._make_subclass(CompressedTensor, values.new_zeros(()).expand(tuple(size)))
-    made._starts, made._others, made._v, made._by_rows = starts, others, values, by_rows
+    made._starts, made._others, made._v = starts, others, values
+    made._by_rows, made._block, made._ordered = by_rows, tuple(block), ordered
     return made
 
 
-def _expanded(starts: Tensor) -> Tensor:
-    """The row of each entry, from where the rows begin."""
-    return arange(len(starts) - 1, dtype=_core.int64).repeat_interleave((starts[1:] - starts[:-1]).long())
+# ---- to compressed form ----------------------------------------------------------------------------------------------
 
 
-def compress(input: Tensor, by_rows: bool) -> CompressedTensor:
-    """A matrix, dense or sparse, in compressed form."""
-    expect_tensors("to_sparse_csr" if by_rows else "to_sparse_csc", input=input)
+def compress(input: Tensor, layout: Any, blocksize: Any = None, dense_dim: Any = None) -> CompressedTensor:
+    """A matrix, or a batch of them, dense or sparse, in a compressed layout.
+
+    Raises:
+        RuntimeError: there are fewer than two dimensions to compress, the blocks do not fit, or the matrices of a batch
+            have different numbers of entries.
+    """
+    name = f"to_{str(layout).rpartition('.')[2]}"
+    expect_tensors(name, input=input)
+    by_rows, blocked = FORMS[layout]
     if isinstance(input, CompressedTensor):
-        if input._by_rows is by_rows:
+        if layout is input.layout and (not blocked or blocksize is None or tuple(blocksize) == input._block):
             return input
-        input = input.to_sparse_coo()
-    if input.dim() != 2:
-        raise NotImplementedError(
-            f"to_sparse_{'csr' if by_rows else 'csc'}(): expected a matrix, got sizes {tuple(input.shape)}; batches "
-            "are not compressed here: compress each matrix, or use to_sparse()"
-        )
-    coo = (input if isinstance(input, SparseTensor) else to_coordinates(input)).coalesce()
-    rows, columns = coo._i.unbind(0)
-    values = coo._v
-    lines, others = rows, columns
-    if not by_rows:
-        order = columns.argsort(stable=True)
-        lines, others, values = columns[order], rows[order], values[order]
-    starts = _convert_indices_from_coo_to_csr(lines, input.shape[0 if by_rows else 1])
-    made = _make(starts, others, values, input.shape, by_rows)
-    made._dense = coo._dense
+        blocksize = input._block if blocked and blocksize is None and input._block else blocksize
+        whole: Tensor = input.to_sparse_coo()
+    else:
+        whole = input
+    if blocked and (blocksize is None or len(blocksize) != 2):
+        raise RuntimeError(f"{name}: blocksize must be a tuple of two integers, got {blocksize}")
+    block = tuple(int(n) for n in blocksize) if blocked else ()
+    if not isinstance(whole, SparseTensor):
+        n = whole.dim() - (dense_dim or 0)
+        if not 2 <= n <= whole.dim():
+            raise RuntimeError(
+                f"{name}: expected two sparse dimensions or more, got sizes {tuple(whole.shape)} and {dense_dim or 0} "
+                f"dense dimensions"
+            )
+        _expect_blocks(name, whole.shape[n - 2 : n], block)
+        whole = entries_at(whole, _blocks_with_entries(whole, n, block)) if block else to_coordinates(whole, n)
+    made = _compressed_entries(name, whole.coalesce(), by_rows, block)
+    made._dense = whole._dense
     return made
+
+
+def _expect_blocks(name: str, size: Sequence[int], block: tuple) -> None:
+    """Raise where ``size`` is no multiple of the sizes of a block."""
+    if any(b < 1 or n % b for n, b in zip(size, block, strict=False)):
+        raise RuntimeError(f"{name}: tensor sparse size {tuple(size)} must be divisible by given blocksize {block}")
+
+
+def _blocks_with_entries(input: Tensor, n: int, block: tuple) -> Tensor:
+    """Where elements of ``input``, whose first ``n`` dimensions are sparse, are in a block that is not of zeros."""
+    height, width = block
+    mask = input != 0
+    mask = mask.flatten(n).any(-1) if n < input.dim() else mask
+    if not mask.numel():
+        return mask
+    blocks = mask.unflatten(-1, (-1, width)).unflatten(-3, (-1, height))  # (..., rows, height, columns, width)
+    return blocks.any(-1, keepdim=True).any(-3, keepdim=True).expand(blocks.shape).flatten(-4, -3).flatten(-2)
+
+
+def _compressed_entries(name: str, coo: SparseTensor, by_rows: bool, block: tuple) -> CompressedTensor:
+    """:func:`compress` of coalesced coordinates, the last two of which are rows and columns."""
+    b = coo.sparse_dim() - 2
+    if b < 0:
+        raise RuntimeError(f"{name}: expected two sparse dimensions or more, got {coo.sparse_dim()}")
+    batch, (height, width) = tuple(coo.shape[:b]), block or (1, 1)
+    _expect_blocks(name, coo.shape[b : b + 2], block)
+    place = [coo._i[b] // height, coo._i[b + 1] // width]
+    sizes = [coo.shape[b] // height, coo.shape[b + 1] // width]
+    (line, other), (lines, width_of_line) = (place, sizes) if by_rows else (place[::-1], sizes[::-1])
+    keys = (linear_places(coo._i[:b], batch) * lines + line) * width_of_line + other
+    if block:
+        keys, which = keys.unique(return_inverse=True)
+        values = coo._v.new_zeros((len(keys), height, width, *coo._v.shape[1:]))
+        values = index_put(values, (which, coo._i[b] % height, coo._i[b + 1] % width), coo._v)
+    else:
+        order = None if by_rows else keys.argsort()
+        keys, values = (keys, coo._v) if order is None else (keys[order], coo._v[order])
+    count = math.prod(batch)
+    in_line = keys // max(width_of_line, 1)
+    counts = in_line.bincount(minlength=count * lines)[: count * lines].reshape(count, lines)
+    entries = counts.sum(1)
+    if count and bool((entries != entries[0]).any()):
+        raise RuntimeError(f"{name}: Expect the same number of specified elements per batch.")
+    n = int(entries[0]) if count else 0
+    starts = cat([counts.new_zeros((count, 1)), counts.cumsum(1)], 1).reshape(*batch, lines + 1)
+    others = (keys % max(width_of_line, 1)).reshape(*batch, n)
+    return _make(starts, others, values.reshape(*batch, n, *values.shape[1:]), coo.shape, by_rows, block)
+
+
+sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = LAYOUTS
+
+
+@composite()
+def to_sparse_csr(input, dense_dim=None):
+    """Matrices compressed by rows, without their elements that are 0."""
+    return compress(input, sparse_csr, None, dense_dim)
+
+
+@composite()
+def to_sparse_csc(input, dense_dim=None):
+    """Matrices compressed by columns, without their elements that are 0."""
+    return compress(input, sparse_csc, None, dense_dim)
+
+
+@composite()
+def to_sparse_bsr(input, blocksize, dense_dim=None):
+    """Matrices compressed by rows of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    return compress(input, sparse_bsr, blocksize, dense_dim)
+
+
+@composite()
+def to_sparse_bsc(input, blocksize, dense_dim=None):
+    """Matrices compressed by columns of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    return compress(input, sparse_bsc, blocksize, dense_dim)
+
+
+for _function in (to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc):
+    RULES[_function.name] = OWN_RULES[_function.name] = _function.__wrapped__
+
+
+# ---- what is done with the parts -------------------------------------------------------------------------------------
+
+
+def _rule(*names: str) -> Callable:
+    def note(function: Callable) -> Callable:
+        for name in names:
+            OWN_RULES[name] = function
+        return function
+
+    return note
+
+
+@_rule("transpose", "swapaxes", "swapdims")
+def _transpose(input: CompressedTensor, dim0, dim1):
+    a, b = sorted(wrapped_dim(d, input.dim(), "transpose") for d in (dim0, dim1))
+    n, size = input._starts.dim() - 1, list(input.shape)
+    size[a], size[b] = size[b], size[a]
+    if a == b:
+        return input
+    if b < n:
+        return input._of(*(x.transpose(a, b) for x in (input._starts, input._others, input._v)), size)
+    if (a, b) != (n, n + 1):
+        raise RuntimeError(
+            f"transpose(): can only transpose the two sparse dimensions, or two of the batch, of a sparse compressed "
+            f"tensor, got {dim0} and {dim1}"
+        )
+    if input.dense_dim():
+        raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
+    values = input._v.transpose(-2, -1) if input._block else input._v
+    return _make(input._starts, input._others, values, size, not input._by_rows, input._block[::-1], input._ordered)
+
+
+@_rule("t")
+def _t(input: CompressedTensor):
+    if input.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.dim()}D")
+    return _transpose(input, 0, 1)
+
+
+@_rule("select")
+def _select(input: CompressedTensor, dim, index):
+    n, d = input._starts.dim() - 1, wrapped_dim(dim, input.dim(), "select")
+    size = [s for i, s in enumerate(input.shape) if i != d]
+    if not -input.shape[d] <= index < input.shape[d]:
+        raise IndexError(f"select(): index {index} out of range for size {list(input.shape)} at dimension {d}")
+    if d < n:
+        return input._of(*(x.select(d, index) for x in (input._starts, input._others, input._v)), size)
+    if d >= n + 2:
+        return input._of(input._starts, input._others, input._v.select(d - input.dim(), index), size)
+    if n:
+        raise RuntimeError(
+            "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors; select a "
+            "matrix first"
+        )
+    return input.to_sparse_coo().select(d, index)
+
+
+@_rule("unbind")
+def _unbind(input: CompressedTensor, dim=0):
+    return tuple(_select(input, dim, i) for i in range(input.shape[dim]))
+
+
+OWN_RULES["__iter__"] = lambda input: iter(_unbind(input))
+
+
+@_rule("__getitem__", "index")
+def _index(input: CompressedTensor, index):
+    """Numbers select; a slice of all of a dimension leaves it."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis in items:
+        at = items.index(Ellipsis)
+        items[at : at + 1] = [slice(None)] * (input.dim() - len(items) + 1)
+    if not all(x == slice(None) or isinstance(x, int) for x in items) or len(items) > input.dim():
+        return NotImplemented
+    made, dim = input, 0
+    for x in items:
+        if isinstance(x, int):
+            made = made.select(dim, x)
+        else:
+            dim += 1
+    return made
+
+
+@_rule("mm", "matmul")
+def _mm(input: CompressedTensor, mat2, **kwargs):
+    """The product of two is compressed by rows, unless both are by columns."""
+    if not isinstance(mat2, CompressedTensor):
+        return NotImplemented
+    by_columns = not (input._by_rows or mat2._by_rows)
+    return compress(RULES["mm"](*map(_coordinates, (input, mat2))), sparse_csc if by_columns else sparse_csr)
+
+
+@_rule("resize_as_sparse_")
+def _resize_as_sparse_(input: CompressedTensor, the_template):
+    if the_template.layout is not input.layout or the_template.dim() != input.dim():
+        raise RuntimeError(
+            f"resize_as_sparse_: expected a template of layout {input.layout} and {input.dim()} dimensions, got "
+            f"{the_template.layout} and {the_template.dim()}"
+        )
+    parts = the_template._starts.clone(), the_template._others.clone(), input._v.new_zeros(the_template._v.shape)
+    return input._become(input._of(*parts, the_template.shape))
+
+
+@_rule("clone", "detach_copy")
+def _clone(input: CompressedTensor, **kwargs):
+    return input._of(input._starts.clone(), input._others.clone(), input._v.clone(), input.shape)
+
+
+@_rule("copy_")
+def _copy_(input: CompressedTensor, src, non_blocking=False):
+    if not isinstance(src, CompressedTensor) or src.layout is not input.layout or src.shape != input.shape:
+        raise RuntimeError(
+            f"copy_(): expected a tensor of layout {input.layout} and sizes {tuple(input.shape)}, got "
+            f"{getattr(src, 'layout', type(src).__name__)} and {tuple(getattr(src, 'shape', ()))}"
+        )
+    if src._nnz() != input._nnz():
+        raise RuntimeError(f"copy_(): expected as many entries, {input._nnz()}, got {src._nnz()}")
+    return input._become(_clone(src.to(input.dtype)))
+
+
+@_rule("fill_")
+def _fill_(input: CompressedTensor, value):
+    return input._become(input._with(input._v.fill_(value)))
+
+
+@_rule("zeros_like")
+def _zeros_like(input: CompressedTensor, *, dtype=None, requires_grad=False, **kwargs):
+    n = input._starts.dim() - 1
+    values = input._v.detach().narrow(n, 0, 0).to(dtype or input.dtype).clone()
+    made = input._of(input._starts.new_zeros(input._starts.shape), input._others.narrow(n, 0, 0), values, input.shape)
+    return made.requires_grad_(requires_grad)
+
+
+@_rule("zero_")
+def _zero_(input: CompressedTensor):
+    return input._become(_zeros_like(input))
+
+
+# ---- of given parts --------------------------------------------------------------------------------------------------
 
 
 def _compressed(
     name: str, starts: Any, others: Any, values: Any, size: Any, dtype: Any, device: Any, requires_grad: bool,
-    by_rows: bool,
+    layout: Any,
 ) -> CompressedTensor:  # fmt: skip
     """A CompressedTensor of parts that are checked here."""
     if device is not None:
         _core.require_device(device)
+    by_rows, blocked = FORMS[layout]
     starts, others = (x if isinstance(x, Tensor) else tensor(x) for x in (starts, others))
     values = values if isinstance(values, Tensor) else tensor(values)
     values = values if dtype is None else values.to(dtype)
-    if starts.dim() != 1 or others.dim() != 1 or values.dim() != 1:
-        raise NotImplementedError(
-            f"{name}: expected indices and values of one dimension: batches and blocks are not here"
+    n = starts.dim() - 1
+    if n < 0 or others.dim() != n + 1 or values.dim() < n + 1 + 2 * blocked:
+        raise RuntimeError(
+            f"{name}: expected indices of one dimension after those of the batch, and values of {1 + 2 * blocked} or "
+            f"more, got {starts.dim()}, {others.dim()} and {values.dim()} dimensions"
         )
-    lines = len(starts) - 1
+    if not (starts.shape[:n] == others.shape[:n] == values.shape[:n]):
+        raise RuntimeError(
+            f"{name}: all batch dimensions of the indices and the values must be the same, got "
+            f"{[tuple(x.shape[:n]) for x in (starts, others, values)]}"
+        )
+    block = tuple(values.shape[n + 1 : n + 3]) if blocked else ()
+    lines, entries = starts.shape[n] - 1, others.shape[n]
     if size is None:
         width = int(others.max()) + 1 if others.numel() else 0
-        size = (lines, width) if by_rows else (width, lines)
-    size = tuple(int(n) for n in size)
-    length, width = size if by_rows else size[::-1]
-    if len(others) != len(values):
-        raise RuntimeError(f"{name}: expected as many indices as values, got {len(others)} and {len(values)}")
+        pair = (lines, width) if by_rows else (width, lines)
+        pair = tuple(a * b for a, b in zip(pair, block or (1, 1), strict=True))
+        size = (*starts.shape[:n], *pair, *values.shape[n + 1 + len(block) :])
+    size = tuple(int(s) for s in size)
+    if size[:n] != tuple(starts.shape[:n]) or size[n + 2 :] != tuple(values.shape[n + 1 + len(block) :]):
+        raise RuntimeError(f"{name}: the values have sizes {tuple(values.shape)}, which do not fit size {list(size)}")
+    height, width = (a // b for a, b in zip(size[n : n + 2], block or (1, 1), strict=True))
+    if block and any(a % b for a, b in zip(size[n : n + 2], block, strict=True)):
+        raise RuntimeError(f"{name}: size {list(size)} must be divisible by the sizes of a block, {block}")
+    length, width = (height, width) if by_rows else (width, height)
+    if entries != values.shape[n]:
+        raise RuntimeError(f"{name}: expected as many indices as values, got {entries} and {values.shape[n]}")
     if lines != length:
         raise RuntimeError(f"{name}: expected {length + 1} pointers for size {list(size)}, got {lines + 1}")
-    steps = starts[1:] - starts[:-1]
-    if int(starts[0]) != 0 or int(starts[-1]) != len(values) or (lines and int(steps.min()) < 0):
-        raise RuntimeError(f"{name}: expected pointers that rise from 0 to the number of values, {len(values)}")
-    if len(others) and (int(others.min()) < 0 or int(others.max()) >= width):
+    steps = starts[..., 1:] - starts[..., :-1]
+    if bool((starts[..., 0] != 0).any()) or bool((starts[..., -1] != entries).any()) or bool((steps < 0).any()):
+        raise RuntimeError(f"{name}: expected pointers that rise from 0 to the number of values, {entries}")
+    if others.numel() and (int(others.min()) < 0 or int(others.max()) >= width):
         raise RuntimeError(f"{name}: an index is out of range for size {list(size)}")
     values = values.detach().requires_grad_() if requires_grad else values
-    return _make(starts, others, values, size, by_rows)
+    return _make(starts, others, values, size, by_rows, block, _is_ordered(starts, others))
+
+
+def _is_ordered(starts: Tensor, others: Tensor) -> bool:
+    """Whether the indices rise within each line."""
+    count, entries = math.prod(starts.shape[:-1]), others.shape[-1]
+    starts, others = starts.reshape(count, -1), others.reshape(count, entries)
+    falls = others[:, 1:] <= others[:, :-1]
+    begins = falls.new_zeros((count, entries + 1)).scatter(1, starts.long(), True)
+    return not bool((falls & ~begins[:, 1:-1]).any()) if entries > 1 else True
 
 
 @composite(method=False)
@@ -262,13 +562,13 @@ def sparse_csr_tensor(
     crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, layout=None,
 ):  # fmt: skip
-    """A sparse matrix compressed by rows.
+    """Sparse matrices compressed by rows.
 
     Args:
-        crow_indices: ``(rows + 1,)``: where each row begins among the entries, and their number.
-        col_indices: ``(entries,)``: their columns.
-        values: ``(entries,)``.
-        size: of the matrix; by default the smallest that fits.
+        crow_indices: ``(*batch, rows + 1)``: where each row begins among the entries, and their number.
+        col_indices: ``(*batch, entries)``: their columns.
+        values: ``(*batch, entries, *dense)``.
+        size: of the whole; by default the smallest that fits.
         dtype: of the values.
         device, pin_memory, layout: as everywhere.
         requires_grad: whether operations on the values are recorded.
@@ -276,9 +576,8 @@ def sparse_csr_tensor(
     Raises:
         RuntimeError: the parts do not fit together, or an index is out of range.
     """
-    return _compressed(
-        "sparse_csr_tensor", crow_indices, col_indices, values, size, dtype, device, requires_grad, by_rows=True
-    )
+    parts = crow_indices, col_indices, values, size
+    return _compressed("sparse_csr_tensor", *parts, dtype, device, requires_grad, sparse_csr)
 
 
 @composite(method=False)
@@ -286,38 +585,43 @@ def sparse_csc_tensor(
     ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, layout=None,
 ):  # fmt: skip
-    """A sparse matrix compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
-    return _compressed(
-        "sparse_csc_tensor", ccol_indices, row_indices, values, size, dtype, device, requires_grad, by_rows=False
-    )
+    """Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
+    parts = ccol_indices, row_indices, values, size
+    return _compressed("sparse_csc_tensor", *parts, dtype, device, requires_grad, sparse_csc)
+
+
+@composite(method=False)
+def sparse_bsr_tensor(
+    crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+    check_invariants=None, layout=None,
+):  # fmt: skip
+    """Sparse matrices of blocks, compressed by rows: :func:`sparse_csr_tensor` with values of sizes
+    ``(*batch, blocks, height, width)``, whose indices count blocks."""
+    parts = crow_indices, col_indices, values, size
+    return _compressed("sparse_bsr_tensor", *parts, dtype, device, requires_grad, sparse_bsr)
+
+
+@composite(method=False)
+def sparse_bsc_tensor(
+    ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+    check_invariants=None, layout=None,
+):  # fmt: skip
+    """Sparse matrices of blocks, compressed by columns: :func:`sparse_csc_tensor` with values of sizes
+    ``(*batch, blocks, height, width)``, whose indices count blocks."""
+    parts = ccol_indices, row_indices, values, size
+    return _compressed("sparse_bsc_tensor", *parts, dtype, device, requires_grad, sparse_bsc)
+
+
+#: What makes a tensor of each layout of its parts.
+MAKERS = dict(zip(LAYOUTS, (sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_tensor, sparse_bsc_tensor), strict=True))
 
 
 @composite(method=False)
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, layout=None, **kwargs):
-    """:func:`sparse_csr_tensor` or :func:`sparse_csc_tensor`, as ``layout`` says."""
-    if layout not in (sparse_csr, sparse_csc):
-        raise NotImplementedError(f"sparse_compressed_tensor: expected layout sparse_csr or sparse_csc, got {layout}")
-    make_it = sparse_csr_tensor if layout is sparse_csr else sparse_csc_tensor
-    return make_it(compressed_indices, plain_indices, values, size, **kwargs)
-
-
-@composite()
-def to_sparse_csr(input, dense_dim=None):
-    """A matrix compressed by rows, without its elements that are 0."""
-    return compress(input, True)
-
-
-@composite()
-def to_sparse_csc(input, dense_dim=None):
-    """A matrix compressed by columns, without its elements that are 0."""
-    return compress(input, False)
-
-
-def _form(by_rows: bool) -> Callable:
-    return lambda input, dense_dim=None: compress(input, by_rows)
-
-
-RULES["to_sparse_csr"], RULES["to_sparse_csc"] = _form(True), _form(False)
+    """:func:`sparse_csr_tensor`, or of another layout, as ``layout`` says."""
+    if layout not in MAKERS:
+        raise RuntimeError(f"sparse_compressed_tensor: expected one of the layouts {list(MAKERS)}, got {layout}")
+    return MAKERS[layout](compressed_indices, plain_indices, values, size, **kwargs)
 
 
 @composite(method=False)
@@ -331,6 +635,7 @@ def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
 @composite(method=False)
 def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
     """The row (first) and column of each entry of a matrix compressed by rows; of its transpose if so asked."""
-    rows = _expanded(crow_indices)
+    steps = (crow_indices[1:] - crow_indices[:-1]).long()
+    rows = arange(len(steps), dtype=_core.int64).repeat_interleave(steps)
     pair = (col_indices, rows) if transpose else (rows, col_indices)
     return stack(tuple(x.to(_core.int32 if out_int32 else _core.int64) for x in pair))

@@ -100,7 +100,8 @@ def to(input, *args, **kwargs):
 def type(input, dtype=None, non_blocking=False, **kwargs):
     """The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
     if dtype is None:
-        return TYPE_NAMES[input.dtype.name]
+        name = TYPE_NAMES[input.dtype.name]
+        return name.replace("torch.", "torch.meta.") if input.is_meta else name
     if isinstance(dtype, str):
         for name, label in TYPE_NAMES.items():
             if label.rpartition(".")[2] == dtype.rpartition(".")[2] and dtype.rpartition(".")[0] in ("torch", "taeda"):

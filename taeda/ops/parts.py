@@ -6,12 +6,32 @@ of its kind of theirs.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import _core
 from .._core import Tensor
 from .out import check_out, write_out
+
+#: Functions, methods and access to attributes that ask for no element: of sizes, dtype, device and the like.
+QUERIES = frozenset(
+    """__get__ __set__ __delete__ __len__ _is_view dim element_size get_device is_complex is_conj is_contiguous
+    is_floating_point is_inference is_neg is_pinned is_shared is_signed ndimension nelement numel register_hook
+    retain_grad size storage_offset stride""".split()
+)
+_NO_SUBCLASSES = 4  # of change_overrides: subclasses are not asked
+
+
+def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
+    """What ``func`` gives for a dense tensor of the same sizes and dtype."""
+    before = _core.change_overrides(_NO_SUBCLASSES, 0)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        if not before & _NO_SUBCLASSES:
+            _core.change_overrides(0, _NO_SUBCLASSES)
 
 
 class OfParts(Tensor):
@@ -39,9 +59,13 @@ class OfParts(Tensor):
         """The gradient of this tensor for those of its parts, of which not all are None."""
         raise NotImplementedError
 
-    def _detached(self) -> Tensor:
-        """The same of detached parts."""
+    def _of_graph_parts(self, parts: Sequence[Tensor]) -> Any:
+        """The same of other parts."""
         raise NotImplementedError
+
+    def _detached(self) -> Any:
+        """The same of detached parts."""
+        return self._of_graph_parts([x.detach() for x in self._graph_parts()])
 
     def _become(self, new: Any) -> Any:
         """Take the parts of ``new``, a tensor of the same class, sizes and dtype; gives ``self``."""
@@ -61,6 +85,26 @@ class OfParts(Tensor):
         """Whether operations on the parts are recorded."""
         self.requires_grad = requires_grad
         return self
+
+    def is_inference(self) -> bool:
+        """Whether a part was made in inference mode."""
+        return any(x.is_inference() for x in self._graph_parts())
+
+    def is_shared(self) -> bool:
+        """Whether the memory of all parts is that of several processes."""
+        return all(x.is_shared() for x in self._graph_parts())
+
+    def storage_offset(self) -> int:
+        """0: the parts have places of their own."""
+        return 0
+
+    def data_ptr(self) -> int:
+        """There is no address: each part has one.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(f"Cannot access data pointer of {self._without_memory}: it has no storage of its own")
 
     @property
     def is_leaf(self) -> bool:
@@ -113,8 +157,21 @@ class OfValues(OfParts):
         assert g is not None
         return self._with(g)
 
-    def _detached(self) -> Any:
-        return self._with(self._v.detach())
+    def _of_graph_parts(self, parts: Sequence[Tensor]) -> Any:
+        return self._with(parts[0])
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment; copy x.detach()"
+            )
+        made = memo[id(self)] = self._detached().clone()
+        made._v.requires_grad_(self.requires_grad)
+        made._v.grad = copy.deepcopy(self._v.grad, memo)
+        return made
 
 
 def expect_kind(name: Any, rule: Callable, args: Sequence, kwargs: dict, kind: type, at: int = 0) -> None:

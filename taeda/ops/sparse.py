@@ -16,35 +16,18 @@ from .._print import sparse_repr
 from .exchange import tensor
 from .indexing import index_put, where
 from .joining import cat
-from .parts import OfParts, OfValues, expect_kind, into_out
+from .parts import QUERIES, OfParts, OfValues, expect_kind, into_out, of_dense
 from .scatter import index_add
 from .sorting import searchsorted
 from .table import OPS, composite, expect_tensors, is_pointwise, trait
-
-#: Methods, and access to attributes, that ask for no element.
-SHELL = frozenset(
-    """__get__ __set__ __delete__ size dim ndimension nelement is_floating_point is_complex is_contiguous get_device
-    element_size __len__ register_hook retain_grad is_signed""".split()
-)
-_NO_SUBCLASSES = 4  # of change_overrides: subclasses are not asked
 
 #: What an op does with sparse arguments, by the op's name.
 RULES: dict[str, Callable] = {}
 
 
-def is_shell(name: str) -> bool:
-    """Whether ``name`` is a method that asks for no element and has no rule: sizes, dtype and the like."""
-    return name in SHELL and name not in RULES
-
-
-def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
-    """What ``func`` gives for a dense tensor of the same sizes and dtype."""
-    before = _core.change_overrides(_NO_SUBCLASSES, 0)
-    try:
-        return func(*args, **kwargs)
-    finally:
-        if not before & _NO_SUBCLASSES:
-            _core.change_overrides(0, _NO_SUBCLASSES)
+def is_query(name: str) -> bool:
+    """Whether ``name`` is a function or a method that asks for no element and has no rule."""
+    return name in QUERIES and name not in RULES
 
 
 def by_values(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
@@ -83,7 +66,7 @@ class SparseTensor(OfValues):
             return into_out(cls, func, types, args, kwargs)
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
         rule = RULES.get(name)
-        if is_shell(name):
+        if is_query(name):
             return of_dense(func, args, kwargs or {})
         if rule is None:
             made = by_values(func, name, args, kwargs or {})
@@ -107,13 +90,42 @@ class SparseTensor(OfValues):
         """``taeda.sparse_coo``."""
         return _core.sparse_coo
 
+    def stride(self, dim: int | None = None) -> Any:
+        """0 along every dimension."""
+        return (0,) * self.dim() if dim is None else 0 * self.size(dim)
+
+    @property
+    def nbytes(self) -> int:
+        """Not known: indices and values have each their own.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors. If you want the size of the constituent tensors, add the nbytes "
+            "of the indices and values. If you want the size of the equivalent dense tensor, multiply numel() by "
+            "element_size()"
+        )
+
     def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
         return (values_at(g, self._i),) if self._dense is None else (g.to_dense(),)
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        """Of values of one place each has the gradient of their sum, which the place has once."""
+        (g,) = grads
+        assert g is not None
+        if self._coalesced or self._nnz() < 2:
+            return self._with(g)
+        places = self._with(g.new_zeros(g.shape)).coalesce()
+        _, inverse = linear_places(self._i, self.shape).unique(return_inverse=True)
+        return places._with(places._v.index_put((inverse,), g))
 
     def _with(self, values: Tensor) -> SparseTensor:
         return make(self._i, values, self.shape, self._coalesced)
 
     def _become(self, new: SparseTensor) -> SparseTensor:
+        if new.shape != self.shape or new.dtype != self.dtype:
+            _core.set_data(self, new)
         self._i, self._v, self._coalesced = new._i, new._v, new._coalesced
         return self
 
@@ -170,7 +182,7 @@ class SparseTensor(OfValues):
         """The same with every place once, in order, values of the same place added up."""
         if self._coalesced:
             return self
-        places, inverse = _linear(self._i, self.shape).unique(return_inverse=True)
+        places, inverse = linear_places(self._i, self.shape).unique(return_inverse=True)
         values = self._v.new_zeros((places.shape[0], *self._v.shape[1:]))
         indices = []
         for size in reversed(self.shape[: self.sparse_dim()]):
@@ -185,17 +197,34 @@ class SparseTensor(OfValues):
         dense = index_put(dense, tuple(self._i.unbind(0)), self._v, True) if self.sparse_dim() else self._v.sum(0)
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, **kwargs: Any) -> Tensor:
-        """Itself, or in another sparse layout."""
-        return self if layout is None or layout is _core.sparse_coo else _in_layout(self, layout)
+    def to_sparse(
+        self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
+    ) -> Tensor:
+        """Itself, or in another sparse layout.
+
+        Raises:
+            RuntimeError: another number of sparse dimensions is asked for.
+        """
+        if layout is not None and layout is not _core.sparse_coo:
+            return _in_layout(self, layout, blocksize, dense_dim)
+        if sparse_dim not in (None, self.sparse_dim()):
+            raise RuntimeError(
+                f"to_sparse: conversion from Sparse to Sparse with sparse_dim argument {sparse_dim} is not supported: "
+                f"the tensor has {self.sparse_dim()}; convert with to_dense() first"
+            )
+        return self
 
     def to_sparse_coo(self) -> SparseTensor:
         """Itself."""
         return self
 
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
+        """Itself in other sizes, with its entries, which must have a place there."""
+        return RULES["sparse_resize_"](self, size, sparse_dim, dense_dim)
+
     def sparse_resize_and_clear_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
-        """Without entries, in other sizes."""
-        raise NotImplementedError("sparse_resize_and_clear_: make a new one with sparse_coo_tensor")
+        """Itself without entries, in other sizes."""
+        return RULES["sparse_resize_and_clear_"](self, size, sparse_dim, dense_dim)
 
     def __repr__(self, **kwargs: Any) -> str:
         return sparse_repr(self, True, indices=self._i, values=self._v)
@@ -233,9 +262,6 @@ class SparseTensor(OfValues):
     def __reduce_ex__(self, protocol: Any) -> tuple:
         return sparse_coo_tensor, (self._i, self._v.detach(), tuple(self.shape))
 
-    def __deepcopy__(self, memo: dict) -> SparseTensor:
-        return RULES["clone"](self)
-
 
 def make(indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False) -> SparseTensor:
     """A SparseTensor of checked parts."""
@@ -263,16 +289,16 @@ def values_at(t: Tensor, indices: Tensor) -> Tensor:
     if t.sparse_dim() != indices.shape[0]:
         return values_at(t.to_dense(), indices)
     t = t.coalesce()
-    wanted = _linear(indices, t.shape)
+    wanted = linear_places(indices, t.shape)
     if not t._nnz():
         return t._v.new_zeros((len(wanted), *t._v.shape[1:]))
-    places = _linear(t._i, t.shape)
+    places = linear_places(t._i, t.shape)
     found = searchsorted(places, wanted).clamp(max=len(places) - 1)
     there = (places[found] == wanted).reshape(-1, *(1,) * t.dense_dim())
     return where(there, t._v[found], t._v.new_zeros(()))
 
 
-def _linear(indices: Tensor, size: Sequence[int]) -> Tensor:
+def linear_places(indices: Tensor, size: Sequence[int]) -> Tensor:
     """The places as single numbers."""
     places = indices.new_zeros((indices.shape[1],))
     for row, length in zip(indices.unbind(0) if indices.shape[0] else (), size, strict=False):
@@ -358,17 +384,20 @@ def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseT
     return sparse_coo_tensor(size or (0,), dtype=dtype, device=device)
 
 
-#: Layouts of :mod:`.compressed`.
-sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
+#: Layouts of :mod:`.compressed`: by rows, by columns, and of blocks by rows and by columns.
+LAYOUTS = tuple(map(_core.layout, "sparse_csr sparse_csc sparse_bsr sparse_bsc".split()))
 
 
-def _in_layout(input: Tensor, layout: Any) -> Tensor:
+def _in_layout(input: Tensor, layout: Any, blocksize: Any, dense_dim: Any) -> Tensor:
     """``input`` in a compressed layout."""
-    if layout is sparse_csr:
-        return input.to_sparse_csr()
-    if layout is sparse_csc:
-        return input.to_sparse_csc()
-    raise NotImplementedError(f"to_sparse: expected layout sparse_coo, sparse_csr or sparse_csc, got {layout}")
+    if layout not in LAYOUTS:
+        raise RuntimeError(f"to_sparse: expected layout sparse_coo, or one of {list(LAYOUTS)}, got {layout}")
+    convert = getattr(input, "to_" + str(layout).rpartition(".")[2])
+    if layout in LAYOUTS[:2]:
+        return convert(dense_dim)
+    if blocksize is None:
+        raise RuntimeError(f"to_sparse for strided to {layout} conversion requires blocksize: (height, width)")
+    return convert(blocksize, dense_dim)
 
 
 @composite(meta="values")
@@ -377,17 +406,21 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
 
     Args:
         sparse_dim: how many dimensions are sparse (default: all); the others stay dense.
-        layout: ``taeda.sparse_coo`` (the default), ``taeda.sparse_csr`` or ``taeda.sparse_csc``.
-        blocksize, dense_dim: for layouts of blocks, which are not here.
+        layout: ``taeda.sparse_coo`` (the default), ``sparse_csr``, ``sparse_csc``, ``sparse_bsr`` or ``sparse_bsc``.
+        blocksize: height and width of the blocks of the last two.
+        dense_dim: how many dimensions a compressed tensor leaves dense.
     """
     if layout is not None and layout is not _core.sparse_coo:
-        return _in_layout(input, layout)
+        return _in_layout(input, layout, blocksize, dense_dim)
     n = input.dim() if sparse_dim is None else int(sparse_dim)
     if not 0 < n <= input.dim():
         raise RuntimeError(f"to_sparse: expected sparse_dim between 1 and {input.dim()}, got {n}")
     mask = input != 0
-    if n < input.dim():
-        mask = mask.flatten(n).any(-1)
+    return entries_at(input, mask.flatten(n).any(-1) if n < input.dim() else mask)
+
+
+def entries_at(input: Tensor, mask: Tensor) -> SparseTensor:
+    """``input`` as a sparse tensor of its elements at the places of the first dimensions where ``mask`` is True."""
     rows = mask.nonzero().t()
     made = make(rows.contiguous(), input[tuple(rows.unbind(0))], input.shape, True)
     made._dense = input if made._v.requires_grad else None
@@ -427,8 +460,28 @@ def dense_dim(self: Tensor) -> int:
     return self.dim()
 
 
+def _of_layout(name: str, wanted: str) -> Callable:
+    """What ``name`` is of tensors without it: an error that says of which layouts it asks."""
+
+    def refuse(self: Tensor, *args: Any) -> Any:
+        given = "".join(part.capitalize() for part in str(self.layout).rpartition(".")[2].split("_"))
+        error = NotImplementedError if name.startswith("_") else RuntimeError
+        raise error(f"{name} expected {wanted} tensor layout but got {given.removesuffix('Coo')}")
+
+    refuse.__name__ = name
+    return refuse
+
+
 _core.install("sparse_dim", sparse_dim)
 _core.install("dense_dim", dense_dim)
+for _wanted, _names in {
+    "sparse": "values _nnz",
+    "sparse coordinate": "coalesce is_coalesced indices _indices _values",
+    "sparse row compressed": "crow_indices col_indices",
+    "sparse column compressed": "ccol_indices row_indices",
+}.items():
+    for _name in _names.split():
+        _core.install(_name, _of_layout(_name, _wanted))
 
 
 @composite()

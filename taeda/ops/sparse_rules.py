@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from .._core import Tensor, wrapped_dim
+from .._core import Tensor
 from .indexing import index_put
 from .joining import cat, stack
-from .linalg import pca_lowrank, svd_lowrank
+from .linalg import pca_lowrank, svd_lowrank, triangular_solve
 from .scatter import index_add
 from .shape import repeat_interleave
 from .sorting import searchsorted
-from .sparse import RULES, SparseTensor, _dense, legacy, make, sparse_mask, to_sparse
-from .table import expect_tensors
+from .sparse import RULES, SparseTensor, _dense, legacy, linear_places, make, sparse_mask, to_sparse, values_at
+from .sparse_shapes import expanded, rule
+from .table import composite, expect_tensors
+from .views import broadcast_shapes
 
 
 def _is_sparse(x: Any) -> bool:
     return isinstance(x, SparseTensor)
-
-
-def _rule(*names: str) -> Callable:
-    def note(function: Callable) -> Callable:
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return note
 
 
 RULES["sparse_mask"] = sparse_mask.__wrapped__
@@ -35,7 +27,14 @@ RULES["svd_lowrank"], RULES["pca_lowrank"] = svd_lowrank.__wrapped__, pca_lowran
 RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
 
-@_rule("add")
+@rule("type")
+def _type(input: SparseTensor, dtype=None, non_blocking=False):
+    """The type's name, or ``input`` with other values."""
+    made = input._v.type(dtype)
+    return made.replace("torch.", "torch.sparse.") if dtype is None else input._with(made)
+
+
+@rule("add")
 def _add(input, other, *, alpha=1, out=None):
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         raise RuntimeError(
@@ -63,7 +62,7 @@ def _add_into(dense: Tensor, sparse: SparseTensor, alpha: Any) -> Tensor:
     return dense.index_put_(tuple(sparse._i.unbind(0)), values.to(dense.dtype), True)
 
 
-@_rule("add_", "__iadd__")
+@rule("add_", "__iadd__")
 def _add_(input, other, *, alpha=1):
     if _is_sparse(input):
         if not _is_sparse(other):
@@ -78,21 +77,22 @@ RULES["sub_"] = lambda input, other, *, alpha=1: _add_(input, other, alpha=-alph
 
 
 def _scaled(name: str) -> None:
-    """``x * number`` and ``x / number``, and in place."""
+    """``x * y`` and ``x / y``, and in place: with a number, or an operand whose values at the entries suffice."""
 
     def form(input: Any, other: Any, **kwargs: Any) -> SparseTensor:
-        x, number = (input, other) if _is_sparse(input) or name == "div" else (other, input)
+        x, y = (input, other) if _is_sparse(input) or name == "div" else (other, input)
         if not _is_sparse(x):
             raise NotImplementedError("div(): by a sparse tensor, where every element but those it keeps is 0")
-        if name == "mul" and _is_sparse(number) and number.shape == x.shape:
-            x, number = x.coalesce(), number.to_dense()  # where one of them has no entry, the product has none
-        if isinstance(number, Tensor) and number.dim():
-            if name == "mul" and not _is_sparse(number) and number.dim() <= x.dim():
-                return x._with(x._v * number.expand(x.shape)[tuple(x._i.unbind(0))])
-            raise NotImplementedError(
-                f"{name}(): a sparse tensor and one of sizes {tuple(number.shape)}; use .to_dense()"
-            )
-        return x._with(getattr(x._v, name)(number, **kwargs))
+        if isinstance(y, Tensor) and y.dim():
+            if name == "div" and _is_sparse(y):
+                raise RuntimeError("div(): Sparse division requires a number or a dense divisor")
+            size = broadcast_shapes(x.shape, y.shape)
+            x, y = expanded(x, size), expanded(y, size) if _is_sparse(y) else y.expand(size)
+            if _is_sparse(y) and x.sparse_dim() == y.sparse_dim():
+                return _product(x.coalesce(), y.coalesce())
+            x = x.coalesce() if _is_sparse(y) else x
+            y = values_at(y, x._i)
+        return x._with(getattr(x._v, name)(y, **kwargs))
 
     def in_place(input: SparseTensor, other: Any, **kwargs: Any) -> SparseTensor:
         return input._become(form(input, other, **kwargs))
@@ -100,7 +100,25 @@ def _scaled(name: str) -> None:
     RULES[name], RULES[name + "_"] = form, in_place
 
 
-@_rule("mul_conj")
+def _product(x: SparseTensor, y: SparseTensor) -> SparseTensor:
+    """``x * y``, coalesced ones of equal sizes: where one has no entry, the product has none."""
+    places, others = (linear_places(t._i, t.shape) for t in (x, y))
+    found = searchsorted(others, places).clamp(max=max(len(others) - 1, 0))
+    kept = (others[found] == places if len(others) else places.new_zeros(len(places))).nonzero().flatten()
+    return make(x._i[:, kept], x._v[kept] * y._v[found[kept]], x.shape, True)
+
+
+@rule("positive", "resolve_conj", "resolve_neg")
+def _itself(input: SparseTensor):
+    return input
+
+
+@rule("numpy", "__array__", "tolist")
+def _no_array(input: SparseTensor, *args, **kwargs):
+    raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
+
+@rule("mul_conj")
 def _mul_conj(input, other):
     return RULES["mul"](input, other.conj() if isinstance(other, Tensor) else other.conjugate())
 
@@ -110,22 +128,22 @@ _scaled("div")
 RULES["true_divide"], RULES["true_divide_"] = RULES["div"], RULES["div_"]
 
 
-@_rule("clone", "contiguous", "detach_copy")
+@rule("clone", "contiguous", "detach_copy")
 def _clone(input: SparseTensor, **kwargs):
     return make(input._i.clone(), input._v.clone(), input.shape, input._coalesced)
 
 
-@_rule("detach", "detach_")
+@rule("detach", "detach_")
 def _detach(input: SparseTensor):
     return input._detached()
 
 
-@_rule("zero_")
+@rule("zero_")
 def _zero(input: SparseTensor):
     return input._become(make(input._i[:, :0], input._v[:0], input.shape, True))
 
 
-@_rule("copy_")
+@rule("copy_")
 def _copy(input, src, non_blocking=False):
     if not _is_sparse(input) or not _is_sparse(src):
         raise RuntimeError(
@@ -134,14 +152,7 @@ def _copy(input, src, non_blocking=False):
     return input._become(_clone(src))
 
 
-@_rule("sum")
-def _sum(input: SparseTensor, dim=None, keepdim=False, *, dtype=None):
-    if dim is None or dim == ():
-        return input._v.sum(dtype=dtype)
-    return to_sparse(input.to_dense().sum(dim, keepdim, dtype=dtype))
-
-
-@_rule("norm", "vector_norm", "linalg_vector_norm")
+@rule("norm", "vector_norm", "linalg_vector_norm")
 def _norm(input: SparseTensor, p="fro", dim=None, keepdim=False, dtype=None, ord=None):
     if dim is not None:
         return input.to_dense().norm(p, dim, keepdim, dtype=dtype)
@@ -149,36 +160,19 @@ def _norm(input: SparseTensor, p="fro", dim=None, keepdim=False, dtype=None, ord
     return input.coalesce()._v.norm(2 if order == "fro" else order, dtype=dtype)
 
 
-@_rule("t")
-def _t(input: SparseTensor):
-    return _transpose(input, 0, 1)
-
-
-@_rule("transpose", "swapaxes")
-def _transpose(input: SparseTensor, dim0, dim1):
-    n = input.sparse_dim()
-    a, b = (wrapped_dim(d, input.dim(), "transpose") for d in (dim0, dim1))
-    if max(a, b) >= n:
-        raise RuntimeError(f"transpose: expected sparse dimensions (below {n}), got {dim0} and {dim1}")
-    order, size = list(range(n)), list(input.shape)
-    order[a], order[b] = order[b], order[a]
-    size[a], size[b] = size[b], size[a]
-    return make(input._i[order], input._v, size)
-
-
-@_rule("mv")
+@rule("mv")
 def _mv(input, vec):
     if vec.dim() != 1:
         raise RuntimeError(f"mv: expected a vector, got sizes {tuple(vec.shape)}")
     return _mm(input, vec)
 
 
-@_rule("mm", "matmul", "spmm")
+@rule("mm", "matmul", "spmm")
 def _mm(input, mat2, *, out=None):
     """``sparse @ dense``: each entry sends a multiple of a row."""
     expect_tensors("mm", input=input, mat2=mat2)
     if not _is_sparse(input):
-        return _mm(_t(mat2), input.t() if input.dim() > 1 else input).t()
+        return _mm(RULES["t"](mat2), input.t() if input.dim() > 1 else input).t()
     if input.dim() != 2 or input.sparse_dim() != 2:
         raise RuntimeError(f"mm: expected a sparse matrix, got sizes {tuple(input.shape)}")
     if input.shape[1] != mat2.shape[0]:
@@ -210,12 +204,12 @@ def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
     return make(stack([rows[entry], right_columns[place]]), values, (left.shape[0], *right.shape[1:])).coalesce()
 
 
-@_rule("rmatmul", "__rmatmul__")
+@rule("rmatmul", "__rmatmul__")
 def _rmatmul(input, other):
     return _mm(other, input)
 
 
-@_rule("linear")
+@rule("linear")
 def _linear_layer(input, weight, bias=None):
     rows = input.flatten(0, -2) if input.dim() > 2 else input
     result = _mm(rows, weight.t() if weight.dim() > 1 else weight)
@@ -223,7 +217,7 @@ def _linear_layer(input, weight, bias=None):
     return result if bias is None else result + bias
 
 
-@_rule("bmm")
+@rule("bmm")
 def _bmm(input, mat2, *, out=None):
     """``sparse @ dense`` for each matrix: one product with a sparse matrix that has them along its diagonal."""
     if not _is_sparse(input) or _is_sparse(mat2):
@@ -243,108 +237,97 @@ def _bmm(input, mat2, *, out=None):
     return _mm(blocks, mat2.reshape(b * m, -1)).reshape(b, n, -1)
 
 
-@_rule("smm")
-def _smm(input, mat):
+@composite()
+def smm(input, mat):
+    """``input @ mat`` as a sparse tensor."""
+    expect_tensors("smm", input=input, mat=mat)
+    if not _is_sparse(input):
+        raise NotImplementedError("smm: expected a sparse input; use taeda.mm, or input.to_sparse()")
     return to_sparse(_mm(input, mat))
 
 
-@_rule("cat", "concat", "concatenate")
-def _cat(tensors, dim=0):
-    """Entries side by side, moved along ``dim``."""
-    tensors = [x.to_sparse_coo() for x in tensors]
-    dim, n = dim % tensors[0].dim(), tensors[0].sparse_dim()
-    size, indices, start = list(tensors[0].shape), [], 0
-    if dim >= n:
-        raise NotImplementedError(f"cat(): of sparse tensors along a dense dimension ({dim}); use .to_dense()")
-    for x in tensors:
-        moved = x._i.clone()
-        moved[dim] += start
-        indices.append(moved)
-        start += x.shape[dim]
-    size[dim] = start
-    return make(cat(indices, 1), cat([x._v for x in tensors]), size, False)
-
-
-def _by_dense(name: str) -> None:
-    """An op that is rare enough to go by way of the dense tensor."""
-
-    def form(input: SparseTensor, *args: Any, **kwargs: Any) -> Tensor:
-        result = getattr(input.to_dense(), name)(*args, **kwargs)
-        return to_sparse(result, min(input.sparse_dim(), result.dim())) if result.dim() else result
-
-    RULES[name] = form
-
-
-for _name in (
-    "select",
-    "__getitem__",
-    "index_select",
-    "narrow",
-    "narrow_copy",
-    "squeeze",
-    "permute",
-    "reshape",
-    "slice",
-):
-    _by_dense(_name)
-
-
-@_rule("unsqueeze")
-def _unsqueeze(input: SparseTensor, dim):
-    n = input.sparse_dim()
-    dim = dim + input.dim() + 1 if dim < 0 else dim
-    if not 0 <= dim <= input.dim():
-        raise IndexError(f"unsqueeze: expected a dimension of 0 to {input.dim()}, got {dim}")
-    size = (*input.shape[:dim], 1, *input.shape[dim:])
-    if dim > n:
-        return make(input._i, input._v.unsqueeze(dim - n + 1), size, input._coalesced)
-    indices = cat([input._i[:dim], input._i.new_zeros((1, input._nnz())), input._i[dim:]])
-    return make(indices, input._v, size, input._coalesced)
-
-
-@_rule("unbind")
-def _unbind(input, dim=0):
-    return tuple(input.select(dim, i) for i in range(input.shape[dim]))
-
-
-RULES["__iter__"] = lambda input: iter(_unbind(input))
-
-
-@_rule("stack")
-def _stack(tensors, dim=0):
-    return _cat([_unsqueeze(x.to_sparse_coo(), dim) for x in tensors], dim)
-
-
-@_rule("addmm")
+@rule("addmm", "addmv")
 def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     product = _mm(mat1, mat2) if _is_sparse(mat1) or _is_sparse(mat2) else mat1 @ mat2
     return input * beta + product * alpha
 
 
-@_rule("numel")
+@rule("addmm_", "addmv_")
+def _addmm_(input, mat1, mat2, *, beta=1, alpha=1):
+    made = _addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return input._become(made) if _is_sparse(input) else input.copy_(made)
+
+
+@composite(method=False)
+def hspmm(mat1, mat2):
+    """``mat1 @ mat2`` of a sparse and a dense matrix, as a hybrid: one sparse dimension, of the rows that have entries.
+
+    Raises:
+        RuntimeError: ``mat1`` is not sparse.
+    """
+    expect_tensors("hspmm", mat1=mat1, mat2=mat2)
+    if not _is_sparse(mat1) or _is_sparse(mat2):
+        raise RuntimeError("hspmm: expected a sparse mat1 and a dense mat2; use taeda.mm for others")
+    rows = mat1._i[0].unique()
+    return make(rows.unsqueeze(0), _mm(mat1, mat2)[rows], (mat1.shape[0], mat2.shape[1]), True)
+
+
+@composite()
+def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``, as a sparse
+    tensor."""
+    expect_tensors("sspaddmm", input=input, mat1=mat1, mat2=mat2)
+    if not _is_sparse(mat1):
+        raise RuntimeError("sspaddmm: Argument #2: should be a sparse tensor; use taeda.addmm for dense ones")
+    return _add(input * beta, to_sparse(_mm(mat1, mat2)), alpha=alpha)
+
+
+RULES["smm"], RULES["hspmm"], RULES["sspaddmm"] = smm.__wrapped__, hspmm.__wrapped__, sspaddmm.__wrapped__
+
+
+@rule("triangular_solve")
+def _triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):
+    return triangular_solve(input, _dense(A), upper, transpose, unitriangular)
+
+
+@rule("to")
+def _to(input: SparseTensor, *args, **kwargs):
+    """In another dtype. What else there is to ask for, a device, is the one there is."""
+    if args and isinstance(args[0], Tensor):
+        if args[0].layout is not input.layout:
+            raise RuntimeError(
+                f"to(options) doesn't support converting to a different layout, but got self.layout being "
+                f"{input.layout} and options.layout set as {args[0].layout}"
+            )
+        args = (args[0].dtype, *args[1:])
+    values = input._v.to(*args, **kwargs)
+    return input if values is input._v else input._with(values)
+
+
+@rule("numel")
 def _numel(input):
     return math.prod(input.shape)
 
 
-@_rule("is_same_size")
+@rule("is_same_size")
 def _same_size(input, other):
     expect_tensors("is_same_size", input=input, other=other)
     return input.shape == other.shape
 
 
-@_rule("zeros_like", "empty_like")
+@rule("zeros_like", "empty_like")
 def _zeros_like(input: SparseTensor, *, dtype=None, requires_grad=False, **kwargs):
     made = make(input._i[:, :0], input._v.detach()[:0].to(dtype or input.dtype), input.shape, True)
     return made.requires_grad_(requires_grad)
 
 
-@_rule("any")
+@rule("any")
 def _any(input: SparseTensor, dim=None, keepdim=False):
     if dim is not None:
         raise NotImplementedError("any(): of a sparse tensor only over all dimensions; use .to_dense()")
     return input.coalesce()._v.any()
 
 
-@_rule("equal")
+@rule("equal")
 def _equal(input, other):
     return bool(_is_sparse(input) and _is_sparse(other)) and input.to_dense().equal(other.to_dense())

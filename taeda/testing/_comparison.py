@@ -11,6 +11,7 @@ import taeda
 from taeda import Tensor
 
 from .. import _core
+from ..ops.parts import OfValues
 
 #: (rtol, atol) by the name of a floating-point dtype: what PyTorch allows; integers must be equal.
 TOLERANCES = {
@@ -212,7 +213,10 @@ def _as_numbers(actual: Any, expected: Any, options: _Options) -> tuple | None:
 
 
 def _as_tensors(actual: Any, expected: Any, options: _Options) -> tuple | None:
-    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+    if isinstance(actual, OfValues) or isinstance(expected, OfValues):  # of whatever layouts
+        related = isinstance(actual, Tensor) and isinstance(expected, Tensor)
+    else:
+        related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
     if not related or (not options.allow_subclasses and type(actual) is not type(expected)):
         return None
     if isinstance(actual, (str, int, float, complex, Mapping)):
@@ -260,12 +264,48 @@ def _close_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:
     if actual.dtype != expected.dtype:
         common = taeda.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)
-    close = taeda.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
+    if actual.layout != expected.layout:
+        actual, expected = actual.to_dense(), expected.to_dense()
+    if isinstance(actual, OfValues):
+        _close_sparse(actual, expected, rtol, atol, options.equal_nan)
+    else:
+        _close_values("Tensor-likes", actual, expected, rtol, atol, options.equal_nan)
+
+
+def _close_values(
+    what: str, actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool = False
+) -> None:
+    """Raise unless all elements are close.
+
+    Args:
+        what: what they are, for the text of the error.
+    """
+    close = taeda.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bool(close.all()):
         return
     if not actual.shape:
         _raise_as_numbers(actual, expected, rtol, atol)
-    raise _Mismatch(AssertionError, _difference_text(actual, expected, ~close, rtol, atol))
+    raise _Mismatch(AssertionError, _difference_text(what, actual, expected, ~close, rtol, atol))
+
+
+def _close_sparse(actual: Any, expected: Any, rtol: float, atol: float, equal_nan: bool) -> None:
+    """Raise unless two tensors of one sparse layout have the same indices and close values."""
+    kind = str(actual.layout).rpartition("_")[2].upper()
+    if kind == "COO":
+        indices, values = ["_indices"], "_values"
+    else:
+        lines = ("crow", "col") if kind in ("CSR", "BSR") else ("ccol", "row")
+        indices, values = [f"{name}_indices" for name in lines], "values"
+    if actual._nnz() != expected._nnz():
+        raise _Mismatch(
+            AssertionError,
+            f"The number of specified values in sparse {kind} tensors does not match: "
+            f"{actual._nnz()} != {expected._nnz()}",
+        )
+    for name in indices:
+        _close_values(f"Sparse {kind} {name.lstrip('_')}", getattr(actual, name)(), getattr(expected, name)(), 0, 0)
+    a, e = (getattr(x, values)() for x in (actual, expected))
+    _close_values(f"Sparse {kind} values", a, e, rtol, atol, equal_nan)
 
 
 def _same_attributes(actual: Tensor, expected: Tensor, options: _Options) -> None:
@@ -304,7 +344,7 @@ def _wide(t: Tensor) -> Tensor:
     return t if t.dtype.is_floating_point or t.dtype.is_complex else t.to(_core.int64)
 
 
-def _difference_text(actual: Tensor, expected: Tensor, wrong: Tensor, rtol: float, atol: float) -> str:
+def _difference_text(what: str, actual: Tensor, expected: Tensor, wrong: Tensor, rtol: float, atol: float) -> str:
     count, total = int(wrong.sum()), wrong.numel()
     actual, expected = _wide(actual).reshape(-1), _wide(expected).reshape(-1)
     shape, wrong = wrong.shape, wrong.reshape(-1)
@@ -318,7 +358,7 @@ def _difference_text(actual: Tensor, expected: Tensor, wrong: Tensor, rtol: floa
 
     difference = (actual - expected).abs()
     return (
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n\n"
+        f"{what} are not {'equal' if exact else 'close'}!\n\n"
         f"Mismatched elements: {count} / {total} ({count / total:.1%})\n"
         + greatest("absolute", difference, atol)
         + "\n"
