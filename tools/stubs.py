@@ -1,10 +1,13 @@
-"""Writes the package's type stub, ``taeda/__init__.pyi``, from the table of ops and the source of the Tensor.
+"""Writes the package's type stubs from the table of ops and the source of the Tensor.
 
-    python tools/stubs.py            # write it
-    python tools/stubs.py --check    # compare, for CI: exit code 1 and the difference where it is out of date
+    python tools/stubs.py            # write them
+    python tools/stubs.py --check    # compare, for CI: exit code 1 and the differences where they are out of date
 
-A signature's types come from annotations where the op has them, else from its parameters' names and defaults. Type
-checkers take what the Cython modules have as ``Any``.
+There is a stub for each module whose functions the decorators of ``taeda.ops.table`` make: the root, ``nn.functional``,
+``linalg``, ``fft``, ``special`` and ``return_types``. Layers, optimisers and data loading are typed in their sources.
+
+A signature's types come from the parameters' names and defaults. A result is a Tensor unless the table or
+``FUNCTION_RESULTS`` says otherwise. Type checkers take what the Cython modules have as ``Any``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import re
 import sys
 import textwrap
 import types
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,16 +30,19 @@ if any((ROOT / "taeda" / "_core").glob("tensor*.so")):  # built in place: descri
     sys.path.insert(0, str(ROOT))
 
 import taeda
-from taeda._core import REQUIRED, Op, Tensor
-from taeda.ops.table import METHODS, OPS
+from taeda._core import REQUIRED, Composite, Op, Tensor
+from taeda._namespaces import MODULES, NAMES
+from taeda.ops.sparse import SparseTensor
+from taeda.ops.table import METHODS, RESULT_TYPES
 
-STUB = ROOT / "taeda" / "__init__.pyi"
 HEADER = '''"""Types of taeda's functions and of its Tensor. Written by tools/stubs.py: do not edit."""
 
 # ruff: noqa
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
+
+import numpy
 
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
 '''
@@ -48,10 +55,8 @@ BY_NAME = {
     "other": "Tensor | Number",
     "exponent": "Tensor | Number",
     "value": "Tensor | Number",
-    "index": "Tensor",
     "mask": "Tensor",
-    "source": "Tensor",
-    "src": "Tensor",
+    "src": "Tensor | Number",
     "mat1": "Tensor",
     "mat2": "Tensor",
     "vec": "Tensor",
@@ -69,7 +74,7 @@ BY_NAME = {
     "size": "Sequence[builtins.int] | builtins.int",
     "sizes": "Sequence[builtins.int]",
     "shape": "Sequence[builtins.int]",
-    "dims": "Sequence[builtins.int]",
+    "dims": "Sequence[builtins.int] | builtins.int",
     "requires_grad": "builtins.bool",
     "generator": "Any",
 }
@@ -85,6 +90,54 @@ BUILTIN = {
     complex: "builtins.complex",
 }
 
+#: What functions give that do not give one Tensor, nor a class of ``return_types``, by type.
+_SEVERAL = "tuple[Tensor, ...]"
+FUNCTION_RESULTS = {
+    name: kind
+    for kind, names in {
+        _SEVERAL: (
+            "broadcast_tensors chunk dsplit hsplit meshgrid split split_copy split_with_sizes split_with_sizes_copy "
+            "tensor_split unbind unbind_copy unravel_index unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
+            "gradient"
+        ),
+        "builtins.bool": (
+            "allclose equal is_complex is_conj is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size "
+            "is_set_to is_shared is_signed is_tensor can_cast"
+        ),
+        "builtins.int": "get_device numel",
+        "tuple[Tensor, Tensor]": "std_mean var_mean native_dropout",
+        "tuple[Tensor, Tensor, Tensor]": (
+            "native_batch_norm native_group_norm native_layer_norm pca_lowrank svd_lowrank"
+        ),
+        "Size": "broadcast_shapes",
+        "_dtype": "promote_types result_type get_default_dtype",
+        # of several kinds, by their arguments
+        "Any": (
+            "apply_ as_subclass atleast_1d atleast_2d atleast_3d dim_order embedding_bag lobpcg lu map_ map2_ "
+            "slice_inverse to_dense type unique unique_consecutive"
+        ),
+    }.items()
+    for name in names.split()
+}
+#: Functions whose result depends on their arguments: the arguments after ``input``, and the result, of each form.
+_PARTED = [("", "Tensor"), ("dim: builtins.int, keepdim: builtins.bool = False", "return_types.{0}")]
+OVERLOADS = {
+    "max": [*_PARTED, ("other: Tensor", "Tensor")],
+    "min": [*_PARTED, ("other: Tensor", "Tensor")],
+    "median": _PARTED,
+    "nanmedian": _PARTED,
+    "nonzero": [("", "Tensor"), ("*, as_tuple: builtins.bool", "Any")],
+    "where": [("", _SEVERAL), ("input: Tensor | Number, other: Tensor | Number", "Tensor")],
+}
+#: Parameters of Tensor's own methods and forms of their results.
+METHOD_OVERLOADS = {
+    "size": [("", "Size"), ("dim: builtins.int", "builtins.int")],
+    "stride": [("", "tuple[builtins.int, ...]"), ("dim: builtins.int", "builtins.int")],
+}
+#: What stubs of modules take from the root's.
+COMMON = "Number, Size, Tensor, _device, _dtype"
+#: The other operand of ``+`` and its kin.
+OPERAND = "Tensor | Number | numpy.ndarray[Any, Any]"
 #: What properties of the Tensor give; the others give Any.
 PROPERTIES = {
     "shape": "Size",
@@ -107,6 +160,9 @@ PROPERTIES = {
     "mH": "Tensor",
     "real": "Tensor",
     "imag": "Tensor",
+    **dict.fromkeys(
+        "is_meta is_mps is_nested is_quantized is_sparse is_sparse_csr is_xla is_xpu".split(), "builtins.bool"
+    ),
 }
 #: What the Tensor's own methods give.
 RESULTS = {
@@ -125,6 +181,15 @@ RESULTS = {
     "retain_grad": "None",
     "backward": "None",
     "item": "Any",
+    "numpy": "numpy.ndarray[Any, Any]",
+    "tolist": "Any",
+    **dict.fromkeys("ndimension nelement numel get_device dense_dim sparse_dim".split(), "builtins.int"),
+    **dict.fromkeys("has_names is_conj is_inference is_neg is_shared is_set_to is_pinned".split(), "builtins.bool"),
+    **dict.fromkeys(
+        "as_strided_ broadcast_to new squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ view".split(), "Tensor"
+    ),
+    "split_with_sizes": _SEVERAL,
+    "where": "Tensor",
     "__abs__": "Tensor",
     "__neg__": "Tensor",
     "__pos__": "Tensor",
@@ -158,9 +223,9 @@ def parameter_type(name: str, default: Any) -> str:
     known = BY_NAME.get(name)
     if default is REQUIRED or default is inspect.Parameter.empty:
         return known or "Any"
+    if name in MANY and not isinstance(default, int):
+        return MANY[name]
     if default is None:
-        if name in MANY:
-            return MANY[name]
         return f"{known} | None" if known else "Any"
     if name == "p":  # of norms: a number or a name
         return "Any"
@@ -220,11 +285,16 @@ def function_parameters(function: Any) -> list[str]:
     return parts
 
 
-def _result(target: Any) -> str:
-    if isinstance(target, Op):
-        several = target.traits.get("outputs") or target.traits.get("outs") or ("out",)
-        return "Tensor" if len(several) == 1 and target.kind != "view" else "Any"
-    return "Any"
+def _result(name: str, target: Any, prefix: str) -> str:
+    """The type of what a function gives. ``prefix`` stands before its name in the table, as ``linalg_`` does."""
+    if name in FUNCTION_RESULTS:
+        return FUNCTION_RESULTS[name]
+    if prefix + name in RESULT_TYPES:
+        return f"return_types.{prefix}{name}"
+    said = getattr(target, "__annotations__", {}).get("return")
+    if isinstance(said, str) and "Tensor" in said and not said.startswith("Callable"):
+        return said
+    return "Tensor"
 
 
 def _summary(target: Any) -> str:
@@ -233,13 +303,30 @@ def _summary(target: Any) -> str:
     return f'r"""{text}"""' if '"""' not in text and text and not text.endswith('"') else "..."
 
 
-def define(name: str, target: Any, method: bool) -> str:
+def define(name: str, target: Any, method: bool, prefix: str = "") -> str:
     """The stub of one function or method."""
+    indent = "    " if method else ""
+    if not prefix and name in OVERLOADS:
+        condition = "condition: Tensor" if name == "where" else "input: Tensor"
+        return _overloads(name, "self" if method else condition, OVERLOADS[name], indent, _summary(target))
     parts = op_parameters(target) if isinstance(target, Op) else function_parameters(target)
     if method and parts:
         parts[0] = "self" if not parts[0].startswith("*") else parts[0]
-    indent = "    " if method else ""
-    return f"{indent}def {name}({', '.join(parts)}) -> {_result(target)}:\n{indent}    {_summary(target)}\n"
+    result = _result(name, target, prefix)
+    return f"{indent}def {name}({', '.join(parts)}) -> {result}:\n{indent}    {_summary(target)}\n"
+
+
+def _overloads(name: str, first: str, forms: list[tuple[str, str]], indent: str, summary: str = "...") -> str:
+    """A function of several forms; ``first`` is the parameter that all of them have."""
+    out = ", *, out: Any = None" if first != "self" else ""
+    text = ""
+    for more, result in forms:
+        tail = out if "*" not in more else out.replace(", *", "")
+        parameters = f"{first}{', ' if more else ''}{more}{tail}"
+        text += (
+            f"{indent}@overload\n{indent}def {name}({parameters}) -> {result.format(name)}:\n{indent}    {summary}\n"
+        )
+    return text
 
 
 def own_members() -> list[str]:
@@ -260,12 +347,16 @@ def own_members() -> list[str]:
         elif ".setter" in decorators or ".deleter" in decorators:
             what, argument = ("setter", ", value: Any") if ".setter" in decorators else ("deleter", "")
             lines[name] += f"    @{name}.{what}\n    def {name}(self{argument}) -> None: ...\n"
+        elif name in METHOD_OVERLOADS:
+            lines[name] = _overloads(name, "self", METHOD_OVERLOADS[name], "    ")
         else:
             clean = [re.sub(r"^(?:bint|int|Tensor|str|object|size_t)\s+", "", p.strip()) for p in parameters.split(",")]
             typed = [p if p in ("self", "cls") else re.sub(r"^(\w+)", r"\1: Any", p) for p in clean if p]
             typed = [re.sub(r"=(?! )", " = ", p) for p in typed]
             typed = [re.sub(r" = (?!None|True|False|-?\d)\S+", " = ...", p) for p in typed]
             binary = name.startswith("__") and len(typed) == 2 and name not in RESULTS
+            if binary and name not in ("__eq__", "__ne__"):
+                typed[1] = typed[1].replace("Any", OPERAND)
             kind = RESULTS.get(name, "Tensor" if binary else "Any")
             ignored = f"  # type: ignore[{IGNORED[name]}]" if name in IGNORED else ""
             lines[name] = f"    def {name}({', '.join(typed)}) -> {kind}: ...{ignored}\n"
@@ -275,17 +366,18 @@ def own_members() -> list[str]:
 def tensor_class() -> str:
     """The stub of the Tensor."""
     methods = [define(name, METHODS[name], True) for name in sorted(METHODS) if name.isidentifier()]
-    others = set(dir(Tensor)) - set(METHODS) - set(dir(object))
+    others = (set(dir(Tensor)) | set(dir(SparseTensor))) - set(METHODS) - set(dir(object))
     written = "".join(own_members())
     more = []
     for name in sorted(others):
         if name.startswith("_") or re.search(rf"def {name}\(", written):
             continue
-        attribute = inspect.getattr_static(Tensor, name)
+        attribute = inspect.getattr_static(Tensor, name, None)  # None: sparse tensors alone have it
         if isinstance(attribute, property | types.GetSetDescriptorType):
             more.append(f"    @property\n    def {name}(self) -> {PROPERTIES.get(name, 'Any')}: ...\n")
         else:
-            more.append(f"    def {name}(self, *args: Any, **kwargs: Any) -> Any: ...\n")
+            result = RESULTS.get(name, "Any")
+            more.append(f"    def {name}(self, *args: Any, **kwargs: Any) -> {result}: ...\n")
     init = "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n"
     return 'class Tensor:\n    """An n-dimensional array that records what is done with it."""\n\n' + "".join(
         [init, written, *more, *methods]
@@ -295,7 +387,8 @@ def tensor_class() -> str:
 def plain_class(cls: type) -> str:
     """The stub of a small class of the core: its public attributes, untyped."""
     base = next((b.__name__ for b in cls.__mro__[1:] if b in (tuple, RuntimeError)), "")
-    lines = [f"class {cls.__name__}{f'(builtins.{base})' if base else ''}:\n"]
+    items = "[builtins.int, ...]" if cls is taeda.Size else ""
+    lines = [f"class {cls.__name__}{f'(builtins.{base}{items})' if base else ''}:\n"]
     if not base:
         lines.append("    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n")
     for name in sorted(vars(cls)):
@@ -309,6 +402,8 @@ def plain_class(cls: type) -> str:
             if callable_
             else f"    @property\n    def {name}(self) -> Any: ...\n"
         )
+    if hasattr(cls, "__enter__"):
+        lines.append("    def __enter__(self) -> Any: ...\n    def __exit__(self, *exc: object) -> None: ...\n")
     return "".join(lines) if len(lines) > 1 else lines[0].rstrip() + " ...\n"
 
 
@@ -325,7 +420,9 @@ def _reexport(name: str, target: Any) -> str | None:
         return None
     if getattr(sys.modules.get(module), getattr(target, "__name__", ""), None) is not target:
         return None
-    return f"from {module.removeprefix('taeda')} import {target.__name__} as {name}\n"
+    own = target.__name__
+    alias = "" if own == name else f"{name} = {own}\n"  # `import own as name` would be private, to type checkers
+    return f"from {module.removeprefix('taeda')} import {own} as {own}\n{alias}"
 
 
 def wrapped(line: str) -> str:
@@ -339,12 +436,19 @@ def wrapped(line: str) -> str:
     return f"{indent}{head}(\n" + "".join(f"{indent}    {x}\n" for x in lines) + f"{indent}) -> {result}\n"
 
 
-def generate() -> str:
-    """The whole stub."""
-    imports, classes, values, functions = [], [], [], []
+def lazy_imports() -> list[str]:
+    """The modules and names of taeda that are imported when they are first named."""
+    modules = [f"from . import {name} as {name}\n" for name in MODULES if find_spec(f"taeda.{name}")]
+    names = [f"from {home.removeprefix('taeda')} import {name} as {name}\n" for name, home in NAMES.items()]
+    return sorted(x for x in modules + names if " _" not in x)
+
+
+def root() -> str:
+    """The stub of the package."""
+    imports, classes, values, functions = lazy_imports(), [], [], []
     core_classes = (taeda.dtype, taeda.device, taeda.Size)
     for name, target in sorted(vars(taeda).items()):
-        if name.startswith("_") and name != "__version__":
+        if (name.startswith("_") and name != "__version__") or name in MODULES or name in NAMES:
             continue
         if target is None:  # newaxis
             values.append(f"{name}: None\n")
@@ -353,7 +457,7 @@ def generate() -> str:
                 imports.append(f"from . import {name} as {name}\n")
         elif target is Tensor or target in core_classes:
             continue
-        elif OPS.get(name) is target or isinstance(target, Op):
+        elif isinstance(target, Op | Composite):
             functions.append(define(name, target, False))
         elif (line := _reexport(name, target)) is not None:
             imports.append(line)
@@ -365,25 +469,110 @@ def generate() -> str:
             values.append(f"{name}: TypeAlias = {target.__name__}\n")
         elif isinstance(target, type):
             classes.append(plain_class(target))
+        elif name in FUNCTION_RESULTS:
+            values.append(f"def {name}(*args: Any, **kwargs: Any) -> {FUNCTION_RESULTS[name]}: ...\n")
         else:
             values.append(f"{name}: Any\n")
     core = [plain_class(c) for c in core_classes]
     aliases = "_dtype: TypeAlias = dtype\n_device: TypeAlias = device\n"
-    parts = [HEADER, "".join(imports), *core, aliases, *classes, "".join(values), tensor_class(), "".join(functions)]
-    return "".join(x if len(x) <= 121 else wrapped(x) for x in "\n".join(parts).splitlines(keepends=True))
+    return "\n".join(
+        [HEADER, "".join(imports), *core, aliases, *classes, "".join(values), tensor_class(), "".join(functions)]
+    )
+
+
+def namespace(module: types.ModuleType, prefix: str = "") -> str:
+    """The stub of a module whose functions come from the table."""
+    depth = "." * module.__name__.count(".")
+    lines = [
+        f'"""Types of {module.__name__}. Written by tools/stubs.py: do not edit."""\n\n# ruff: noqa\nimport builtins\n'
+        "from collections.abc import Callable, Sequence\nfrom typing import Any\n\n"
+        f"from {depth} import {COMMON}, return_types\n"
+    ]
+    functions = []
+    for name, target in sorted(vars(module).items()):
+        if name.startswith("__") or target is Tensor:
+            continue
+        ours = (getattr(target, "__module__", None) or "").startswith("taeda.")
+        if name.startswith("_"):
+            lines += [f"{name}: Any\n"] if ours else []
+        elif isinstance(target, Op | Composite) or (ours and isinstance(target, types.FunctionType)):
+            functions.append(define(name, target, False, prefix))
+        elif ours and isinstance(target, type) and target.__module__ == module.__name__:
+            lines.append(plain_class(target))
+        elif ours and isinstance(target, type):
+            lines.append(f"from {depth}{target.__module__.removeprefix('taeda.')} import {name} as {name}\n")
+    return "".join(lines) + "\n" + "".join(functions)
+
+
+def package(module: types.ModuleType, lazy: Iterable[str] = ()) -> str:
+    """The stub of a package that gives names of its modules, as a type checker is to see them: as its own."""
+    text = f'"""Names of {module.__name__}. Written by tools/stubs.py: do not edit."""\n\n# ruff: noqa\n'
+    text += "import builtins\nfrom collections.abc import Callable, Sequence\nfrom typing import Any\n\n"
+    text += "from " + "." * (module.__name__.count(".") + 1) + f" import {COMMON}\n"
+    values = ""
+    for name in sorted({*vars(module), *lazy}):
+        target = getattr(module, name)
+        home = getattr(target, "__module__", None) or ""
+        if name.startswith("_") or home in ("__future__", "typing", "contextlib", "collections.abc"):
+            continue
+        if isinstance(target, types.ModuleType):
+            if target.__name__ == f"{module.__name__}.{name}":
+                text += f"from . import {name} as {name}\n"
+        elif (line := _reexport(name, target)) is not None and home != module.__name__:
+            text += line.replace("from .", "from " + "." * (module.__name__.count(".") + 1), 1)
+        elif isinstance(target, types.FunctionType):
+            values += define(name, target, False)
+        elif isinstance(target, type):
+            values += plain_class(target)
+        else:
+            values += f"{name}: Any\n"
+    return text + "\n" + values
+
+
+def result_classes() -> str:
+    """The stub of ``taeda.return_types``."""
+    text = (
+        '"""Types of taeda.return_types. Written by tools/stubs.py: do not edit."""\n\n# ruff: noqa\n'
+        "from typing import Any, NamedTuple\n\nfrom . import Tensor\n\nall_return_types: list[type[Any]]\n"
+    )
+    for name, made in sorted(RESULT_TYPES.items()):
+        text += f"\nclass {name}(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in made._fields)  # type: ignore[attr-defined]
+    return text
+
+
+def generate() -> dict[Path, str]:
+    """All stubs, by path."""
+    functional = sys.modules["taeda.nn.functional"]
+    stubs = {
+        "__init__": root(),
+        "return_types": result_classes(),
+        "nn/functional": namespace(functional),
+        "linalg": namespace(taeda.linalg, "linalg_"),
+        "fft": namespace(taeda.fft, "fft_"),
+        "special": namespace(taeda.special, "special_"),
+        "distributed/__init__": package(taeda.distributed, (*taeda.distributed._LAZY, *taeda.distributed._PACKAGES)),
+        "cuda/__init__": package(taeda.cuda),
+    }
+    return {
+        ROOT / "taeda" / f"{name}.pyi": "".join(x if len(x) <= 121 else wrapped(x) for x in text.splitlines(True))
+        for name, text in stubs.items()
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    text, old = generate(), STUB.read_text() if STUB.exists() else ""
-    if old != text and check:
-        lines = difflib.unified_diff(old.splitlines(), text.splitlines(), "committed", "generated", lineterm="", n=1)
-        print("\n".join(list(lines)[:40]))
-        raise SystemExit(f"{STUB.relative_to(ROOT)} is out of date: run python tools/stubs.py")
-    if old != text:
-        STUB.write_text(text)
+    for path, text in generate().items():
+        old = path.read_text() if path.exists() else ""
+        if old != text and check:
+            lines = difflib.unified_diff(
+                old.splitlines(), text.splitlines(), "committed", "generated", lineterm="", n=1
+            )
+            print("\n".join(list(lines)[:40]))
+            raise SystemExit(f"{path.relative_to(ROOT)} is out of date: run python tools/stubs.py")
+        if old != text:
+            path.write_text(text)
     print("the stubs are up to date")
 
 

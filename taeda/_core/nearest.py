@@ -37,7 +37,7 @@ class ChecksKeywords:
         Raises:
             TypeError: with the class, the unknown name, and the nearest name that the class takes.
         """
-        code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
+        code = getattr(cls.__init__, "__code__", None)
         for name in kwargs:
             if code is not None and not takes_keyword(code, name):
                 known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]

@@ -212,7 +212,7 @@ def grad(
     grad_outputs: Tensor | Iterable[Tensor | None] | None = None, retain_graph: bool | None = None,
     create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
     is_grads_batched: bool = False, materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...] | dict[Any, Tensor | None]:  # fmt: skip
+) -> Any:  # fmt: skip
     """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``; ``.grad`` is left alone.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Node, Tensor
@@ -191,6 +191,14 @@ class Function:
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."
         )
+
+    if TYPE_CHECKING:  # an override that names its arguments fits this form alone
+
+        @staticmethod
+        def backward(*args: Any, **kwargs: Any) -> Any: ...
+
+        @staticmethod
+        def jvp(*args: Any, **kwargs: Any) -> Any: ...
 
     @classmethod
     def _backward_function(cls) -> Callable:

@@ -9,10 +9,12 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
 from .._core.callbacks import callbacks
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 is_grad_enabled = _core.is_grad_enabled
 is_inference_mode_enabled = _core.is_inference_mode_enabled
@@ -42,7 +44,10 @@ class _Mode:
     def __exit__(self, *exc: object) -> None:
         raise NotImplementedError
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: _F) -> _F:
+        return self._wrapped(function)
+
+    def _wrapped(self, function: Callable) -> Any:
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 
@@ -86,9 +91,15 @@ class _Recording(_Mode):
 
     _on: bool
 
-    def __new__(cls, function: Callable | None = None):
-        mode = super().__new__(cls)
-        return mode if function is None else mode(function)
+    if TYPE_CHECKING:  # `@no_grad` without parentheses gives a function, which the type of `__new__` cannot say
+
+        def __init__(self, function: Callable | None = None) -> None: ...
+
+    else:
+
+        def __new__(cls, function: Callable | None = None):
+            mode = super().__new__(cls)
+            return mode if function is None else mode(function)
 
     def __enter__(self) -> None:
         self.previous = _core.set_grad_enabled(self._on)
@@ -119,7 +130,7 @@ class set_grad_enabled(_Mode):
     def _clone(self) -> set_grad_enabled:
         return type(self)(self.mode)
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: _F) -> _F:
         _core.restore_grad_mode(self.previous)
         return super().__call__(function)
 
@@ -133,12 +144,14 @@ class set_grad_enabled(_Mode):
 class inference_mode(_Mode):
     """Like ``no_grad``; tensors made inside can never take part in recording later."""
 
-    def __new__(cls, mode: bool | Callable = True):
-        made = super().__new__(cls)
-        if callable(mode):
-            made.mode = True
-            return made(mode)
-        return made
+    if not TYPE_CHECKING:  # see _Recording
+
+        def __new__(cls, mode: bool | Callable = True):
+            made = super().__new__(cls)
+            if callable(mode):
+                made.mode = True
+                return made(mode)
+            return made
 
     def __init__(self, mode: bool | Callable = True) -> None:
         self.mode = bool(mode)

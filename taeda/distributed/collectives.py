@@ -131,7 +131,7 @@ def sparse_all_reduce(tensor: Tensor, op: Any, group: Any) -> Work | None:
         return None
     if op is not ReduceOp.SUM:
         raise ValueError(f"all_reduce: expected ReduceOp.SUM for sparse tensors, got {op!r}")
-    own: Any = tensor.detach().coalesce()  # type: ignore[attr-defined]
+    own: Any = tensor.detach().coalesce()
     counts = taeda.zeros(processes.size(), dtype=taeda.int64)
     all_gather_into_tensor(counts, taeda.tensor([own.values().shape[0]]), processes)
     longest = int(counts.max())

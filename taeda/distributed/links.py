@@ -250,7 +250,7 @@ class Links:
                 place[: payload.nbytes] = payload
             elif size > _LARGE:
                 # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
-                place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy())
+                place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy())  # type: ignore[arg-type]
             else:
                 place = payload
             if size > _LARGE:

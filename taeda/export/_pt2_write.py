@@ -77,8 +77,8 @@ def _rename_written(ep: ExportedProgram) -> None:
         node.name = next(name for i in itertools.count(1) if (name := f"{old}_{i}") not in taken)
         for spec in ep.graph_signature.input_specs:
             spec.arg.name = node.name if spec.arg.name == old else spec.arg.name
-        for spec in ep.graph_signature.output_specs:
-            spec.target = node.name if spec.target == old else spec.target
+        for output in ep.graph_signature.output_specs:
+            output.target = node.name if output.target == old else output.target
 
 
 class _Writer(Layers):

@@ -198,7 +198,7 @@ def _select(func: Any, input: NestedTensor, dim: int, index: int) -> Tensor:
     if input._dim(dim) == 0:
         return input._parts[index]
     d = _within(func, input, dim, ragged=False)
-    return like(input, [x.select(d, index) for x in input._parts], input._ragged_idx - (d + 1 < input._ragged_idx))  # type: ignore[arg-type]
+    return like(input, [x.select(d, index) for x in input._parts], input._ragged_idx - (d + 1 < input._ragged_idx))
 
 
 def _narrow(func: Any, input: NestedTensor, dim: int, start: Any, length: int) -> NestedTensor:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import taeda
 from taeda import Tensor
@@ -126,12 +126,6 @@ def _hooked(step: Callable) -> Callable:
     return wrapper
 
 
-_HOOK_TABLES = (
-    "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
-    "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
-)  # fmt: skip
-
-
 class Optimizer(ChecksKeywords):
     """Base class of optimisers.
 
@@ -142,13 +136,17 @@ class Optimizer(ChecksKeywords):
     ``param_groups`` holds the groups, ``state`` a dict per parameter.
     """
 
-    if TYPE_CHECKING:  # the tables of hooks are made by name
-
-        def __getattr__(self, name: str) -> Any: ...
+    # the tables of hooks: nothing else is annotated in the body of the class
+    _optimizer_step_pre_hooks: dict[int, Callable]
+    _optimizer_step_post_hooks: dict[int, Callable]
+    _optimizer_state_dict_pre_hooks: dict[int, Callable]
+    _optimizer_state_dict_post_hooks: dict[int, Callable]
+    _optimizer_load_state_dict_pre_hooks: dict[int, Callable]
+    _optimizer_load_state_dict_post_hooks: dict[int, Callable]
 
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        for name in _HOOK_TABLES:
+        for name in Optimizer.__annotations__:
             setattr(self, name, {})
         self._patch_step_function()
         if isinstance(params, Tensor):
@@ -183,7 +181,7 @@ class Optimizer(ChecksKeywords):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in _HOOK_TABLES:
+        for name in Optimizer.__annotations__:
             self.__dict__.setdefault(name, {})
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)

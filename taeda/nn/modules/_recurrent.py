@@ -61,7 +61,9 @@ def _direction(
         return run(gates, state, weights, bias, sizes, reverse)
     b_hh = weights[3] if bias else None
     b_ih = weights[2] if bias else None
-    if b_ih is not None and mode != "GRU":  # only the sum of the two counts: add it once for all steps
+    if (
+        b_ih is not None and b_hh is not None and mode != "GRU"
+    ):  # only the sum of the two counts: add it once for all steps
         b_ih, b_hh = b_ih + b_hh, None
     gates = F.linear(x, weights[0], b_ih)
     c = state[1] if mode == "LSTM" else None

@@ -77,7 +77,7 @@ def set_device(device: Any) -> Callable:
     def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
         def within(*args: Any, **kwargs: Any) -> Any:
-            with taeda.device(device):  # type: ignore[attr-defined]
+            with taeda.device(device):
                 return function(*args, **kwargs)
 
         return within

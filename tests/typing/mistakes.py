@@ -1,0 +1,44 @@
+"""Programs with a mistake each, in the lines that end in ``# wrong``: a type checker finds every one."""
+
+import taeda
+import taeda.nn as nn
+import taeda.nn.functional as F
+import taeda.optim as optim
+from taeda import Tensor
+from taeda.utils.data import DataLoader, TensorDataset
+
+x = taeda.ones(2, 3)
+y = taeda.zeros(2).long()
+model = nn.Linear(3, 2)
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+taeda.sofmax(x)  # wrong
+x.sofmax(1)  # wrong
+nn.Linaer(3, 2)  # wrong
+F.rleu(x)  # wrong
+optim.Adamm(model.parameters())  # wrong
+nn.Conv2d(3, 4, kernel_sise=3)  # wrong
+nn.Linear("3", 2)  # wrong
+nn.Linear(3)  # wrong
+F.cross_entropy(x)  # wrong
+optimizer.zerograd()  # wrong
+x.sum().backwards()  # wrong
+DataLoader(TensorDataset(x, y), batchsize=2)  # wrong
+x + "1"  # wrong
+x.shape()  # wrong
+taeda.stack(x, y)  # wrong
+taeda.cat([x, x], dim="0")  # wrong
+x.max(dim=1).argmax()  # wrong
+x.split(1).sum()  # wrong
+text: str = x.sum()  # wrong
+nn.Dropout(p="0.5")  # wrong
+x.unsqueeze()  # wrong
+model.load_state_dict()  # wrong
+
+
+def forward(v: Tensor) -> Tensor:
+    return v.size(0)  # wrong
+
+
+def loss(v: Tensor) -> Tensor:
+    return F.mse_loss(v, v).tolst()  # wrong
