@@ -200,6 +200,9 @@ class Function:
         @staticmethod
         def jvp(*args: Any, **kwargs: Any) -> Any: ...
 
+        @staticmethod
+        def vmap(*args: Any, **kwargs: Any) -> Any: ...
+
     @classmethod
     def _backward_function(cls) -> Callable:
         if cls.backward is not Function.backward:
