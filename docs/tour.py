@@ -142,7 +142,8 @@ print("clipped:", p.grad)
 # ======================================================================================================================
 section("7. A new op, in one stanza")
 # An op is declared once: signature, docstring, its mathematics as an expression over scalars, its derivative in public
-# ops. The function, the method, softabs_(), out=, broadcasting, dtypes and vector code for this machine all follow.
+# ops. The function, its in-place form, out=, broadcasting, dtypes and vector code for this machine all follow. Ops of
+# programs live in namespaces, here tour::softabs, and become methods of Tensor only with method=True.
 # Source: taeda/ops/table.py (what a declaration means), taeda/kernels/scalar/ (s.exp and the rest, from arithmetic up),
 # taeda/kernels/pointwise.py (the loop around the expression).
 
@@ -150,7 +151,7 @@ from taeda.kernels import scalar as s
 from taeda.ops.table import pointwise
 
 
-@pointwise(promote="float")
+@pointwise(name="tour::softabs", promote="float")
 def softabs(input, sharpness=1.0):
     """A smooth absolute value, ``sqrt(1 + (sharpness * x)**2) - 1``."""
     scaled = input * sharpness

@@ -12,11 +12,13 @@ from typing import Any
 from ._core import Tensor, is_grad_enabled, mode_stack
 from ._refuse import refuse
 from .ops.aten import OpOverload, OpOverloadPacket
+from .ops.parts import OfValues
+from .ops.registry import OPS
 from .overrides import handle_torch_function, has_torch_function
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autocast", "register_autograd",
-    "register_fake", "triton_op", "wrap_triton",
+    "register_fake", "register_kernel", "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
 _ops: dict[str, CustomOpDef] = {}
@@ -44,6 +46,10 @@ class CustomOpDef:
     def __init__(self, name: str, fn: Callable | None, mutates_args: Any) -> None:
         if name.count("::") != 1:
             raise ValueError(f"custom_op: expected a name like 'library::op', got {name!r}")
+        if name.startswith("prim::"):
+            raise ValueError("prim is a reserved namespace. Please try creating a library with another name.")
+        if name.removeprefix("aten::") in OPS:
+            raise RuntimeError(f"custom_op: there is an op {name}; choose another name")
         self._qualname = name
         self._mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
         self._function: Any = None
@@ -51,6 +57,7 @@ class CustomOpDef:
         self._closed = fn is not None and not self._mutates  # made by custom_op: gradients do not see into it
         self._compute: Callable = CustomOpDef._run
         namespace, _, label = name.partition("::")
+        self.__name__ = label
         self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
         self._fn: Callable = self._lacking if fn is None else fn
         if fn is not None:
@@ -69,16 +76,19 @@ class CustomOpDef:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._fake is not None:
-            for mode in mode_stack():
-                if hasattr(mode, "custom_op"):
-                    return mode.custom_op(self, args, kwargs)
-            given = (*args, *kwargs.values())
-            if has_torch_function(given):
-                return handle_torch_function(self._overload, given, *args, **kwargs)
-            if any(isinstance(x, Tensor) and x.is_meta for x in given):
-                return self._sizes(*args, **kwargs)
+        for mode in reversed(mode_stack()):
+            if hasattr(mode, "custom_op"):
+                made = mode.custom_op(self, args, kwargs)
+                if made is not NotImplemented:
+                    return made
+        given = [x for x in (*args, *kwargs.values()) if not isinstance(x, OfValues)]  # the function sees sparse ones
+        if has_torch_function(given):
+            return handle_torch_function(self._overload, given, *args, **kwargs)
+        if self._fake is not None and any(isinstance(x, Tensor) and x.is_meta for x in given):
+            return self._sizes(*args, **kwargs)
         return self._compute(self, *args, **kwargs)
+
+    apply = __call__  # as of a Function: vmap runs both by their `vmap`
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         function = self._function
@@ -168,8 +178,16 @@ class CustomOpDef:
         self._compute = custom_fwd(CustomOpDef._run, device_type=device_type, cast_inputs=cast_inputs)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
-        """Accepted: vmap runs the op example by example."""
-        return func if func is not None else lambda function: function
+        """What vmap runs on the whole batch: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
+
+        Without it vmap runs the op example by example. Also a decorator.
+        """
+
+        def decorate(function: Callable) -> Callable:
+            self.vmap = function
+            return function
+
+        return decorate if func is None else decorate(func)
 
 
 class _Namespace:
@@ -181,10 +199,12 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         if not self._name and not name.startswith("__"):
             return _Namespace(name)
-        own = _ops.get(f"{self._name}::{name}")
-        if own is None:
-            raise AttributeError(f"there is no op {self._name}::{name}; make it with taeda.library.custom_op")
-        return own._overload.overloadpacket
+        label = f"{self._name}::{name}"
+        if label in _ops:
+            return _ops[label]._overload.overloadpacket
+        if label in OPS:  # declared by a decorator of `taeda.ops.table`
+            return OPS[label]
+        raise AttributeError(f"there is no op {label}; make it with taeda.library.custom_op")
 
 
 #: ``ops.my_library.my_op.default``.
@@ -212,7 +232,7 @@ def _any_requires_grad(args: Any) -> bool:
 
 
 def _find(op: Any) -> Any:
-    return op if isinstance(op, CustomOpDef) else _ops.get(op)
+    return op if isinstance(op, CustomOpDef) else _ops.get(op.name() if isinstance(op, OpOverload) else op)
 
 
 def register_fake(
@@ -252,11 +272,18 @@ def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /,
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Accepted: vmap runs the op example by example."""
+    """What vmap runs on the whole batch of a :func:`custom_op`: see :meth:`CustomOpDef.register_vmap`."""
+    if not isinstance(op, (str, CustomOpDef, OpOverload)):
+        raise ValueError(f"register_vmap({op}): got unexpected type for op: {type(op)}")
+    found = _find(op)
+    if found is None:
+        refuse(f"library.register_vmap({op!r})", "there is no such op: make it with taeda.library.custom_op")
+    return found.register_vmap(func)
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, **kwargs: Any) -> Any:
+    """Accepted: classes and modes see custom ops through ``__torch_function__``."""
     return func if func is not None else lambda function: function
-
-
-register_torch_dispatch = register_vmap
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:

@@ -169,8 +169,8 @@ class Capture(Numbers):
         return self.call(function, args, kwargs)
 
     def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        """A call of an op of the user's own: one step, whose sizes its ``register_fake`` gives."""
-        return self.handle(op._overload, args, kwargs)
+        """A call of an op of the user's own: one step if its ``register_fake`` gives the sizes."""
+        return NotImplemented if op._fake is None else self.handle(op._overload, args, kwargs)
 
     def item(self, x: Tensor) -> Any:
         """The value of a tensor that is not of the program, such as a constant; of one that is, an unknown number."""

@@ -7,6 +7,7 @@ function runs, a mode (see ``_core``) sees each op first and has it run on the w
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -279,6 +280,18 @@ class VmapMode:
             for x, dim in zip(leaves, broadcast(dims, out, f"{function.__name__}.vmap: out_dims"), strict=True)
         ]
         return tree_unflatten(wrapped, structure)
+
+    def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """An op of a program's own: by the rule that it registered, else example by example."""
+        if not any(self.holds(x) for x in tree_leaves((args, kwargs))):
+            return NotImplemented
+        if op._mutates and "vmap" not in vars(op):
+            raise RuntimeError(
+                f"vmap: {op._qualname}() writes to its arguments and has no rule for a batch; give it one with "
+                f"register_vmap"
+            )
+        bound = inspect.signature(op._fn).bind(*args, **kwargs)
+        return self.apply_function(op, bound.args, bound.kwargs)
 
     def loop(self, function: Callable, args: tuple) -> Any:
         """``function`` on each example, and the results stacked."""

@@ -123,6 +123,8 @@ def qualified_name(function: Any) -> str:
         return ".".join(part for part in (namespace(), *_public(*known)) if part)
     if isinstance(function, Method) or is_method(function):
         return f"{namespace()}.Tensor.{name}"
+    if type(function) in OPS:  # a program's own, which its module has
+        name = inspect.unwrap(function).__name__
     module = getattr(function, "__module__", None)
     if isinstance(function, types.MethodType) and inspect.isclass(function.__self__):
         return f"{_as_public(function.__self__.__module__)}.{function.__qualname__}"

@@ -17,6 +17,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from .._core.memory import plan_only, plans_only
+from .registry import name_of
 from .table import trait
 
 __all__ = ["planning", "without_values"]
@@ -57,10 +58,10 @@ def without_values(
 def make_on_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
     """What ``function`` gives where it is asked for device meta."""
     kwargs = {k: v for k, v in kwargs.items() if not (k == "device" and _names_meta(v))}
-    args = [a for i, a in enumerate(args) if not (i and _name(function) == "to" and _names_meta(a))]
+    args = [a for i, a in enumerate(args) if not (i and name_of(function) == "to" and _names_meta(a))]
     with planning():
         made = function(*args, **kwargs)
-        return made.clone() if _name(function) in ("to", "as_tensor", "asarray") and made is args[0] else made
+        return made.clone() if name_of(function) in ("to", "as_tensor", "asarray") and made is args[0] else made
 
 
 def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
@@ -68,7 +69,7 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
 
     NotImplemented where the call can be planned; else its result.
     """
-    name, role = _name(function), trait(function, "meta", "")
+    name, role = name_of(function), trait(function, "meta", "")
     if name in ("to", "cpu") and _leaves(name, args, kwargs):
         raise NotImplementedError(
             "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() "
@@ -111,10 +112,6 @@ callbacks.is_meta = is_meta
 
 
 # ---- what a call is about --------------------------------------------------------------------------------------------
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "name", None) or getattr(function, "__name__", str(function))
 
 
 def _of_size(t: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .out import check_out, write_out
+from .registry import name_of
 
 #: Functions, methods and access to attributes that ask for no element: of sizes, dtype, device and the like.
 QUERIES = frozenset(
@@ -198,7 +199,7 @@ def into_out(cls: type[Tensor], func: Any, types: Sequence, args: Sequence, kwar
         NotImplementedError: ``out`` has another layout than the result.
         RuntimeError: it has another dtype or other sizes, or a derivative is asked for.
     """
-    name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
+    name = name_of(func)
     kwargs = dict(kwargs)
     out = kwargs.pop("out")
     if not getattr(func, "traits", {}).get("has_out") and "out" not in inspect.signature(func).parameters:

@@ -45,7 +45,14 @@ def _fills(function: Callable) -> Any:
     """
     name = function.__name__
     core.SLOW[name] = function
-    op = _make(function, "mutates", getattr(core, name, None), inplace=True, traits={"also": {"from": "from_"}})
+    op = _make(
+        function,
+        "mutates",
+        getattr(core, name, None),
+        function.__name__,
+        inplace=True,
+        traits={"also": {"from": "from_"}},
+    )
     op.vjp(input=lambda g: g.new_zeros(g.shape))
     _register(op.name, op, True)
     return op

@@ -17,6 +17,7 @@ from .exchange import tensor
 from .indexing import index_put, where
 from .joining import cat
 from .parts import QUERIES, OfParts, OfValues, expect_kind, into_out, of_dense
+from .registry import name_of
 from .scatter import index_add
 from .sorting import searchsorted
 from .table import OPS, composite, expect_tensors, is_pointwise, trait
@@ -64,7 +65,7 @@ class SparseTensor(OfValues):
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         if kwargs and kwargs.get("out") is not None:
             return into_out(cls, func, types, args, kwargs)
-        name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
+        name = name_of(func)
         rule = RULES.get(name)
         if is_query(name):
             return of_dense(func, args, kwargs or {})

@@ -22,18 +22,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import REQUIRED, Composite, Op, Tensor, install
+from .._core import REQUIRED, Composite, Op, Tensor
 from .._core.callbacks import callbacks
 from .._core.tensor import same_shape
 from .docs import described
 from .older import as_today
 from .out import can_cast, write_out
-
-#: Every op and composite by public name.
-OPS: dict[str, Any] = {}
-
-#: Names installed on Tensor, with what they run.
-METHODS: dict[str, Any] = {}
+from .registry import METHODS, add_method, check_method, find_op, label_of, of_library, register
+from .registry import OPS as OPS
+from .traits import check_traits, is_pointwise
+from .traits import trait as trait
+from .traits import traits as traits
 
 #: Classes of several results, by name: what ``taeda.return_types`` shows.
 RESULT_TYPES: dict[str, type] = {}
@@ -127,20 +126,36 @@ def checked(function: Callable) -> dict[str, Any]:
     }
 
 
-def _register(name: str, function: Any, method: bool) -> None:
-    OPS[name] = function
+def _is_method(label: str, function: Any, method: bool | None, inplace: bool = False) -> bool:
+    """Whether the op becomes a method where the stanza says ``method``: by default those of the library do.
+
+    Raises:
+        ValueError: the method, or the one of the in-place form, would replace one that Tensor has.
+    """
+    if method is None:
+        method = of_library(function)
     if method:
-        METHODS[name] = function
-        install(name, function)
-    _core.bind_operator(name, function)
+        check_method(label)
+        if inplace:
+            check_method(label + "_")
+    return method
 
 
-def _make(
-    function: Callable, kind: str, body: Callable | None, *, inplace: bool = False, name: str | None = None, **options
-):
+def _register(label: str, function: Any, method: bool) -> None:
+    register(label, function)
+    if method:
+        add_method(label, function)
+
+
+def _register_form(label: str, form: Any, method: bool) -> None:
+    """Make the in-place form of ``label`` known: of the library's ops it is a method always."""
+    _register(label + "_", form, method or "::" not in label)
+
+
+def _make(function: Callable, kind: str, body: Callable | None, name: str, *, inplace: bool = False, **options):
     names, defaults, positional, _ = _parameters(function)
     op = Op(
-        name or function.__name__, body if body is not None else function, names, defaults, positional, kind,
+        name, body if body is not None else function, names, defaults, positional, kind,
         inplace=inplace, takes=takes(function, names, defaults, options.get("noperands")), **options,
     )  # fmt: skip
     op.__doc__ = function.__doc__
@@ -151,8 +166,9 @@ def _make(
 
 def pointwise(
     promote: str = "type", out: str = "same", *, outs: Sequence[str] | None = None, operands: int | None = None,
-    promote_from: Sequence[int] | None = None, dtypes: Sequence[str] | None = None, method: bool = True,
-    inplace: bool = True, check: Callable | None = None, tensors: Sequence[str] = (), **traits: Any,
+    promote_from: Sequence[int] | None = None, dtypes: Sequence[str] | None = None, method: bool | None = None,
+    inplace: bool = True, check: Callable | None = None, tensors: Sequence[str] = (), name: str | None = None,
+    **traits: Any,
 ):  # fmt: skip
     """Declare an op that computes each element from the elements at the same place, broadcasting.
 
@@ -165,21 +181,25 @@ def pointwise(
             others are attributes: numbers reach the body as Values, other things as they are.
         promote_from: which operands take part in promotion (default: all).
         dtypes: kinds of computing dtype that are allowed, of ``bool int float complex`` (default: all).
-        method, inplace: whether to make a Tensor method and an in-place form.
+        method, inplace: whether to make a Tensor method and an in-place form. By default only the library's ops
+            become methods.
+        name: the op's name where it is not the function's. Ops of programs have a namespace, ``"mylib::softabs"``;
+            without one it is the name of the package or file (see ``ops/registry.py``).
         check: called with the arguments before computing, to raise on bad values (it must be cheap); where the op has
             attributes, only when one of them is not its default.
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
         row_major: the result is contiguous, however the operands lie in memory.
-        traits: what tests and documentation read: ``reference`` (of NumPy: a function, or its name), ``domain`` (lo,
-            hi), ``second``, ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused),
-            ``float8`` (takes those too, as few ops do).
+        traits: more that is said of the op (``ops/traits.py`` lists the names).
     """
     if promote == "compare":
         promote, out = "type", "bool"
 
     def declare(function):
+        label, forms = label_of(function, name), inplace and outs is None
+        check_traits(label, traits)
+        is_method = _is_method(label, function, method, forms)
         _, defaults, _, _ = _parameters(function)
         n = sum(d is REQUIRED for d in defaults) if operands is None else operands
         mask = 0xFFFFFFFF if promote_from is None else sum(1 << i for i in promote_from)
@@ -194,19 +214,18 @@ def pointwise(
             "promote_mask": mask,
             "result_type": traits.get("result_type"),
         }
-        op = _make(function, "pointwise", None, has_out=True, traits=shared, **options)
+        op = _make(function, "pointwise", None, label, has_out=True, traits=shared, **options)
         op.__doc__ = described(function.__doc__, n, promote, several.get("outs", (out,)), dtypes)
         op.body_check = check
-        _register(op.name, op, method)
-        if inplace and outs is None:
-            name = op.name + "_"
+        _register(label, op, is_method)
+        if forms:
             form = _make(
-                function, "pointwise", None, inplace=True, name=name, traits={**shared, "functional": op}, **options
+                function, "pointwise", None, label + "_", inplace=True, traits={**shared, "functional": op}, **options
             )
-            form.__doc__ = f"In-place form of :func:`{op.name}`."
+            form.__doc__ = f"In-place form of :func:`{label}`."
             form.body_check = check
             op.traits["inplace"] = form
-            _register(name, form, True)
+            _register_form(label, form, is_method)
         return op
 
     return declare
@@ -215,7 +234,7 @@ def pointwise(
 def primitive(
     body: Callable | None = None, *, mutates: bool = False, outputs: Sequence[str] = ("out",),
     differentiable: Sequence[int] | None = None, result_type: Callable | None = None, variadic: str | None = None,
-    out: bool | str | Sequence[str] = True, method: bool = True, inplace: bool = False, name: str | None = None,
+    out: bool | str | Sequence[str] = True, method: bool | None = None, inplace: bool = False, name: str | None = None,
     decomposition: Callable | None = None, **traits,
 ):  # fmt: skip
     """Declare an op whose body is Python that launches kernels.
@@ -243,6 +262,9 @@ def primitive(
     """
 
     def declare(function):
+        label = label_of(function, name)
+        check_traits(label, traits)
+        is_method = _is_method(label, function, method, mutates or inplace)
         names, _, _, _ = _parameters(function)
         spread = -1 if variadic is None else names.index(variadic)
         computes = body
@@ -260,22 +282,21 @@ def primitive(
         if differentiable is not None and len(differentiable) == 1 and len(outputs) > 1:
             shared["single_grad"] = differentiable[0]
         kind = "mutates" if mutates else "host"
-        label = name or function.__name__
         op = _make(
-            function, kind, computes, name=label, variadic=spread, has_out=bool(out), result_type=result_type,
+            function, kind, computes, label, variadic=spread, has_out=bool(out), result_type=result_type,
             traits=shared,
         )  # fmt: skip
-        _register(label, op, method)
+        _register(label, op, is_method)
         if mutates:
             form = _make(
-                function, kind, computes, inplace=True, name=label + "_", variadic=spread,
+                function, kind, computes, label + "_", inplace=True, variadic=spread,
                 traits={**shared, "has_out": False, "autocast": None, "functional": op},
             )  # fmt: skip
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
-            _register(label + "_", form, True)
+            _register_form(label, form, is_method)
         elif inplace:
-            _copy_back(op, label)
+            _copy_back(op, label, is_method)
         return op
 
     return declare
@@ -299,7 +320,7 @@ def asked_for(function: Callable) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
-def _copy_back(function: Callable, name: str) -> None:
+def _copy_back(function: Callable, name: str, method: bool) -> None:
     """The in-place form of something that is computed out of place."""
 
     def form(input, *args, **kwargs):
@@ -320,30 +341,33 @@ def _copy_back(function: Callable, name: str) -> None:
     form.__module__ = function.__module__
     form.__wrapped__ = inspect.unwrap(function)  # type: ignore[attr-defined]
     form.pointwise, form.functional = is_pointwise(function), function  # type: ignore[attr-defined]
-    _register(name + "_", Composite(form, **checked(form)), True)
+    _register_form(name, Composite(form, **checked(form)), method)
 
 
 def view(
-    body: Callable | None = None, *, variadic: str | None = None, method: bool = True, name: str | None = None, **traits
-):
+    body: Callable | None = None, *, variadic: str | None = None, method: bool | None = None, name: str | None = None,
+    **traits,
+):  # fmt: skip
     """Declare an op that gives a view of its first argument (or a tuple of views). ``body`` overrides the function's
     own."""
 
     def declare(function):
+        label = label_of(function, name)
+        check_traits(label, traits)
         names, _, _, _ = _parameters(function)
         spread = -1 if variadic is None else names.index(variadic)
         op = _make(
-            function, "view", body, name=name, variadic=spread, traits={**traits, "view": True, "variadic": variadic}
+            function, "view", body, label, variadic=spread, traits={**traits, "view": True, "variadic": variadic}
         )
-        _register(op.name, op, method)
+        _register(label, op, _is_method(label, function, method))
         return op
 
     return declare
 
 
 def composite(
-    *, method: bool = True, inplace: bool = False, out: bool | str | Sequence[str] = False, names: Sequence[str] = (),
-    **given: Any,
+    *, method: bool | None = None, inplace: bool = False, out: bool | str | Sequence[str] = False,
+    names: Sequence[str] = (), **given: Any,
 ):  # fmt: skip
     """Declare a function written in other ops: no kernel and no derivative of its own.
 
@@ -361,41 +385,23 @@ def composite(
     """
 
     def declare(function):
+        labels = [label_of(function, name) for name in (function.__name__, *names)]
+        is_method = all([_is_method(label, function, method, inplace) for label in labels])
         traits(**given)(function)
         checks = checked(function)
-        plain = Composite(function, **checks)
+        plain = Composite(function, labels[0], **checks)
         of_out = {name: value for name, value in given.items() if name.startswith("out_")}
-        public = Composite(with_out(function, out, **of_out), **checks) if out else plain
-        for name in (function.__name__, *names):
-            _register(name, public, False)
-            if method:
-                METHODS[name] = plain
-                install(name, plain)
+        public = Composite(with_out(function, out, **of_out), labels[0], **checks) if out else plain
+        plain.__name__ = public.__name__ = labels[0]  # type: ignore[attr-defined]
+        for label in labels:
+            register(label, public)
+            if is_method:
+                add_method(label, plain)  # a method has no `out`
             if inplace:
-                _copy_back(plain, name)
+                _copy_back(plain, label, is_method)
         return public
 
     return declare
-
-
-def traits(**given: Any) -> Callable:
-    """Decorator: the traits of a function that is, or that ``nn.functional`` makes, a composite."""
-
-    def declare(function):
-        vars(function).update(given)
-        return function
-
-    return declare
-
-
-def trait(function: Any, name: str, default: Any = None) -> Any:
-    """What the stanza of ``function``, an op or a composite, says in the trait ``name``."""
-    return function.traits.get(name, default) if isinstance(function, Op) else getattr(function, name, default)
-
-
-def is_pointwise(function: Any) -> Any:
-    """Whether ``function`` makes each element of those at the same place; ``"form"`` where of the form alone."""
-    return trait(function, "pointwise") or trait(function, "additive")
 
 
 def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True, **traits: Any) -> Callable:
@@ -422,11 +428,11 @@ def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True, *
 
 def alias(op: Any, *names: str, method: bool = True) -> None:
     """Further public names of ``op`` (and of its in-place form)."""
+    form = METHODS.get(op.name + "_")
     for name in names:
         _register(name, op, method)
-        form = METHODS.get(getattr(op, "name", getattr(op, "__name__", "")) + "_")
         if form is not None:
-            _register(name + "_", form, True)
+            _register_form(name, form, method)
 
 
 def spread(given: tuple, named: Any = None) -> Any:
@@ -648,11 +654,6 @@ def _body(op: Op, statics: tuple) -> Callable:
         return function(*full[:keyword], **dict(zip(names[keyword:], full[keyword:], strict=True)))
 
     return body
-
-
-def find_op(name: str) -> Any:
-    """The op called ``name`` (for unpickling)."""
-    return OPS[name]
 
 
 callbacks.vjp = _vjp

@@ -1,5 +1,9 @@
-"""Adding a pointwise op takes one stanza in one place: everything else about it follows, and is checked here."""
+"""Adding a pointwise op takes one stanza in one place: everything else about it follows, and is checked here.
 
+A program's op has a namespace, and takes the place of nothing that the library has.
+"""
+
+import pickle
 import sys
 from pathlib import Path
 
@@ -10,17 +14,21 @@ import pytest
 import taeda
 from taeda.kernels import scalar as s
 from taeda.ops import table
+from taeda.ops.traits import TRAITS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def bump():
-    """A new op, declared as one would declare it in ``taeda/ops/``; gone from the table after the tests."""
+    """A new op of a program that asks for a method; gone from the table after the tests."""
     ops, methods = dict(table.OPS), dict(table.METHODS)
 
     # ---- the stanza --------------------------------------------------------------------------------------------------
-    @table.pointwise(promote="float", dtypes=("float",), reference=lambda x: np.exp(-x * x / 2), domain=(-3, 3))
+    @table.pointwise(
+        name="tests::bump", method=True, promote="float", dtypes=("float",), reference=lambda x: np.exp(-x * x / 2),
+        domain=(-3, 3),
+    )  # fmt: skip
     def bump(input, width=1.0):
         """A bell of height 1, ``exp(-(x / width)**2 / 2)``."""
         scaled = input / width
@@ -34,6 +42,7 @@ def bump():
     table.OPS.update(ops)
     table.METHODS.clear()
     table.METHODS.update(methods)
+    del taeda.Tensor.bump, taeda.Tensor.bump_
 
 
 VALUES = "value dtypes bad_input method inputs_kept layouts broadcast empty out inplace".split()
@@ -81,3 +90,114 @@ def test_stub(bump, monkeypatch):
     assert "A bell of height 1" in function
     method = stubs.define("bump_", bump.traits["inplace"], True)
     assert method.startswith("    def bump_(self, width: Number = 1.0) -> Tensor:")
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tables():
+    """The tables of ops; what a test declares is gone after it."""
+    ops, methods = dict(table.OPS), dict(table.METHODS)
+    yield
+    for kept, now in ((ops, table.OPS), (methods, table.METHODS)):
+        now.clear()
+        now.update(kept)
+
+
+def function_called(name):
+    """A function of this file."""
+
+    def function(input, other):
+        return input + other
+
+    function.__name__ = name
+    return function
+
+
+def declare(label, **given):
+    """A pointwise op, declared in this file, that adds."""
+    return table.pointwise(**given)(function_called(label))
+
+
+def five_minus_three():
+    return (taeda.tensor(5.0) - taeda.tensor(3.0)).item()
+
+
+def test_an_op_of_a_program_has_its_package_as_namespace_and_is_no_method(tables):
+    op = declare("softsum")
+    namespace = __name__.partition(".")[0]
+    assert op.name == f"{namespace}::softsum"
+    assert not hasattr(taeda.Tensor, "softsum") and not hasattr(taeda.Tensor, "softsum_")
+    assert getattr(taeda.library.ops, namespace).softsum is op
+    assert pickle.loads(pickle.dumps(op)) is op
+
+
+@pytest.mark.parametrize("name", ["sub", "exp", "softmax", "__add__", "zero_", "view"])
+def test_a_name_that_the_library_has_is_an_error(name, tables):
+    with pytest.raises(ValueError, match=f"{name}: the library has an op of this name"):
+        declare(name)
+    with pytest.raises(ValueError, match="the library has"):
+        table.composite()(function_called(name))
+    assert five_minus_three() == 2
+
+
+def test_in_a_namespace_of_its_own_an_op_may_have_any_name(tables):
+    op = declare("sub", name="mylib::sub")
+    assert op(taeda.tensor(5.0), taeda.tensor(3.0)).item() == 8
+    assert five_minus_three() == taeda.sub(taeda.tensor(5.0), 3).item() == 2
+    assert taeda.vmap(op)(taeda.ones(3), taeda.ones(3)).tolist() == [2, 2, 2]
+    assert taeda.distributions.LogNormal(0.0, 1.0).mean.item() == pytest.approx(1.6487213)
+
+
+@pytest.mark.parametrize("name", ["aten::softsum", "taeda::softsum", "a::b::softsum", "my lib::softsum"])
+def test_names_that_are_refused(name, tables):
+    with pytest.raises(ValueError, match="softsum"):
+        declare("softsum", name=name)
+
+
+@pytest.mark.parametrize("name", ["sub", "zero", "t"])
+def test_a_method_does_not_replace_one(name, tables):
+    before = taeda.Tensor.zero_, taeda.Tensor.sub
+    with pytest.raises(ValueError, match=f"mylib::{name}.*Tensor has a method"):
+        declare(name, name=f"mylib::{name}", method=True)
+    assert f"mylib::{name}" not in table.OPS
+    assert (taeda.Tensor.zero_, taeda.Tensor.sub) == before
+
+
+def test_the_same_op_may_be_declared_again_but_not_by_another_module(tables):
+    declare("softsum", name="mylib::softsum")
+    again = declare("softsum", name="mylib::softsum")
+    assert taeda.library.ops.mylib.softsum is again
+
+    def softsum(input):
+        return input
+
+    softsum.__module__ = "elsewhere"
+    with pytest.raises(ValueError, match=r"mylib::softsum: the module .* has declared"):
+        table.pointwise(name="mylib::softsum")(softsum)
+
+
+@pytest.mark.parametrize("kind", ["pointwise", "primitive", "view", "composite"])
+def test_a_misspelt_trait_is_an_error_where_the_op_is_declared(kind, tables):
+    with pytest.raises(TypeError, match="no trait 'cannonical'; did you mean 'canonical'"):
+        getattr(table, kind)(cannonical=True)(function_called("softsum"))
+    assert not any("softsum" in name for name in table.OPS)
+
+
+def test_every_trait_that_an_op_has_is_declared():
+    used = {key for op in table.OPS.values() if isinstance(op, taeda._core.Op) for key in op.traits}
+    assert used <= set(TRAITS)
+
+
+def test_code_that_is_generated_finds_an_op_of_a_program():
+    graph = taeda.fx.symbolic_trace(lambda x: tripled(x) + 1).graph
+    module = taeda.fx.GraphModule(taeda.nn.Module(), graph)
+    copied = pickle.loads(pickle.dumps(module))
+    assert copied(taeda.ones(2)).tolist() == [4, 4]
+
+
+@table.pointwise(name="tests::tripled")
+def tripled(input):
+    """Three times the input."""
+    return input * 3

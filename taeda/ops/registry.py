@@ -1,0 +1,100 @@
+"""Names of ops: plain ones for the library's, ``namespace::name`` for those of programs.
+
+An op that a program declares never takes the place of one of the library's. It becomes a method of Tensor only if the
+stanza says ``method=True``, and never an operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import Tensor, install
+
+#: Every op and composite by name.
+OPS: dict[str, Any] = {}
+
+#: Names installed on Tensor, with what they run.
+METHODS: dict[str, Any] = {}
+
+#: Namespaces that no program may declare ops in.
+RESERVED = frozenset(("aten", "prim", "prims", "taeda", "torch"))
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def of_library(function: Any) -> bool:
+    """Whether ``function`` is written in this package, and not in a program."""
+    return function.__module__.partition(".")[0] == _PACKAGE
+
+
+def name_of(function: Any) -> str:
+    """The name of an op, a composite, an overload or a function of Python, as rules and messages have it."""
+    name = getattr(function, "name", None)
+    return (name() if callable(name) else name) or getattr(function, "__name__", str(function))
+
+
+def label_of(function: Any, name: str | None = None) -> str:
+    """The name under which ``function`` is registered.
+
+    Args:
+        name: its plain or qualified name, if it is not that of the function. A program's op without a namespace gets
+            the name of the package or file that declares it.
+    Raises:
+        ValueError: the name is the library's, or belongs to another module of the program, or is no name.
+    """
+    name = name or function.__name__
+    if of_library(function):
+        return name
+    namespace, _, short = name.rpartition("::")
+    if not namespace:
+        if short in OPS or hasattr(Tensor, short):
+            raise ValueError(
+                f"{short}: the library has an op of this name. Choose another, or a namespace: name='mylib::{short}'"
+            )
+        namespace = function.__module__.partition(".")[0]
+    label = f"{namespace}::{short}"
+    if namespace in RESERVED:
+        raise ValueError(f"{label}: ops of the namespace '{namespace}' are the library's; choose another namespace")
+    if not (namespace.isidentifier() and short.isidentifier()):
+        raise ValueError(f"{label}: expected a name like 'mylib::softabs'")
+    known = OPS.get(label)
+    if known is not None and known.__module__ != function.__module__:
+        raise ValueError(f"{label}: the module {known.__module__} has declared an op of this name")
+    return label
+
+
+def check_method(label: str) -> None:
+    """Raise where a program's op would replace a method of Tensor.
+
+    Raises:
+        ValueError: there is such a method, and it is not an earlier declaration of the same op.
+    """
+    namespace, _, short = label.rpartition("::")
+    if namespace and hasattr(Tensor, short) and (label not in OPS or of_library(METHODS.get(short, Tensor))):
+        raise ValueError(f"{label}: Tensor has a method '{short}'; choose another name, or leave out method=True")
+
+
+def register(label: str, function: Any) -> None:
+    """Make ``function`` known as ``label``, and bind it to the operator of that name, if there is one."""
+    OPS[label] = function
+    _core.bind_operator(label, function)  # no operator has a qualified name
+
+
+def add_method(label: str, function: Any) -> None:
+    """Make ``function`` the method of Tensor called ``label``, without its namespace."""
+    check_method(label)
+    short = label.rpartition("::")[2]
+    METHODS[short] = function
+    install(short, function)
+
+
+def find_op(label: str) -> Any:
+    """The op called ``label`` (for unpickling).
+
+    Raises:
+        LookupError: nothing has declared it.
+    """
+    if label not in OPS:
+        raise LookupError(f"there is no op '{label}'; import the module that declares it first")
+    return OPS[label]
