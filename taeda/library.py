@@ -11,6 +11,7 @@ from typing import Any
 
 from ._core import Tensor, is_grad_enabled, mode_stack
 from ._refuse import refuse
+from .autograd.function import Function
 from .ops.aten import OpOverload, OpOverloadPacket
 from .ops.parts import OfValues
 from .ops.registry import OPS
@@ -42,6 +43,9 @@ def _gives_nothing(*args: Any, **kwargs: Any) -> None:
 
 class CustomOpDef:
     """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
+
+    vmap: Callable = staticmethod(Function.vmap)  #: the rule for a batch, as of a Function; none at first
+    generate_vmap_rule = False
 
     def __init__(self, name: str, fn: Callable | None, mutates_args: Any) -> None:
         if name.count("::") != 1:
@@ -144,8 +148,6 @@ class CustomOpDef:
         self._function = self._as_function(backward, setup_context)
 
     def _as_function(self, backward: Callable, setup_context: Callable | None) -> Any:
-        from .autograd import Function
-
         owner = self
 
         def forward(*args: Any) -> Any:

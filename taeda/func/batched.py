@@ -285,7 +285,7 @@ class VmapMode:
         """An op of a program's own: by the rule that it registered, else example by example."""
         if not any(self.holds(x) for x in tree_leaves((args, kwargs))):
             return NotImplemented
-        if op._mutates and "vmap" not in vars(op):
+        if op._mutates and op.vmap is Function.vmap:
             raise RuntimeError(
                 f"vmap: {op._qualname}() writes to its arguments and has no rule for a batch; give it one with "
                 f"register_vmap"

@@ -19,6 +19,7 @@ from ..nn import lower
 from ..nn.utils import rnn
 from ..ops.table import METHODS, OPS
 from ..ops.views import broadcast_shapes
+from .arithmetic import ARITHMETIC, from_float, from_tensor, from_text, larger, smaller, wrapping
 from .dtypes import CONVERT, number
 
 INT_MAX = 2**63 - 1
@@ -91,32 +92,10 @@ def _affix(method: Callable) -> Callable:
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
-def _true_div(a: Any, b: Any) -> Any:
-    if isinstance(b, complex) or isinstance(a, complex) or b:
-        return a / b
-    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
-
-
-def _round_to_zero(a: int, b: int) -> int:
-    q = abs(a) // abs(b)
-    return q if (a < 0) == (b < 0) else -q
-
-
-def _pow(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and abs(b) > 4096:
-        return math.inf  # 64 bits are long gone, and memory would be
-    return a**b
-
-
-def _float_pow(a: Any, b: Any) -> Any:
-    try:
-        return a**b if isinstance(a, complex) or isinstance(b, complex) else math.pow(a, b)
-    except OverflowError:
-        return math.inf
-
-
 def _to_int(x: Any) -> int:
-    return int(x) if isinstance(x, str) else int(x.item() if isinstance(x, Tensor) else x)
+    if isinstance(x, str):
+        return from_text(x)
+    return from_float(x.item() if isinstance(x, Tensor) else x)
 
 
 def _to_float(x: Any) -> float:
@@ -166,12 +145,14 @@ def _append(x: list, value: Any) -> list:
     return x
 
 
-def _min_max(pick: Callable) -> Callable:
+def _min_max(pick: Callable, of_two: Callable) -> Callable:
     def compute(a: Any, *b: Any) -> Any:
-        if not b and not a:
-            raise RuntimeError(f"{pick.__name__}() arg is an empty sequence")
-        found = pick(a, *b)
-        return float(found) if b and isinstance(a, float) != isinstance(b[0], float) else found
+        if not b:
+            if not a:
+                raise RuntimeError(f"{pick.__name__}() arg is an empty sequence")
+            return pick(a)
+        found = of_two(a, *b)
+        return float(found) if isinstance(a, float) != isinstance(b[0], float) else found
 
     return compute
 
@@ -202,11 +183,8 @@ def _lacking(name: str) -> Callable:
 
 #: Ops of values that are no tensors.
 SCALARS: dict[str, Callable] = {
-    "add": operator.add, "sub": operator.sub, "mul": _mul, "div": _true_div, "neg": operator.neg, "abs": abs,
-    "floordiv": operator.floordiv, "remainder": operator.mod, "fmod": _math("fmod"), "pow": _float_pow,
-    "pow.int_to_int": _pow, "mathremainder": _math("remainder"), "divmod": divmod, "floor_divide": operator.floordiv,
-    "__round_to_zero_floordiv": _round_to_zero, "round": lambda x: float(round(x)) if math.isfinite(x) else x,
-    "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
+    "add": operator.add, "sub": operator.sub, "mul": _mul, "neg": operator.neg, "abs": abs,
+    "mathremainder": _math("remainder"), "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
     "__lshift__": operator.lshift, "__rshift__": operator.rshift, "bitwise_not": operator.invert,
@@ -221,7 +199,7 @@ SCALARS: dict[str, Callable] = {
     "get": lambda x, key, default=None: x.get(key, default), "setdefault": dict.setdefault,
     "popitem": lambda x: x.popitem(), "sum": sum, "any": any, "all": all, "set": list,
     "Int": _to_int, "Float": _to_float, "Bool": bool, "Complex": complex, "str": show, "format": format_text,
-    "percentFormat": percent_format, "ord": ord, "chr": chr, "hash": hash, "hex": hex, "oct": oct, "bin": bin,
+    "percentFormat": percent_format, "ord": ord, "chr": chr, "hex": hex, "oct": oct, "bin": bin,
     "join": lambda s, parts: s.join(parts), "split": _split, "rsplit": lambda s, sep=None, n=-1: s.rsplit(sep, n),
     "splitlines": lambda s, keepends=False: s.splitlines(keepends), "find": _find,
     "rfind": lambda s, part, start=0, end=-1: s.rfind(part, start, _end(s, end)),
@@ -235,16 +213,17 @@ SCALARS: dict[str, Callable] = {
     "is_autocast_enabled": lambda: False, "is_autocast_cpu_enabled": lambda: False, "is_scripting": lambda: True,
     "has_torch_function": lambda *a: False, "_get_tracing_state": lambda: False, "device": device,
     "_infer_size": _infer_size, "wait": lambda future: future.wait(), "degrees": math.degrees, "radians": math.radians,
-    "modf": math.modf, "factorial": lambda n: math.factorial(min(n, 10_000)), "isfinite": math.isfinite,
+    "modf": math.modf, "isfinite": math.isfinite,
     "isnan": math.isnan, "isinf": math.isinf, "frexp": math.frexp, "copysign": math.copysign,
     "real": lambda x: x.real, "imag": lambda x: x.imag, "polar": lambda r, a: complex(r * math.cos(a), r * math.sin(a)),
     "_print": print, "can_cast": lambda a, b: OPS["can_cast"](CONVERT["ScalarType"](a), CONVERT["ScalarType"](b)),
 }  # fmt: skip
+SCALARS |= ARITHMETIC
 SCALARS |= {
     name: _math(name)
     for name in (
         "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs "
-        "lgamma gamma erf erfc ldexp hypot"
+        "lgamma gamma erf erfc hypot"
     ).split()
 }
 SCALARS |= {
@@ -487,9 +466,10 @@ TENSORS: dict[str, Callable] = {
     "std.correction": OPS["std"], "var.correction": OPS["var"], "std_mean.correction": OPS["std_mean"],
     "var_mean.correction": OPS["var_mean"], "_pack_padded_sequence": _pack,
     "_pad_packed_sequence": _pad_packed, "tensor": _tensor, "as_tensor": _as_tensor, "Int": _to_int, "Float": _to_float,
-    "Bool": bool, "IntImplicit": _to_int, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
+    "Bool": bool, "IntImplicit": from_tensor, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
     "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward,
     "grad": _grad,
+    "__ilshift__": operator.ilshift, "__irshift__": operator.irshift,
     "elu": _elu, "contiguous": _contiguous, "format": format_text, "str": show,
     "mse_loss": _loss("mse_loss", "input target reduction"), "l1_loss": _loss("l1_loss", "input target reduction"),
     "smooth_l1_loss": _loss("smooth_l1_loss", "input target reduction beta"),
@@ -575,8 +555,9 @@ PRIMITIVES: dict[str, Callable] = {
     "is_sparse": lambda x: x.is_sparse, "is_quantized": lambda x: False, "is_mkldnn": lambda x: False,
     "is_xpu": lambda x: False, "is_mps": lambda x: False, "is_xla": lambda x: False, "is_nested": lambda x: False,
     "requires_grad": lambda x: x.requires_grad, "grad": lambda x: x.grad, "itemsize": lambda x: x.itemsize,
-    "nbytes": lambda x: x.nbytes, "index": lambda d: d.index, "type": lambda d: d.type, "min": _min_max(min),
-    "max": _min_max(max), "abs": abs, "rangelist": lambda n: list(range(n)), "StringIndex": operator.getitem,
+    "nbytes": lambda x: x.nbytes, "index": lambda d: d.index, "type": lambda d: d.type, "min": _min_max(min, smaller),
+    "max": _min_max(max, larger), "abs": wrapping(abs), "rangelist": lambda n: list(range(n)),
+    "StringIndex": operator.getitem,
     "EnumName": lambda x: x.name, "tolist": TENSORS["_tensor_to_list"], "EnumValue": lambda x: x.value,
     "unchecked_unwrap_optional": lambda x: x,
     "id": id, "name": lambda x: None, "VarConcat": lambda *a: OPS["cat"](list(a[:-1]), a[-1]),

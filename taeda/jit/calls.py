@@ -315,7 +315,7 @@ class Calls(Part):
             method_name = f"__{name}__"
             return self.call_method(args[0], method_name, args[1:], keywords, node)
         qualified = FUNCTIONS[name]
-        if args and args[0].type == TENSOR and qualified.startswith("prim::") and name in ("min", "max"):
+        if args and all(a.type == TENSOR for a in args) and qualified.startswith("prim::") and name in ("min", "max"):
             qualified = f"aten::{name}"
         return self.op(qualified, args, keywords, node)
 

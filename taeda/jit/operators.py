@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ir, schemas
+from .arithmetic import wrap
 from .errors import NotSupportedError, unsupported
 from .sugar import (
     BINARY,
@@ -79,7 +80,7 @@ class Operators(Part):
                 if isinstance(op, ast.Sub)
                 else known * other
             )
-            return _int(value)
+            return _int(wrap(value))
         if (
             a.type != TENSOR
             and b.type == TENSOR
@@ -104,7 +105,7 @@ class Operators(Part):
         if isinstance(node.op, ast.Invert):
             return self.op("aten::bitwise_not", [value], {}, node)
         if type(known) in (int, float, complex):
-            return ir.Const(-known, value.type)
+            return ir.Const(wrap(-known) if type(known) is int else -known, value.type)
         if isinstance(value.type, ClassType):
             return self.call_method(value, "__neg__", [], {}, node)
         return self.op("aten::neg", [value], {}, node)

@@ -205,8 +205,12 @@ def _lines() -> dict[str, list[str]]:
 
 @functools.cache
 def overloads(qualified: str) -> tuple[Schema, ...]:
-    """The signatures of ``aten::add``; none where there is no such op."""
-    return tuple(Schema(line) for line in _lines().get(qualified, ()))
+    """The signatures of ``aten::add``; none where there is no such op. Those of integers are tried first."""
+    found = [Schema(line) for line in _lines().get(qualified, ())]
+    return tuple(sorted(found, key=lambda s: _FIRST.index(s.overload) if s.overload in _FIRST else len(_FIRST)))
+
+
+_FIRST = ("int", "float", "int_float", "float_int")
 
 
 def names() -> list[str]:
@@ -266,7 +270,7 @@ def match_type(wanted: Type, given: Type, found: dict[str, Type], implicit: bool
             return AS_IT_IS
         return None
     if implicit:
-        if given == TENSOR and wanted in (INT, FLOAT, BOOL, NUMBER):
+        if given == TENSOR and wanted in (INT, FLOAT, NUMBER):
             return IMPLICIT
         if given is STR and wanted is DEVICE:
             return IMPLICIT
@@ -274,7 +278,7 @@ def match_type(wanted: Type, given: Type, found: dict[str, Type], implicit: bool
             return IMPLICIT
         if given is INT and wanted is FLOAT:
             return IMPLICIT
-        if given is BOOL and wanted is NUMBER:
+        if given is BOOL and wanted in (INT, FLOAT, NUMBER):
             return IMPLICIT
     return None
 

@@ -31,6 +31,7 @@ from .types import (
     FLOAT,
     INT,
     NONE,
+    NUMBERS,
     STR,
     TENSOR,
     ClassType,
@@ -273,8 +274,13 @@ class Statements(Part):
         if old.type.name == "List" and isinstance(node.op, ast.Add):
             out.append(ir.Do(self.op("aten::add_", [old, value], {}, node), node.lineno))
             return
-        new = self.binary(node.op, old, value, node)
-        self.assign(target, new, node, out)
+        self.assign(target, self._augmented(old, value, node), node, out)
+
+    def _augmented(self, old: ir.Expr, value: ir.Expr, node: ast.AugAssign) -> ir.Expr:
+        """``old op value`` of an augmented assignment that makes a new value."""
+        if isinstance(node.op, ast.Mod) and old.type in (*NUMBERS, BOOL, TENSOR):
+            return self.op("aten::fmod", [old, value], {}, node)
+        return self.binary(node.op, old, value, node)
 
     def _augment_item(self, target: ast.Subscript, node: ast.AugAssign, out: list) -> None:
         owner = self.expr(target.value)
@@ -282,7 +288,7 @@ class Statements(Part):
         if owner.type != TENSOR:
             key = self.expr(target.slice)
             old = self.op("aten::__getitem__", [owner, key], {}, node)
-            new = self.binary(node.op, old, value, node)
+            new = self._augmented(old, value, node)
             out.append(ir.Do(self.op("aten::_set_item", [owner, key, new], {}, node), node.lineno))
             return
         view, indices = self.tensor_view(owner, target.slice)
@@ -291,7 +297,7 @@ class Statements(Part):
             out.append(ir.Do(self.op(f"aten::{inplace}", [view, value], {}, node), node.lineno))
             return
         old = self.op("aten::index", [view, self.index_list(indices)], {}, node) if indices else view
-        new = self.binary(node.op, old, value, node)
+        new = self._augmented(old, value, node)
         self._store_item(view, indices, new, node, out)
 
     def _If(self, node: ast.If, out: list) -> bool:

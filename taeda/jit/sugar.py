@@ -36,7 +36,11 @@ COMPARE: dict[type, tuple[str, str]] = {
     ast.Lt: ("aten::lt", "__lt__"), ast.LtE: ("aten::le", "__le__"), ast.Gt: ("aten::gt", "__gt__"),
     ast.GtE: ("aten::ge", "__ge__"), ast.Eq: ("aten::eq", "__eq__"), ast.NotEq: ("aten::ne", "__ne__"),
 }  # fmt: skip
-_INPLACE = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.MatMult: "matmul"}
+#: Ops of augmented assignments to tensors. What ``%=`` means is ``fmod`` for numbers, too.
+_INPLACE = {
+    ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "fmod_", ast.LShift: "__ilshift__",
+    ast.RShift: "__irshift__", ast.MatMult: "matmul",
+}  # fmt: skip
 #: Functions of Python's own that are ops.
 FUNCTIONS = {
     "abs": "prim::abs", "min": "prim::min", "max": "prim::max", "round": "aten::round", "sum": "aten::sum",

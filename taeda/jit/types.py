@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from .._core import Tensor, device, dtype
 from .dtypes import CODES
 
@@ -428,16 +430,7 @@ def _convert(value: Any, wanted: Type) -> Any:
         if isinstance(value, Tensor):
             return value
     elif wanted in _SCALARS:
-        if type(value) is _SCALARS[wanted]:
-            return value
-        if wanted is INT and isinstance(value, dtype):
-            return CODES[value]
-        if wanted is FLOAT and type(value) is int:
-            return float(value)
-        if isinstance(value, _SCALARS[wanted]) and (wanted is not INT or type(value) is not bool):
-            return value
-        if wanted in (INT, FLOAT, BOOL) and isinstance(value, Tensor) and value.numel() == 1:
-            return _SCALARS[wanted](value.item())
+        return _convert_scalar(value, wanted)
     elif name == "Any":
         return value
     elif name == "Optional":
@@ -464,7 +457,7 @@ def _convert(value: Any, wanted: Type) -> Any:
                     return _convert(value, choice)
             except TypeError:
                 pass
-        for choice in wanted.args:
+        for choice in wanted.args if not isinstance(value, Tensor) else ():
             try:
                 return _convert(value, choice)
             except Mismatch:
@@ -472,6 +465,31 @@ def _convert(value: Any, wanted: Type) -> Any:
     elif name in ("Future", "Generator", "Stream"):
         return value
     raise Mismatch
+
+
+def _convert_scalar(value: Any, wanted: Type) -> Any:
+    """A number, text or device of Python's, or the element of a tensor, as one of a script."""
+    python = _SCALARS[wanted]
+    if type(value) is not python:
+        if wanted is INT and isinstance(value, dtype):
+            return CODES[value]
+        if wanted in (INT, FLOAT, BOOL, COMPLEX) and isinstance(value, Tensor) and value.numel() == 1:
+            value = python(value.item())
+        elif wanted is BOOL and hasattr(type(value), "__bool__") and not isinstance(value, Tensor):
+            return bool(value)  # what has a truth of its own, as numbers and None have; lists have a length
+        elif isinstance(value, np.generic) and wanted in _TAKES:
+            value = python(value.item())
+        elif type(value) is bool or not isinstance(value, python):
+            if not isinstance(value, _TAKES.get(wanted, ())):
+                raise Mismatch
+            value = python(value)
+    if wanted is INT and not -(2**63) <= value < 2**63:
+        raise Mismatch
+    return value
+
+
+#: Numbers of Python's that are given for a number of a script.
+_TAKES: dict[Type, Any] = {INT: int, FLOAT: (int, float), COMPLEX: (int, float, complex)}
 
 
 def _convert_named(value: Any, wanted: NamedType) -> Any:

@@ -24,6 +24,7 @@ TRAITS: dict[str, str] = {
     "random": "two calls give different numbers",
     "functional": "set by the table: the op whose in-place form this is",
     "inplace": "set by the table: the in-place form",
+    "writes": "of a composite: which arguments a call writes to, a function of the arguments",
     # other kinds of tensors and devices
     "pointwise": 'an element depends only on the elements at its position; `"form"`: on the form alone',
     "additive": "the op of a sum is the sum of the op's results",
