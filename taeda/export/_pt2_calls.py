@@ -11,6 +11,8 @@ from typing import Any
 
 from taeda import _core
 from taeda.fx import Graph, Node
+from taeda.nn import lower
+from taeda.ops.aten import CDIST_MODES, UPSAMPLES, resized
 
 from . import _control_flow, _functions, _steps
 from ._encoding import bad
@@ -23,6 +25,8 @@ _CHECKS = ("_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_rang
 
 def _function(name: str) -> Any:
     known = _functions.table()
+    if "." in name and name in known:
+        return known[name]
     for space in ("", "nn.functional.", "Tensor.", "linalg.", "special.", "op."):
         if f"{space}{name}" in known:
             return known[f"{space}{name}"]
@@ -95,18 +99,48 @@ def _slice(a: list, k: dict, o: str) -> Any:
     return operator.getitem, [x, index], {}
 
 
-def _indices(given: list) -> tuple:
-    return tuple(slice(None) if i is None else i for i in given)
+def _indexed(a: list, k: dict, o: str) -> Any:
+    return operator.getitem, [a[0], tuple(slice(None) if i is None else i for i in a[1])], {}
 
 
-def _upsample(mode: str, aligned: bool) -> Callable:
+def _upsample(name: str) -> Callable:
+    return lambda a, k, o: (_function("interpolate"), [a[0]], resized(name, *a[1:], *k.values()))
+
+
+def _loss(name: str) -> Callable:
+    """A loss, whose reduction is a number there."""
+    own, parameters = lower.LOSSES[name]
+    names, defaults = parameters.split(), lower.loss_defaults(name)
+
     def adapt(a: list, k: dict, o: str) -> Any:
-        size, scales = _get(a, 1), _get(a, 3 if aligned else 2)
-        given = {"size": size} if size is not None else {"scale_factor": scales}
-        aligns = {"align_corners": _get(a, 2)} if aligned else {}
-        return _function("interpolate"), [a[0]], {**given, "mode": mode, **aligns}
+        given = {n: defaults[n] for n in names if n in defaults} | dict(zip(names, a, strict=False)) | k
+        if given["reduction"] not in _REDUCTIONS:
+            raise bad(f"{name} has the reduction {given['reduction']!r:.80}")
+        operands = [given.pop(n) for n in names[:2]]
+        return _function(f"nn.functional.{own}"), operands, {**given, "reduction": _REDUCTIONS[given["reduction"]]}
 
     return adapt
+
+
+def _cdist(a: list, k: dict, o: str) -> Any:
+    mode = _get(a, 3, k.get("compute_mode"))
+    return _function("cdist"), a[:3], {"compute_mode": CDIST_MODES[mode or 0]}
+
+
+def _elu(a: list, k: dict, o: str) -> Any:
+    """With scales, which the function of that name has not."""
+    alpha, scale, inner = (*a[1:], *(1.0,) * 3)[:3]
+    if scale == inner == 1:
+        return _function("nn.functional.elu"), [a[0], alpha], {}
+    return _function("op.elu_kernel"), [a[0], float(alpha), float(scale), float(inner)], {}
+
+
+def _tensordot(a: list, k: dict, o: str) -> Any:
+    return _function("tensordot"), a[:2], {"dims": (a[2], a[3])}
+
+
+def _unpool(a: list, k: dict, o: str) -> Any:
+    raise bad("max_unpool is told sizes alone there, and windows here. Call run_decompositions() before saving it")
 
 
 def _padded(mode: str) -> Callable:
@@ -153,36 +187,34 @@ _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 
 _ADAPTED: dict[str, Callable] = {
     "slice": _slice,
-    "index": lambda a, k, o: (operator.getitem, [a[0], _indices(a[1])], {}),
+    "index": _indexed,
     "index_put": lambda a, k, o: (_function("index_put"), [a[0], tuple(a[1]), *a[2:]], k),
     "index_put_": lambda a, k, o: (_function("index_put_"), [a[0], tuple(a[1]), *a[2:]], k),
-    "lift_fresh_copy": _to("clone", 0), "lift_fresh": _to("clone", 0), "alias": _to("detach", 0),
+    "lift_fresh_copy": _to("clone", 0), "lift_fresh": _to("clone", 0),  # of a constant, which may be written to
+    "lift": _to("view_as", 0, 0), "alias": _to("view_as", 0, 0), "_unsafe_index": _indexed,
+    "_conj": _to("conj"), "_conj_physical": _to("conj_physical"), "matrix_H": _to("adjoint"), "mH": _to("adjoint"),
+    "mT": lambda a, k, o: (_function("transpose"), [a[0], -2, -1], {}), "log_sigmoid": _to("logsigmoid"),
+    "elu": _elu, "linalg_matrix_power": _to("matrix_power"), "cdist": _cdist,
+    "tensordot": _tensordot, "max_unpool2d": _unpool, "max_unpool3d": _unpool,
+    "block_diag": lambda a, k, o: (_function("block_diag"), list(a[0]), {}),
+    "_unique2": lambda a, k, o: (_function("unique"), [a[0], _get(a, 1, True), True, True], {}),
+    "unique_consecutive": lambda a, k, o: (_function("unique_consecutive"), [a[0], True, True, *a[3:4]], {}),
     "detach_": _to("detach_", 0), "numpy_T": _to("t", 0), "sym_numel": _to("numel", 0),
     "to": _cast,
     "_to_copy": _cast,
     "sym_size": lambda a, k, o: (_steps.sym_size, a, {}),
     "_assert_async": lambda a, k, o: (_steps.assert_scalar, [a[0], _get(a, 1, "an assertion of the program")], {}),
     "_assert_scalar": lambda a, k, o: (_steps.assert_scalar, a, {}),
-    **{f"upsample_nearest{n}d": _upsample("nearest", False) for n in (1, 2, 3)},
-    "_upsample_nearest_exact2d": _upsample("nearest-exact", False),
-    **{f"upsample_{m}": _upsample(m[:-2], True) for m in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")},
+    **{name: _upsample(name) for name in UPSAMPLES},
+    **{name: _loss(name) for name in lower.LOSSES},
     "_native_batch_norm_legit_no_training": _batch_norm_inference,
     "_native_batch_norm_legit_functional": lambda a, k, o: (_steps.batch_norm_functional, a, {}),
     "view.default": _to("reshape"),  # strides may be others here
     "_unsafe_view": _to("reshape"),
     "einsum": lambda a, k, o: (_function("einsum"), [a[0], *a[1]], {}),
     **{name: _reshaped_reduction(name) for name in ("sum", "mean", "var", "std")},
-    "cross_entropy_loss": lambda a, k, o: (
-        _function("cross_entropy"), a[:2],
-        {"weight": _get(a, 2), "reduction": _REDUCTIONS[_get(a, 3, 1)], "ignore_index": _get(a, 4, -100),
-         "label_smoothing": _get(a, 5, 0.0)},
-    ),
-    **{
-        name: lambda a, k, o, name=name: (_function(name), a[:2], {"reduction": _REDUCTIONS[_get(a, 2, 1)]})
-        for name in ("mse_loss", "l1_loss")
-    },
-    **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2)},
-    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2)},
+    **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
     "constant_pad_nd": _padded("constant"),
     "item": lambda a, k, o: (_steps.item, a, {}),
     "_local_scalar_dense": lambda a, k, o: (_steps.item, a, {}),
@@ -202,7 +234,7 @@ _ADAPTED: dict[str, Callable] = {
         {"s": [-1] * (len(a[1]) - 1) + [a[3]], "dim": a[1], "norm": _NORMS[False][a[2]]},
     ),
     "im2col": _to("nn.functional.unfold"), "unfold": _to("Tensor.unfold"), "col2im": _to("fold"),
-    "_adaptive_avg_pool2d": _to("adaptive_avg_pool2d"), "relu6": _to("nn.functional.relu6"),
+    **{f"_adaptive_avg_pool{n}d": _to(f"adaptive_avg_pool{n}d") for n in (2, 3)}, "relu6": _to("nn.functional.relu6"),
     "hardtanh": _to("nn.functional.hardtanh"), "__and__": _to("bitwise_and"), "__or__": _to("bitwise_or"),
     "__xor__": _to("bitwise_xor"),
 }  # fmt: skip

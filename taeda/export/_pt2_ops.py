@@ -13,7 +13,7 @@ from taeda.fx import Node
 from taeda.fx.experimental.symbolic_shapes import SymBool, SymFloat, SymInt
 from taeda.jit.schemas import Schema, overloads
 from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Type
-from taeda.ops.aten import overload_of
+from taeda.ops.aten import CDIST_MODES, overload_of
 
 from ._unknown_sizes import _bound
 
@@ -248,11 +248,8 @@ def _scatter(node: Node, g: dict) -> Any:
 
 
 def _cdist(node: Node, g: dict) -> Any:
-    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-    mode = g.get("compute_mode", modes[0])
-    return "cdist.default", {
-        "x1": g["x1"], "x2": g["x2"], "p": float(g.get("p", 2.0)), "compute_mode": modes.index(mode)
-    }  # fmt: skip
+    mode = CDIST_MODES.index(g.get("compute_mode", CDIST_MODES[0]))
+    return "cdist.default", {"x1": g["x1"], "x2": g["x2"], "p": float(g.get("p", 2.0)), "compute_mode": mode}
 
 
 def _round(node: Node, g: dict) -> Any:
@@ -283,7 +280,7 @@ def _empty(node: Node, g: dict) -> Any:
 
 
 def _adaptive(node: Node, g: dict) -> Any:
-    """ATen's adaptive maximum pools have two results, asked for or not."""
+    """ATen's adaptive pools have sizes as numbers, and those of maxima two results, asked for or not."""
     values = node.meta["val"]
     name = node.target.__name__
     size = list((values[0] if isinstance(values, (tuple, list)) else values).shape[-int(name[-2]) :])
@@ -427,7 +424,8 @@ _SPECIAL: dict[str, Callable] = {
     "einsum": _einsum, "split": _split, "histogram": _histogram, "cdist": _cdist, "unique": _unique,
     "repeat_interleave": _repeat_interleave, "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
     **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
-    **{f"adaptive_max_pool{d}d": _adaptive for d in (1, 2, 3)}, "randint": _randint, "ctc_loss": _ctc_loss,
+    **{f"adaptive_{kind}_pool{d}d": _adaptive for kind in ("avg", "max") for d in (1, 2, 3)},
+    "randint": _randint, "ctc_loss": _ctc_loss,
     "assert_scalar": lambda node, g: ("_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}),
     "edge_pad": lambda node, g: ("pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}),
     "index": lambda node, g: ("index.Tensor", {"self": g["input"], "indices": list(g["indices"])}),

@@ -17,6 +17,7 @@ from .._core import Tensor, device
 from ..nn import functional as F
 from ..nn import lower
 from ..nn.utils import rnn
+from ..ops.aten import NATIVE, UPSAMPLES
 from ..ops.table import METHODS, OPS
 from ..ops.views import broadcast_shapes
 from .arithmetic import ARITHMETIC, from_float, from_tensor, from_text, larger, smaller, wrapping
@@ -236,12 +237,6 @@ SCALARS |= {
 
 
 # ---- tensors ---------------------------------------------------------------------------------------------------------
-def _loss(name: str, parameters: str) -> Callable:
-    """A loss whose reduction is a number, the mean by default."""
-    rest = {"weight": None, "ignore_index": -100, "label_smoothing": 0.0, "beta": 1.0, "delta": 1.0, "p": 1}
-    return lower.numbered(name, parameters, reduction=1, margin=1.0, **rest)
-
-
 def _to(x: Tensor, *args: Any, **keywords: Any) -> Tensor:
     return x.to(*args, **{k: v for k, v in keywords.items() if v is not None and k not in ("layout", "pin_memory")})
 
@@ -305,16 +300,6 @@ def _arange(n: int) -> Tensor:
     return OPS["arange"](n)
 
 
-def _slice_tensor(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    if not -x.dim() <= dim < x.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {dim})"
-        )
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    return x[(slice(None),) * (dim % x.dim()) + (slice(start, end, step),)]
-
-
 def _unique2(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> tuple:
     found = OPS["unique"](x, sorted, True, True)
     return found[0], found[1], found[2]
@@ -326,20 +311,6 @@ def _unique_dim(x: Tensor, dim: int, sorted: bool = True, inverse: bool = False,
 
 def _consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> tuple:
     return tuple(OPS["unique_consecutive"](x, True, True, dim))
-
-
-def _upsample(mode: str, corners: bool) -> Callable:
-    def compute(x: Tensor, size: Any, *rest: Any) -> Tensor:
-        align = rest[0] if corners else None
-        scales = [s for s in rest[corners:] if s is not None]
-        scale = None
-        if scales:
-            scale = scales[0] if isinstance(scales[0], (list, tuple)) else scales
-        if size is not None:
-            return F.interpolate(x, size=list(size), mode=mode, align_corners=align)
-        return F.interpolate(x, scale_factor=list(scale or ()), mode=mode, align_corners=align)
-
-    return compute
 
 
 def _interpolate(x, size=None, scale=None, mode="nearest", align_corners=None, recompute=None, antialias=False):
@@ -456,7 +427,7 @@ TENSORS: dict[str, Callable] = {
     "to.other": lambda x, y, non_blocking=False, copy=False, memory_format=None: x.to(y, copy=copy),
     "to.prim_other": lambda x, *rest: x, "index": _index,
     "index.str": SCALARS["index.str"],
-    "index_put": _index_put, "index_put_": _index_put_, "_unsafe_index": _index, "slice": _slice_tensor,
+    "index_put": _index_put, "index_put_": _index_put_, "_unsafe_index": _index, 
     "_unique2": _unique2, "unique_dim": _unique_dim, "unique_consecutive": _consecutive,
     "_unique": lambda x, *rest: _unique2(x)[:2], "__interpolate": _interpolate, "size": _size, "size.int": _size,
     "len": len,
@@ -471,25 +442,12 @@ TENSORS: dict[str, Callable] = {
     "grad": _grad,
     "__ilshift__": operator.ilshift, "__irshift__": operator.irshift,
     "elu": _elu, "contiguous": _contiguous, "format": format_text, "str": show,
-    "mse_loss": _loss("mse_loss", "input target reduction"), "l1_loss": _loss("l1_loss", "input target reduction"),
-    "smooth_l1_loss": _loss("smooth_l1_loss", "input target reduction beta"),
-    "huber_loss": _loss("huber_loss", "input target reduction delta"),
-    "nll_loss": _loss("nll_loss", "input target weight reduction ignore_index"),
-    "nll_loss_nd": _loss("nll_loss", "input target weight reduction ignore_index"),
-    "nll_loss2d": _loss("nll_loss", "input target weight reduction ignore_index"),
-    "cross_entropy_loss": _loss(
-        "cross_entropy", "input target weight reduction ignore_index label_smoothing"
-    ),
-    "binary_cross_entropy": _loss("binary_cross_entropy", "input target weight reduction"),
-    "soft_margin_loss": _loss("soft_margin_loss", "input target reduction"),
-    "multilabel_margin_loss": _loss("multilabel_margin_loss", "input target reduction"),
-    "multi_margin_loss": _loss("multi_margin_loss", "input target p margin weight reduction"),
+    **{name: NATIVE[name] for name in lower.LOSSES},
     "randint": OPS["randint"], "_convolution": lambda *a: lower.convolution(*a[:9]),
     "_convolution_mode": _convolution_mode,
     "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
-    "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x,
     "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
-    "_unsafe_view": Tensor.view, "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),
+    "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),
     "matrix_H": lambda x: x.mH, "numpy_T": lambda x: x.T, "mT": lambda x: x.mT, "mH": lambda x: x.mH,
     "T": lambda x: x.T, "H": lambda x: x.H,
     "einsum": lambda equation, tensors, path=None: OPS["einsum"](equation, *tensors),
@@ -537,11 +495,7 @@ TENSORS |= {f"adaptive_max_pool{n}d": getattr(F, f"adaptive_max_pool{n}d_with_in
 TENSORS |= {f"_adaptive_avg_pool{n}d": getattr(F, f"adaptive_avg_pool{n}d") for n in (2, 3)}
 TENSORS |= {f"reflection_pad{n}d": lambda x, padding: F.pad(x, list(padding), "reflect") for n in (1, 2, 3)}
 TENSORS |= {f"replication_pad{n}d": lambda x, padding: F.pad(x, list(padding), "replicate") for n in (1, 2, 3)}
-TENSORS |= {
-    f"upsample_{mode}": _upsample(mode[:-2], True) for mode in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")
-}
-TENSORS |= {f"upsample_nearest{n}d": _upsample("nearest", False) for n in (1, 2, 3)}
-TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", False) for n in (1, 2, 3)}
+TENSORS |= {name: NATIVE[name] for name in (*UPSAMPLES, "alias", "slice", "_unsafe_view", "lift", "lift_fresh")}
 
 
 # ---- what is part of the language ------------------------------------------------------------------------------------

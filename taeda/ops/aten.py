@@ -77,6 +77,9 @@ class OpOverloadPacket:
         self._qualified_op_name = f"{namespace}::{name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        native = NATIVE.get(self.__name__) if self.namespace == "aten" else None
+        if native is not None:  # its arguments are not those of the function of that name here
+            return native(*args, **kwargs)
         if self.function is None:
             raise NotImplementedError(
                 f"torch.ops.{self.namespace}.{self.__name__} is not available in taeda: it is part of PyTorch's C++"
@@ -108,6 +111,12 @@ class OpOverloadPacket:
 
 @traits(moves=True)
 def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})"
+        )
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
     return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
 
 
@@ -129,21 +138,71 @@ def _copied(
     return input.to(device=device, dtype=dtype, copy=True)
 
 
-#: Functions of the native library that have no op of their name here.
-_NATIVE_ALONE = {
+@traits(moves=True)
+def _itself(input: Tensor) -> Tensor:
+    return input
+
+
+#: The resizing ops: the mode of ``interpolate``, and whether they are told about corners.
+UPSAMPLES: dict[str, tuple[str, bool]] = {
+    **{f"upsample_nearest{n}d": ("nearest", False) for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": ("nearest-exact", False) for n in (1, 2, 3)},
+    **{f"upsample_{m}": (m[:-2], True) for m in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")},
+}
+
+
+def resized(name: str, size: Any, *rest: Any) -> dict[str, Any]:
+    """The arguments of ``interpolate`` for those of a resizing op after the input: sizes, corners where the op is told
+    about them, and factors in a list or one by one. Factors say more than the sizes that were made of them."""
+    mode, aligned = UPSAMPLES[name]
+    factors = [x for x in rest[aligned:] if x is not None]
+    if factors and isinstance(factors[0], (tuple, list)):
+        factors = list(factors[0])
+    chosen = {"scale_factor": factors} if factors else {"size": list(size)}
+    return {**chosen, "mode": mode, **({"align_corners": rest[0]} if aligned else {})}
+
+
+def _upsample(name: str) -> Callable:
+    def upsample(
+        input: Tensor, output_size: Any = None, *args: Any, align_corners: bool | None = None,
+        scale_factors: Any = None, **scales: float,
+    ) -> Tensor:  # fmt: skip
+        corners = () if align_corners is None else (align_corners,)
+        factors = () if scale_factors is None else (scale_factors,)
+        return OPS["interpolate"](input, **resized(name, output_size, *corners, *args, *factors, *scales.values()))
+
+    return upsample
+
+
+#: How ``cdist`` computes, by the numbers of the native op.
+CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+def _cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
+    return OPS["cdist"](x1, x2, p, CDIST_MODES[compute_mode or 0])
+
+
+#: Functions of the native library that have no op of their name here, or one with other arguments. Modules of higher
+#: layers add theirs.
+NATIVE: dict[str, Callable] = {
     "_local_scalar_dense": lambda input: input.item(),
     "_to_copy": _copied,
     "_unsafe_view": _view,
     "alias": _alias,
+    "cdist": _cdist,
+    "lift": _itself,
+    "lift_fresh": _itself,
+    "lift_fresh_copy": lambda input: input.clone(),
     "slice": _slice,
     "view": _view,
+    **{name: _upsample(name) for name in UPSAMPLES},
 }
 
 
 @functools.cache
 def packet(name: str) -> OpOverloadPacket:
     """``torch.ops.aten.<name>``: always the same object, as programs compare by ``is``."""
-    return OpOverloadPacket("aten", name, OPS.get(name, _NATIVE_ALONE.get(name)))
+    return OpOverloadPacket("aten", name, OPS.get(name, NATIVE.get(name)))
 
 
 def __getattr__(name: str) -> OpOverloadPacket:

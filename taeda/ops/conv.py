@@ -282,6 +282,9 @@ def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
     n = weight.dim() - 2
     if isinstance(padding, str):
         _, padding, dilation = _steps("conv", n, weight.shape, stride, padding, dilation)
+    if input.dim() == n + 1:
+        made = _as_convolution(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups)
+        return squeeze(made, 0)
     steps = [_tuple(x, n, "conv", "size") for x in (stride, padding, dilation)]
     return OPS["convolution"](input, weight, bias, *steps, False, (0,) * n, groups)
 

@@ -1,0 +1,97 @@
+"""Calls of PyTorch's native ops mean the same in a ``.pt2`` file that PyTorch wrote, and as ``taeda.ops.aten``: values,
+gradients, and what is a view."""
+
+import io
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import taeda  # noqa: E402
+
+from .opdb.translate import translate  # noqa: E402
+
+X = torch.linspace(-1.5, 2, 12).reshape(3, 4)
+Y = torch.linspace(0.1, 0.9, 12).flip(0).reshape(3, 4)
+SIGNS = torch.tensor([1.0, -1, 1]).repeat(4).reshape(3, 4)
+IMAGE = torch.linspace(-1, 1, 2 * 2 * 5 * 6).reshape(2, 2, 5, 6).sin()
+PLACES = torch.tensor([1, 0, 2])
+CALLS = [
+    ("alias", X), ("lift", X), ("lift_fresh_copy", X), ("detach", X), ("_unsafe_view", X, [4, 3]),
+    ("slice.Tensor", X, 1, 1, 9223372036854775807, 2), ("slice.Tensor", X, -1, -3, -1),
+    ("upsample_nearest2d.vec", IMAGE, None, [2.3, 2.3]), ("upsample_nearest2d", IMAGE, [11, 13], 2.3, 2.3),
+    ("upsample_bilinear2d.vec", IMAGE, [7, 7], False, None), ("upsample_bilinear2d", IMAGE, [11, 13], False, 2.3, 2.3),
+    ("upsample_bicubic2d", IMAGE, [11, 13], False, 2.3, 2.3), ("_upsample_nearest_exact1d.vec", IMAGE[0], [9], None),
+    ("reflection_pad3d", IMAGE, [1, 1, 1, 1, 1, 1]), ("adaptive_max_pool2d", IMAGE, [2, 3]),
+    ("mse_loss", X, Y, 0), ("l1_loss", X, Y, 2), ("smooth_l1_loss", X, Y, 0, 0.1), ("smooth_l1_loss", X, Y),
+    ("huber_loss", X, Y, 2, 0.3), ("kl_div", X, Y), ("kl_div", X, Y, 2), ("soft_margin_loss", X, SIGNS, 0),
+    ("binary_cross_entropy_with_logits", X, Y, None, Y[0], 2), ("hinge_embedding_loss", X, SIGNS, 0.5),
+    ("margin_ranking_loss", X, Y, SIGNS, 0.3), ("cosine_embedding_loss", X, Y, SIGNS[:, 0], 0.1, 0),
+    ("triplet_margin_loss", X, Y, X * 2, 1.0, 2.0, 1e-6, True), ("multi_margin_loss", X, PLACES, 1, 1.0, None, 0),
+    ("poisson_nll_loss", X, Y, True, True, 1e-6, 2), ("nll_loss", X, PLACES, Y[0], 0),
+    ("nll_loss2d", IMAGE, (IMAGE[:, 0] > 0).long(), None, 2), ("cross_entropy_loss", X, PLACES, Y[0], 2, 1, 0.1),
+    ("cdist", X, Y, 2.0, 1), ("cdist", X, Y, 3.0, None), ("convolution", IMAGE, IMAGE[:, :, :3, :3], None, [1, 1],
+    [0, 0], [1, 1], False, [0, 0], 1), ("mT", X), ("_conj_physical", X), ("log_sigmoid", X),
+    ("_unsafe_index.Tensor", X, [None, PLACES]), ("elu", X, 0.5, 2.0, 3.0), ("tensordot", X, Y, [1], [1]),
+    ("block_diag", [X, Y]), ("linalg_matrix_power", X[:, :3], 2), ("batch_norm", IMAGE, None, None, None, None, True,
+    0.1, 1e-5, False),
+]  # fmt: skip
+#: Those that are not functions of ``taeda.ops.aten``.
+IN_FILES_ALONE = "reflection_pad3d adaptive_max_pool2d mT _conj_physical log_sigmoid _unsafe_index elu tensordot block_diag linalg_matrix_power".split()  # fmt: skip
+
+
+class Call(torch.nn.Module):
+    def __init__(self, name, args):
+        super().__init__()
+        op, _, overload = name.partition(".")
+        self.function, self.args = getattr(getattr(torch.ops.aten, op), overload or "default"), args[1:]
+
+    def forward(self, x):
+        first = [part * 2 for part in x] if isinstance(x, list) else x * 2
+        return self.function(first, *self.args)
+
+
+def parts(result):
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def gradient(framework, function, x):
+    """The results of a function, and the gradient of the first one."""
+    flat = x if isinstance(x, list) else [x]
+    flat = [part.detach().clone().requires_grad_() for part in flat]
+    results = parts(function(flat if isinstance(x, list) else flat[0]))
+    grads = framework.autograd.grad(results[0].cos().sum(), flat) if results[0].requires_grad else []
+    return [*results, *grads]
+
+
+def same(got, want):
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(torch.from_dlpack(a.detach().contiguous()), b.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
+def test_call(call):
+    name, *args = call
+    theirs = Call(name, args)
+    want = gradient(torch, theirs, args[0])
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(theirs, (args[0],)), file)
+    file.seek(0)
+    x = translate(args[0])
+    same(gradient(taeda, taeda.export.load(file).module(), x), want)
+    op, _, overload = name.partition(".")
+    if op in IN_FILES_ALONE:
+        return
+    ours, rest = getattr(getattr(taeda.ops.aten, op), overload or "default"), translate(list(args[1:]))
+    same(gradient(taeda, lambda x: ours(x * 2, *rest), x), want)
+    if len(want[0].shape) == 2:
+        view = (
+            theirs.function(args[0], *theirs.args).untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr()
+        )
+        assert (ours(x, *rest).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()) is view
+
+
+def test_a_dimension_that_is_not_there():
+    with pytest.raises(IndexError):
+        taeda.ops.aten.slice(taeda.ones(2, 2), 2, 0, 1)
