@@ -14,8 +14,16 @@ from .errors import Source, UnsupportedNodeError
 
 #: The modules whose functions and classes stand for those of ``taeda.nn``.
 LIBRARY = (library.__name__, layers.__name__)
+
+
+def module_of(obj: Any) -> str:
+    """The module that defines something, by taeda's name of it: the stand-in gives taeda's modules PyTorch's names."""
+    name = getattr(obj, "__module__", "") or ""
+    return "taeda" + name[5:] if name.split(".")[0] == "torch" else name
+
+
 LIBRARY_CLASSES = {
-    name: cls for name, cls in vars(layers).items() if isinstance(cls, type) and cls.__module__ == layers.__name__
+    name: cls for name, cls in vars(layers).items() if isinstance(cls, type) and module_of(cls) == layers.__name__
 }
 
 _used: dict[str, int] = {}
@@ -36,12 +44,6 @@ def qualified_name(obj: Any) -> str:
     if count:
         parts.insert(-1, f"___torch_mangle_{count}")
     return ".".join(parts)
-
-
-def module_of(obj: Any) -> str:
-    """The module that defines something, by taeda's name of it: the stand-in gives taeda's modules PyTorch's names."""
-    name = getattr(obj, "__module__", "") or ""
-    return "taeda" + name[5:] if name.split(".")[0] == "torch" else name
 
 
 def own_method(cls: type, name: str) -> tuple[Any, type] | None:

@@ -115,6 +115,18 @@ assert taeda.graph.options.Patch.__module__ == "torch.graph.options"
     subprocess.run([sys.executable, "-m", "taeda.standin", "-c", program], check=True)
 
 
+def test_layers_are_scripted():
+    """The classes that stand for layers in scripts are known by their module's name, which the stand-in changes."""
+    program = """
+import torch
+from torch import nn
+for model in (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), nn.GRU(2, 3), nn.ModuleDict({"a": nn.Linear(2, 2)})["a"]):
+    x = torch.ones(3, 2)
+    torch.testing.assert_close(torch.jit.script(model.eval())(x), model(x))
+"""
+    subprocess.run([sys.executable, "-m", "taeda.standin", "-c", program], check=True)
+
+
 def test_packages_can_be_walked():
     program = """
 import pkgutil, sys, torch
