@@ -89,6 +89,7 @@ class _Writer(Layers):
         self.nodes: list[dict] = []
         self.tensors: dict[str, dict] = {}
         self.numbers: dict[str, dict[str, dict]] = {"int": {}, "float": {}, "bool": {}}
+        self.sizes_alone: set[str] = set()  # symbols of sizes that no expression says
         self.names = {name: f"s{i}" if not _found(name) else name for i, name in enumerate(ep.range_constraints)}
 
     def records(self) -> dict[str, bytes]:
@@ -166,6 +167,8 @@ class _Writer(Layers):
             return f"Integer({x})" if isinstance(x, int) else f"Float('{x}', precision=53)"
         if not x.args:
             name = self.names.get(x.head, x.head)
+            if x.head not in self.names:
+                self.sizes_alone.add(name)
             kind = "real=True" if name.startswith("z") else "integer=True"
             return f"Symbol('{name}', {'' if _found(x.head) else 'positive=True, '}{kind})"
         parts = [self._tree(a) for a in x.args]
@@ -182,7 +185,7 @@ class _Writer(Layers):
         for name, r in self.ep.range_constraints.items():
             low, high = (None if math.isinf(n) else int(n) for n in (r.lower, r.upper))
             found[self.names[name]] = {"min_val": low, "max_val": high}
-        return found
+        return found | {name: {"min_val": 0, "max_val": None} for name in sorted(self.sizes_alone)}
 
     # ---- signature ----
 
@@ -249,7 +252,9 @@ class _Writer(Layers):
 
     def _inner(self, node: Node, single: bool = False) -> dict:
         """A graph inside of this one."""
-        graph = _Writer(self.ep)._graph(getattr(self.module, node.target))
+        inner = _Writer(self.ep)
+        inner.sizes_alone = self.sizes_alone
+        graph = inner._graph(getattr(self.module, node.target))
         return {"as_graph": {"name": node.target, "graph": {**graph, "is_single_tensor_return": single}}}
 
     def _control(self, node: Node) -> None:

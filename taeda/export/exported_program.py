@@ -314,6 +314,6 @@ def _fill(module: Module, path: str, x: Any, parameter: bool, persistent: bool =
             module.__dict__.pop(name, None)
             module.register_parameter(name, x)
         return
-    module._buffers.pop(name, None)
-    module.__dict__.pop(name, None)
+    for held in (module._buffers, module._parameters, module.__dict__):  # a Parameter that no module has is a constant
+        held.pop(name, None)
     module.register_buffer(name, x, persistent=persistent)

@@ -88,3 +88,84 @@ def test_all(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compare(name)
+
+
+class Forward(taeda.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x * 1)
+
+
+def written_strided(y):
+    y.view(-1)[::3].add_(0.1)
+    return y
+
+
+def written_by_index(y):
+    y.flatten()[1::3] = 5.0
+    return y
+
+
+def written_diagonal(y):
+    y.diagonal().mul_(2)
+    return y
+
+
+SIZES_WITHOUT_EXPRESSION = {
+    "a strided view of a flat one": written_strided,
+    "an assignment": written_by_index,
+    "a diagonal": written_diagonal,
+    "what is read": lambda y: y.view(-1)[::3][1::2] * 2,
+}
+
+
+@pytest.mark.parametrize("name", SIZES_WITHOUT_EXPRESSION)
+def test_sizes_without_an_expression(name):
+    """``ceil(5 n / 3)`` is written as a symbol of its own, whose range PyTorch's reader must be told."""
+    model, file = Forward(SIZES_WITHOUT_EXPRESSION[name]), io.BytesIO()
+    shapes = {"x": {0: taeda.export.Dim("n", min=2, max=64)}}
+    taeda.export.save(taeda.export.export(model, (taeda.randn(4, 5),), dynamic_shapes=shapes), file, format="pt2")
+    for n in (4, 7):
+        x = taeda.randn(n, 5)
+        file.seek(0)
+        theirs = torch.export.load(file).module()(torch.from_dlpack(x.clone()))
+        file.seek(0)
+        ours = taeda.export.load(file).module()(x)
+        assert taeda.allclose(ours, model(x)) and taeda.allclose(taeda.from_dlpack(theirs), model(x))
+
+
+@pytest.mark.parametrize("format", ["pt2", None])
+def test_parameters_that_are_not_registered(format):
+    free, listed = taeda.nn.Parameter(taeda.randn(5)), [taeda.nn.Linear(5, 5, bias=False)]
+    model, x = Forward(lambda y: listed[0](y) * free), taeda.randn(3, 5)
+    file = io.BytesIO()
+    taeda.export.save(taeda.export.export(model, (x,)), file, **({} if format is None else {"format": format}))
+    file.seek(0)
+    assert taeda.allclose(taeda.export.load(file).module()(x), model(x))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_cdist(p):
+    model, x, file = Forward(lambda y: taeda.cdist(y, y * 2, p)), taeda.randn(3, 5), io.BytesIO()
+    taeda.export.save(taeda.export.export(model, (x,)), file, format="pt2")
+    file.seek(0)
+    assert taeda.allclose(taeda.export.load(file).module()(x), model(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["smooth_l1_loss", "huber_loss", "l1_loss", "mse_loss", "hinge_embedding_loss"])
+def test_losses_that_broadcast(name, reduction):
+    loss = getattr(taeda.nn.functional, name)
+    model, x, file = Forward(lambda y: loss(y, y[0], reduction=reduction)), taeda.randn(3, 5), io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        taeda.export.save(taeda.export.export(model, (x,)), file, format="pt2")
+        file.seek(0)
+        ours = taeda.export.load(file).module()(x)
+        file.seek(0)
+        theirs = torch.export.load(file).module()(torch.from_dlpack(x.clone()))
+        want = model(x)
+    assert taeda.allclose(ours, want) and taeda.allclose(taeda.from_dlpack(theirs), want)
