@@ -13,7 +13,7 @@ from ._core.callbacks import callbacks
 from ._core.exchange import count_defaults_on_meta
 from ._core.pool import set_flush_denormal as _set_flush_denormal
 from .ops.meta import makes
-from .overrides import TorchFunctionMode
+from .overrides import TorchFunctionMode, set_mode
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
@@ -32,7 +32,7 @@ class _Devices(threading.local):
     def __init__(self) -> None:
         self.default = _core.device("cpu")
         self.entered: list[tuple[Any, Any]] = []
-        self.on_meta: _MakeOnMeta | None = None
+        self.counted = False  # whether the core counts this thread's default device as meta
 
 
 _devices = _Devices()
@@ -54,15 +54,19 @@ def set_default_device(device: Any) -> None:
     device = _core.device("cpu" if device is None else device)
     if device.type != "meta":
         _core.require_device(device)
-    if _devices.on_meta is not None:
-        _devices.on_meta.__exit__()
-        _devices.on_meta = None
-        count_defaults_on_meta(-1)
+    _make_default(device)
+
+
+def _make_default(device: Any) -> None:
+    """Make ``device`` the default, whatever a call that Ctrl-C ended has left half done."""
+    if device.type == "meta" and not _devices.counted:
+        count_defaults_on_meta(1)  # one too many is harmless, one too few is not
+        _devices.counted = True
+    set_mode(_MakeOnMeta, _MakeOnMeta() if device.type == "meta" else None)
     _devices.default = device
-    if device.type == "meta":
-        count_defaults_on_meta(1)
-        _devices.on_meta = _MakeOnMeta()
-        _devices.on_meta.__enter__()
+    if device.type != "meta" and _devices.counted:
+        _devices.counted = False
+        count_defaults_on_meta(-1)
 
 
 class _MakeOnMeta(TorchFunctionMode):
@@ -78,19 +82,20 @@ class _MakeOnMeta(TorchFunctionMode):
 
 
 def _enter_device(device: Any) -> Any:
-    before = _devices.default
+    _devices.entered.append((device, _devices.default))
     set_default_device(device)
-    _devices.entered.append((device, before))
     return device
 
 
-def _exit_device(device: Any) -> None:
-    _, before = _devices.entered.pop()
-    set_default_device(before)
+def _leave_devices(count: int) -> None:
+    if len(_devices.entered) > count:
+        _make_default(_devices.entered[count][1])
+        del _devices.entered[count:]
 
 
 callbacks.enter_device = _enter_device
-callbacks.exit_device = _exit_device
+callbacks.entered_devices = lambda: len(_devices.entered)
+callbacks.leave_devices = _leave_devices
 callbacks.default_device = get_default_device
 
 

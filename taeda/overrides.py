@@ -264,6 +264,13 @@ class TorchFunctionMode:
         return cls(*args, **kwargs)
 
 
+def set_mode(kind: type, mode: TorchFunctionMode | None) -> None:
+    """Make ``mode`` the innermost mode, and the only one of class ``kind``; None: there is none."""
+    modes = _modes()
+    modes[:] = [x for x in modes if type(x) is not kind] + ([] if mode is None else [mode])
+    _core.change_overrides(*((_MODES, 0) if modes else (0, _MODES)))
+
+
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing."""
 

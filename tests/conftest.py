@@ -34,6 +34,14 @@ def run_python(tmp_path):
     return run
 
 
+@pytest.fixture(autouse=True, scope="session")
+def same_seed():
+    """Every run of the tests draws the same numbers."""
+    import taeda
+
+    taeda.manual_seed(67280421310721)
+
+
 @pytest.fixture(autouse=True)
 def same_threads():
     """A test may set the number of threads: the next one has that of before."""

@@ -1,6 +1,9 @@
 """The Cython core: memory, threads, Tensor, the graph and the one call path of every op."""
 
 try:
+    from .interpreter import refuse_others
+
+    refuse_others()  # before anything of the core is loaded
     from .memory import OutOfMemoryError, Storage, empty_cache, memory_stats, reset_peak_memory_stats
 except ModuleNotFoundError as error:  # a checkout on the path, not what was installed
     raise ImportError(

@@ -264,6 +264,10 @@ cdef bint read_ints(object value, int64_t* to, int nd, int64_t missing) except -
     return True
 
 
+cdef enum:
+    MOST_STEP = 0x7FFFFFFF  # strides, paddings and dilations beyond this are checked in Python
+
+
 def convolution(int nd, Tensor input, Tensor weight, object bias, object stride, object padding, object dilation,
                 object groups):
     """The common case of a convolution: a batch, one real dtype, numbers that fit. Else None."""
@@ -285,6 +289,8 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
         if n < 3 - nd:
             continue
         g.i[n], g.k[n] = input.sizes[2 + n - (3 - nd)], weight.sizes[2 + n - (3 - nd)]
+        if max(g.s[n], g.p[n], g.d[n]) > MOST_STEP:
+            return None
         if g.s[n] < 1 or g.p[n] < 0 or g.d[n] < 1 or g.i[n] + 2 * g.p[n] < g.d[n] * (g.k[n] - 1) + 1:
             return None
         g.o[n] = (g.i[n] + 2 * g.p[n] - g.d[n] * (g.k[n] - 1) - 1) // g.s[n] + 1

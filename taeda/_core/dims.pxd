@@ -2,6 +2,59 @@
 
 from libc.stdint cimport int64_t
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+      #include <intrin.h>
+      static int taeda_times(int64_t a, int64_t b, int64_t* c) {
+        int64_t high = 0;
+        *c = _mul128(a, b, &high);
+        return high != (*c >> 63);
+      }
+      static int taeda_plus(int64_t a, int64_t b, int64_t* c) {
+        *c = (int64_t)((uint64_t)a + (uint64_t)b);
+        return ((a ^ *c) & (b ^ *c)) < 0;
+      }
+    #else
+      #define taeda_times(a, b, c) __builtin_mul_overflow((int64_t)(a), (int64_t)(b), c)
+      #define taeda_plus(a, b, c) __builtin_add_overflow((int64_t)(a), (int64_t)(b), c)
+    #endif
+    """
+    bint overflows_times "taeda_times"(int64_t a, int64_t b, int64_t* c) noexcept nogil
+    bint overflows_plus "taeda_plus"(int64_t a, int64_t b, int64_t* c) noexcept nogil
+
+
+# Sizes that a caller gives are multiplied and added here: what does not fit 64 bits is an error.
+
+cdef inline int64_t times(int64_t a, int64_t b) except? -1:
+    """``a * b``."""
+    cdef int64_t c
+    if overflows_times(a, b, &c):
+        raise RuntimeError(f"sizes are too large: {a} * {b} does not fit 64 bits (integer multiplication overflow)")
+    return c
+
+
+cdef inline int64_t plus(int64_t a, int64_t b) except? -1:
+    """``a + b``."""
+    cdef int64_t c
+    if overflows_plus(a, b, &c):
+        raise RuntimeError(f"sizes are too large: {a} + {b} does not fit 64 bits (integer addition overflow)")
+    return c
+
+
+cdef inline int64_t count_of(int n, const int64_t* sizes) except? -1:
+    """The number of elements of a tensor of these sizes."""
+    cdef int64_t count = 1
+    cdef int d
+    for d in range(n):
+        if overflows_times(count, sizes[d], &count):
+            for d in range(n):
+                if sizes[d] == 0:
+                    return 0
+            raise RuntimeError(f"numel: integer multiplication overflow: the product of sizes "
+                               f"{[sizes[d] for d in range(n)]} does not fit 64 bits")
+    return count
+
 
 cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
     return (a + b - 1) // b

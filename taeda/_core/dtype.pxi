@@ -235,16 +235,34 @@ cdef class device:
         return device, (self.type, self.index)
 
     def __enter__(self):
-        return callbacks.enter_device(self)
+        before = callbacks.entered_devices()
+        try:
+            return callbacks.enter_device(self)
+        except BaseException:  # also Ctrl-C: the block is not entered
+            uninterrupted(callbacks.leave_devices, (before,), [])
+            raise
 
     def __exit__(self, *exc):
-        callbacks.exit_device(self)
+        interrupts = []
+        count = uninterrupted(callbacks.entered_devices, (), interrupts)
+        uninterrupted(callbacks.leave_devices, (count - 1,), interrupts)
+        if interrupts:
+            raise interrupts[0]
 
     def __copy__(self):
         return self
 
     def __deepcopy__(self, memo):
         return self
+
+
+cdef object uninterrupted(function, tuple args, list interrupts):
+    """Call ``function`` until Ctrl-C leaves it alone; what it raised is appended to ``interrupts``."""
+    while True:
+        try:
+            return function(*args)
+        except KeyboardInterrupt as error:
+            interrupts.append(error)
 
 
 cdef device CPU = device("cpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import warnings
 from collections.abc import Iterator
 
 _CGROUP = "/sys/fs/cgroup"
@@ -65,11 +66,20 @@ def cpus() -> int:
 
 
 def default_threads() -> int:
-    """Threads to compute with: ``TAEDA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else :func:`cpus`."""
+    """Threads to compute with: ``TAEDA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else :func:`cpus`.
+
+    Of a list, as OpenMP has it for nested levels, the first number counts. Other values are ignored with a warning.
+    """
     for name in ("TAEDA_NUM_THREADS", "OMP_NUM_THREADS"):
-        count = _integer(os.environ.get(name, "").split(",")[0].strip())
-        if count is not None and count > 0:
-            return count
+        value = os.environ.get(name, "")
+        if not value.strip():
+            continue
+        counts = [_integer(part.strip()) or 0 for part in value.split(",")]
+        if min(counts) > 0:
+            return counts[0]
+        warnings.warn(
+            f"{name}={value!r} is ignored: expected a positive number of threads; {cpus()} are used", stacklevel=2
+        )
     return cpus()
 
 

@@ -13,11 +13,7 @@ cdef inline bint compute_contiguous(Tensor t) noexcept:
 
 cdef int refresh(Tensor t) except -1:
     """Recompute what is derived from sizes and strides."""
-    cdef int64_t n = 1
-    cdef int i
-    for i in range(t.nd):
-        n *= t.sizes[i]
-    t.count = n
+    t.count = count_of(t.nd, t.sizes)
     t.contiguous = compute_contiguous(t)
     return 0
 
@@ -65,25 +61,12 @@ cdef inline int init_dims(Tensor t, int ndim) except -1:
     return 0
 
 
-cdef int64_t checked_count(int n, const int64_t* sizes) except -1:
-    """The product of sizes; an error where it does not fit."""
-    cdef int64_t count = 1
-    cdef double estimate = 1
-    cdef int i
-    for i in range(n):
-        count *= sizes[i]
-        estimate *= sizes[i]
-    if estimate > 4e18:
-        raise RuntimeError(f"numel: the product of sizes {make_size(n, sizes)} does not fit 64 bits")
-    return count
-
-
 cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, const int64_t* strides,
                       int64_t offset) except -1:
     """Refuse a window of memory that does not lie in its storage."""
     cdef double low = offset, high = offset
     cdef int d
-    if checked_count(n, sizes) == 0:
+    if count_of(n, sizes) == 0:
         return 0
     for d in range(n):
         if strides[d] >= 0:
@@ -158,9 +141,9 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=Fa
         t.sizes[i] = sizes[i]
         t.strides[i] = n
         if sizes[i] > 1:
-            if n > (<int64_t>1 << 62) // ITEMSIZE[dtype] // sizes[i]:
+            if n > (<int64_t>1 << 62) // ITEMSIZE[dtype] // sizes[i] and count_of(ndim, sizes):
                 raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
-            n *= sizes[i]
+            overflows_times(n, sizes[i], &n)
         elif sizes[i] < 0:
             raise RuntimeError(f"sizes must not be negative, got {make_size(ndim, sizes)}")
     for i in range(ndim):
@@ -197,14 +180,12 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
     A storage without memory gets it now, unless ``late``.
     """
     cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
-    cdef int64_t n = 1
     cdef int i
     init_dims(t, ndim)
     for i in range(ndim):
         t.sizes[i] = sizes[i]
         t.strides[i] = strides[i]
-        n *= sizes[i]
-    t.count = n
+    t.count = count_of(ndim, sizes)
     t.code = source.code
     if source.storage is not None and source.storage.late is not None:
         if late:
@@ -246,7 +227,7 @@ def empty_strided(sizes, strides, dtype dtype=None):
         for i in range(n):
             if steps[i] < 0:
                 raise RuntimeError(f"empty_strided: strides must not be negative, got {tuple(strides)}")
-            extent += (shape[i] - 1) * steps[i]
+            extent = plus(extent, times(shape[i] - 1, steps[i]))
     cdef int code = DEFAULT_FLOAT if dtype is None else dtype.code
     cdef Tensor block = empty_tensor(code, 1, &extent)
     return alias_tensor(block, n, shape, steps, 0)

@@ -12,7 +12,7 @@ from .joined cimport defer_joined
 from .memory cimport unsettled
 from .kernel_args cimport TransposeArgs
 from .planners cimport build, known, new_owner, of_number
-from .dims cimport merge_dims
+from .dims cimport merge_dims, plus, times
 from .formats cimport empty_last, is_last
 from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
 from .tensor cimport (
@@ -305,7 +305,7 @@ def cat(tensors, dim=0):
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size "
                                    f"{first.sizes[d]} but got size {t.sizes[d]} for tensor number {i} in the list "
                                    f"(shapes {list(first.shape)} and {list(t.shape)}).")
-        along += t.sizes[at]
+        along = plus(along, t.sizes[at])
     memcpy(sizes, first.sizes, first.nd * sizeof(int64_t))
     sizes[at] = along
     last = not first.contiguous and (first.nd == 4 or first.nd == 5) and are_last(tensors, n)
@@ -455,7 +455,8 @@ cdef Tensor triangle(Tensor input, object diagonal, bint upper, str name):
     if fn == NULL:
         fn = build(TRIANGLE, item << 1 | upper, (item, bool(upper)))
     ptr[0], ptr[1] = address_of(out), address_to_read(source)
-    arg[0], arg[1], arg[2] = input.sizes[input.nd - 2], input.sizes[input.nd - 1], diagonal
+    arg[0], arg[1] = input.sizes[input.nd - 2], input.sizes[input.nd - 1]
+    arg[2] = max(-arg[0], min(<int64_t>diagonal, arg[1]))
     run(fn, ptr, arg, out.count // arg[1], arg[1] * item)
     return out
 
@@ -534,11 +535,11 @@ def pad_constant(Tensor input, pad, value=0):
     for i in range(n // 2):
         d = input.nd - 1 - i
         before, after = pad[2 * i], pad[2 * i + 1]
-        sizes[d] += before + after
+        sizes[d] = plus(sizes[d], plus(before, after))
         if sizes[d] < 0:
             raise RuntimeError(f"The input size {input.sizes[d]}, plus negative padding {before} and {after}, resulted "
                                f"in a negative output size, which is invalid. Check dimension {d} of your input.")
-        inner[d] += (before if before < 0 else 0) + (after if after < 0 else 0)
+        inner[d] = plus(inner[d], plus(min(before, <int64_t>0), min(after, <int64_t>0)))
         inner[d] = inner[d] if inner[d] > 0 else 0
     out = empty_last(input.code, input.nd, sizes) if is_last(input) else empty_tensor(input.code, input.nd, sizes)
     out.fill_(value)
@@ -625,7 +626,8 @@ def pad_edges(Tensor input, pad, str mode):
     for d in range(input.nd):
         sizes[d] = input.sizes[d]
     for i in range(len(pad) // 2):
-        sizes[input.nd - 1 - i] += pad[2 * i] + pad[2 * i + 1]
+        d = input.nd - 1 - i
+        sizes[d] = plus(plus(sizes[d], pad[2 * i]), pad[2 * i + 1])
     out = empty_last(input.code, input.nd, sizes) if is_last(input) else empty_tensor(input.code, input.nd, sizes)
     if out.count:
         inside, pairs = edges(out, pad, mode)
@@ -666,7 +668,7 @@ def roll(Tensor input, shifts, dims=None):
         turn[d] = 0
     for x, shift in zip(dims, shifts):
         d = wrap_dim(x, input.nd, "roll")
-        turn[d] = (turn[d] + <int64_t>shift) % input.sizes[d]
+        turn[d] = (turn[d] + <int64_t>shift % input.sizes[d]) % input.sizes[d]
         if turn[d] < 0:
             turn[d] += input.sizes[d]
     # Each dimension that turns is two pieces: all combinations of them.
@@ -707,7 +709,7 @@ def repeat(Tensor input, repeats):
     for d in range(n):
         if counts[d] < 0:
             raise RuntimeError(f"repeat: repeats must not be negative, got {list(repeats)}")
-        sizes[d] = counts[d] * (input.sizes[d - more] if d >= more else 1)
+        sizes[d] = times(counts[d], input.sizes[d - more]) if d >= more else counts[d]
     out = empty_tensor(input.code, n, sizes)
     if out.count == 0:
         return out
@@ -730,7 +732,7 @@ def repeat_each(Tensor input, int64_t repeats, dim):
     if repeats < 0:
         raise RuntimeError(f"Repeats must be non-negative, got {repeats}")
     for d in range(n):
-        sizes[d] = input.sizes[d] * (repeats if d == at else 1)
+        sizes[d] = times(input.sizes[d], repeats) if d == at else input.sizes[d]
     out = empty_tensor(input.code, n, sizes)
     if out.count == 0:
         return out

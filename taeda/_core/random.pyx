@@ -219,7 +219,7 @@ cdef class Generator:
         """Seed from the system's entropy; gives the seed."""
         import os
 
-        seed = int.from_bytes(os.urandom(8), "little") & ((1 << 53) - 1)
+        seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
 
@@ -331,6 +331,7 @@ def _restore(state):
 
 DEFAULT_SEED = 67280421310721
 default_generator = Generator()
+default_generator.seed()  # a program that sets no seed draws other numbers each time, as in PyTorch
 cdef Generator _default = default_generator
 
 

@@ -30,7 +30,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from .dims cimport distance, merge_dims
+from .dims cimport count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (
     Heir, Storage, export_of, foreign_storage, is_planning, keeps_address, late_storage, new_storage, planners,
     resize_storage, root, settle,

@@ -60,7 +60,7 @@ def view_expand(Tensor input, size, implicit=False):
             sizes[d] = input.sizes[at]
         elif sizes[d] < 0:
             raise RuntimeError(f"expand: sizes must not be negative, got {list(size)}")
-    checked_count(n, sizes)
+    count_of(n, sizes)
     cdef Tensor t = expand_view(input, n, sizes)
     if t is None:
         refuse_expansion(input, n, sizes)
@@ -70,10 +70,10 @@ def view_expand(Tensor input, size, implicit=False):
 cdef int64_t checked_count_but(int n, int64_t* sizes, int left_out) except -1:
     cdef int64_t kept, count
     if left_out < 0:
-        return checked_count(n, sizes)
+        return count_of(n, sizes)
     kept, sizes[left_out] = sizes[left_out], 1
     try:
-        count = checked_count(n, sizes)
+        count = count_of(n, sizes)
     finally:
         sizes[left_out] = kept
     return count

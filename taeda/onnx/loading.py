@@ -154,6 +154,7 @@ def load(file: Any) -> Model:
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     try:
         proto = _parsed(file)
+        _check_text(proto)
         _check(proto, path)
         return Model(proto)
     except (DecodeError, Error) as error:
@@ -172,6 +173,17 @@ def _parsed(file: Any) -> ModelProto:
     if isinstance(file, (str, os.PathLike)):
         return onnx.load(os.fspath(file))
     return ModelProto.FromString(bytes(file) if isinstance(file, (bytes, bytearray, memoryview)) else file.read())
+
+
+def _check_text(message: Any) -> None:
+    """Refuse a model with text that is not UTF-8, which protobuf gives as bytes."""
+    for field, value in message.ListFields():
+        repeated = field.type in (field.TYPE_MESSAGE, field.TYPE_STRING) and not isinstance(value, (str, bytes))
+        for item in value if repeated and not hasattr(value, "ListFields") else (value,):
+            if field.type == field.TYPE_MESSAGE:
+                _check_text(item)
+            elif field.type == field.TYPE_STRING and not isinstance(item, str):
+                raise ValueError(f"expected an ONNX model, got a {field.name} that is not UTF-8: {item!r:.80}")
 
 
 def _check(proto: ModelProto, path: str | None) -> None:

@@ -61,6 +61,8 @@ triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
 def _triangle_indices(row, col, offset, dtype, lower, name):
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
+    if row == 0 or col == 0:
+        return _core.empty((2, 0), dtype or _core.int64)
     if _core.empty((0,)).is_meta:
         reached = (min(max(i + offset + lower, 0), col) for i in range(row))
         return _core.empty((2, sum(n if lower else col - n for n in reached)), dtype or _core.int64)
@@ -240,6 +242,10 @@ def combinations(input, r=2, with_replacement=False):
     if r == 0:
         return input.new_empty((0,))
     n = input.shape[0]
+    if r > n and not (with_replacement and n):
+        return input.new_empty((0, r))
+    if r > 64:  # PyTorch's limit, the most dimensions of a tensor
+        raise RuntimeError(f"combinations: expected at most 64 elements at a time, got {r}")
     index = arange(n).unsqueeze(1)
     for k in range(2, r + 1):  # each row goes on with all that may follow its last one
         first = index[:, -1] + (0 if with_replacement else 1)

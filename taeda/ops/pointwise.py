@@ -6,6 +6,7 @@ conjugate of the derivative, which for real numbers is the derivative.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _core
@@ -499,4 +500,5 @@ def round(input, *, decimals=0, out=None):
         return round_half_even(input, **more)
     if not input.is_floating_point():
         raise NotImplementedError(f"round: decimals={decimals} needs a floating-point tensor, got {input.dtype}")
-    return round_to_multiple(input, 10.0 ** (decimals if decimals > 0 else -decimals), decimals > 0, **more)
+    digits = decimals if decimals > 0 else -decimals
+    return round_to_multiple(input, 10.0**digits if digits < 309 else math.inf, decimals > 0, **more)

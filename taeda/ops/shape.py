@@ -151,6 +151,8 @@ def _positions(repeats, output_size):
     n = counts.shape[0]
     if n and int(counts.min()) < 0:
         raise RuntimeError("repeats can not be negative")
+    if n and int(counts.max()) > (1 << 62) // n:
+        raise RuntimeError(f"repeat_interleave: the sum of repeats, of up to {int(counts.max())}, is too large")
     starts = _core.empty((n + 1,), _core.int64)
     _core.launch(index_kernels.running_total(), (starts, counts), (n,), 1, 1)
     total = int(core.view_select(starts, 0, n).item())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
 
 from .. import _core
 from .._core import Tensor
+from ..kernels import distances as kernels
 from .creation import full_like, ones_like
 from .indexing import where
 from .joining import cat
@@ -15,6 +18,7 @@ from .pointwise import lerp
 from .reduction import extent, vector_norm
 from .sorting import searchsorted, sort
 from .table import composite, primitive
+from .views import broadcast_shapes
 
 # ---- matrices --------------------------------------------------------------------------------------------------------
 
@@ -55,6 +59,75 @@ def _euclidean_backward(g, x1, x2, out):
     return pull(slope, x1, x2), pull(slope.transpose(-2, -1), x2, x1)
 
 
+_KINDS = {0.0: "0", 1.0: "1", 2.0: "2", math.inf: "inf"}
+
+
+def _norms_of_differences(x1, x2, p):
+    return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+
+@primitive(
+    method=False, out=False, batch="leading", lowering=_norms_of_differences, planned=True,
+    samples=lambda m: [((m(5, 3), m(4, 3), p), {}) for p in (0.0, 1.0, 1.5, 3.0, math.inf)],
+)  # fmt: skip
+def _distances(x1, x2, p):
+    """Distances in the p-norm between rows, without their differences in memory."""
+    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    out = _core.empty((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
+    kind = _KINDS.get(p, "p")
+    _launch_pairs(kernels.distances(x1.dtype.name, kind), (out,), (x1, x2.mT), (p, 1 / p if p else 0.0))
+    return out
+
+
+def _slopes_in_parts(x1, x2, weight, distance, p):
+    d = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if p == 2:
+        slope = d
+    elif p == 1:
+        slope = d.sign()
+    elif p == math.inf:
+        slope = d.sign() * (d.abs() == distance.unsqueeze(-1))
+    else:
+        slope = d.sign() * where(d == 0, 1, d.abs()) ** (p - 1)
+    return (weight.unsqueeze(-1) * slope).sum(-2)
+
+
+@primitive(method=False, out=False, batch="leading", decomposition=_slopes_in_parts, planned=True)
+def _distance_pull(x1, x2, weight, distance, p):
+    """What comes back to ``x1`` ``(..., P, M)`` from distances to the rows of ``x2``, each with its weight
+    ``(..., P, R)``."""
+    batch = broadcast_shapes(weight.shape[:-2], broadcast_shapes(x1.shape[:-2], x2.shape[:-2]))
+    out = _core.empty((*batch, *x1.shape[-2:]), x1.dtype)
+    kind = _KINDS.get(p, "p")
+    address = kernels.distance_pull(x1.dtype.name, kind)
+    _launch_pairs(address, (out,), (x1, x2.mT, weight, distance), (p - 1,))
+    return out
+
+
+def _launch_pairs(address, outs, operands, numbers):
+    """Run a kernel on each matrix of a batch: ``(x1, x2 transposed, ...)``, which need not be expanded yet."""
+    batch = outs[0].shape[:-2]
+    operands = [x.expand((*batch, *x.shape[-2:])).contiguous() for x in operands]
+    width, count = operands[1].shape[-2:]
+    rows = operands[0].shape[-2]
+    grain = max(1, _PAIRS // max(count * width, 1))
+    for i in itertools.product(*map(range, batch)):
+        matrices = tuple([x[i] for x in (*outs, *operands)])
+        _core.launch(address, matrices, (count, width, *map(float, numbers)), rows, grain)
+
+
+@_distances.vjp_all("x1", "x2")
+def _distances_backward(g, x1, x2, p, out):
+    if p == 0:
+        return x1 * 0, x2 * 0
+    weight = g if p in (1, math.inf) else where(out == 0, 0, g / where(out == 0, 1, out) ** (p - 1))
+    first = _distance_pull(x1, x2, weight, out, p)
+    second = _distance_pull(x2, x1, weight.mT, out.mT, p)
+    return first.sum_to_size(x1.shape), second.sum_to_size(x2.shape)
+
+
+#: Numbers of one task of a launch.
+_PAIRS = 1 << 16
 #: Rows from which on a product pays, as in PyTorch.
 _BY_PRODUCT = 25
 
@@ -85,7 +158,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if p == 2 and compute_mode != modes[2] and x1.dtype.name in ("float32", "float64"):
         if compute_mode == modes[1] or max(x1.shape[-2], x2.shape[-2]) > _BY_PRODUCT:
             return _euclidean(x1, x2)
-    return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    if x1.dtype.name in ("float32", "float64"):
+        return _distances(x1, x2, float(p))
+    return _norms_of_differences(x1, x2, p)
 
 
 @composite(method=False, canonical=True)
@@ -97,6 +172,8 @@ def pdist(input, p=2.0):
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     rows, columns = triu_indices(n, n, 1).unbind(0)
+    if input.dtype.name in ("float32", "float64"):
+        return _distances(input, input, float(p))[rows, columns]
     return vector_norm(input[rows] - input[columns], p, -1)
 
 

@@ -1,10 +1,12 @@
 """Statistics, distances, windows and copies of views against PyTorch."""
 
 import itertools
+import math
 
 import pytest
 
 import taeda
+from taeda._core import memory
 from taeda.ops import statistics, view_copies
 
 torch = pytest.importorskip("torch")
@@ -129,3 +131,32 @@ def test_gradient_between_coordinates_promotes(dtype, edge_order):
         close(got, want, rtol=2e-3, atol=2e-3)
     with pytest.raises(RuntimeError, match="uint8"):
         taeda.gradient(taeda.tensor([1, 2, 3], dtype=taeda.uint8))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
+@pytest.mark.parametrize(
+    "shapes", [((5, 3), (4, 3)), ((3, 1, 5, 7), (2, 33, 7)), ((5, 0), (4, 0)), ((30, 17), (30, 17))]
+)
+def test_distances_of_all_pairs(shapes, p):
+    a, b = (torch.randn(shape, dtype=torch.float64) for shape in shapes)
+    if a.shape == b.shape:
+        b = a.clone()
+        b[::2] += 1
+    theirs = [x.requires_grad_() for x in (a, b)]
+    ours = [taeda.from_numpy(x.detach().numpy().copy()).requires_grad_() for x in theirs]
+    want = torch.cdist(*theirs, p, "donot_use_mm_for_euclid_dist")
+    got = taeda.cdist(*ours, p, "donot_use_mm_for_euclid_dist")
+    want.sin().sum().backward()
+    got.sin().sum().backward()
+    for x, y in zip([got.detach(), *(x.grad for x in ours)], [want.detach(), *(x.grad for x in theirs)], strict=True):
+        torch.testing.assert_close(torch.from_numpy(x.numpy()), y, equal_nan=True)
+
+
+def test_distances_take_the_memory_of_the_result():
+    x = taeda.randn(700, 200, requires_grad=True)
+    y = taeda.randn(700, 200)
+    memory.reset_peak_memory_stats()
+    before = memory.memory_stats()["peak_allocated"]
+    taeda.cdist(x, y, 3).sum().backward()
+    taeda.nn.functional.pdist(x, 1).sum().backward()
+    assert memory.memory_stats()["peak_allocated"] - before < 20 * 700 * 700 * 4
