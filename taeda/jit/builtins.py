@@ -503,7 +503,7 @@ TENSORS |= {name: NATIVE[name] for name in (*UPSAMPLES, "alias", "slice", "_unsa
 PRIMITIVES: dict[str, Callable] = {
     "RaiseException": raise_exception, "StoreOut": _store_out, "OldDiv": _old_div,
     "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
-    "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: 0,
+    "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: number(x.layout),
     "data": lambda x: x.detach(),
     "is_cuda": lambda x: x.is_cuda, "is_meta": lambda x: x.is_meta, "is_cpu": lambda x: x.device.type == "cpu",
     "is_sparse": lambda x: x.is_sparse, "is_quantized": lambda x: False, "is_mkldnn": lambda x: False,

@@ -13,6 +13,7 @@ from typing import Any
 from .. import _core, nn
 from .._core import Tensor
 from . import ir, marks
+from .dataclass import is_field, is_written, written_method
 from .errors import Source
 from .hooks import HOOKS
 from .python import PLAIN_TYPES, Ignored, SourceFrontend, compile_method, names_of, result_of, signature
@@ -139,7 +140,8 @@ def class_type(cls: type) -> ClassType:
     kind.python = cls
     space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
     for name, annotation in vars(cls).get("__annotations__", {}).items():
-        kind.attributes[name] = annotation_type(annotation, space)
+        if is_field(cls, name):
+            kind.attributes[name] = annotation_type(annotation, space)
 
     def find(name: str) -> Any:
         fn = vars(cls).get(name)
@@ -149,6 +151,10 @@ def class_type(cls: type) -> ClassType:
             return None
         if marks.is_ignored(fn):
             return Ignored(fn, result_of(fn))
+        if is_written(cls, fn):
+            fn = written_method(cls, name)
+            if fn is None:
+                return None
         made = kind.methods[name] = compile_method(fn, kind, cls, f"{kind.name}.{name}")
         if name != "__init__":
             init = kind.method("__init__")

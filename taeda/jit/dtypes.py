@@ -6,6 +6,8 @@ from typing import Any
 
 from .. import _core
 from .._core import dtype
+from ..ops.compressed import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ..types import jagged
 
 _NAMES = {
     0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 8: "complex32",
@@ -14,7 +16,9 @@ _NAMES = {
 }  # fmt: skip
 DTYPES: dict[int, Any] = {code: _core.dtype_by_name(n) for code, n in _NAMES.items() if n in _core.DTYPE_NAMES}
 CODES: dict[Any, int] = {made: code for code, made in DTYPES.items()}
-_LAYOUTS: dict[int, Any] = {0: _core.strided}
+_LAYOUTS: dict[int, Any] = {
+    0: _core.strided, 1: _core.sparse_coo, 2: sparse_csr, 4: sparse_csc, 5: sparse_bsr, 6: sparse_bsc, 7: jagged,
+}  # fmt: skip
 _FORMATS = {
     0: _core.contiguous_format, 1: _core.preserve_format, 2: _core.channels_last, 3: _core.channels_last_3d,
 }  # fmt: skip

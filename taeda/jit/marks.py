@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -89,6 +90,18 @@ def interface(obj: T) -> T:
     """Declare a class to be an interface: any class with its methods may stand for it in scripts."""
     obj.__script_interface__ = True  # type: ignore[attr-defined]
     return obj
+
+
+def enabled() -> bool:
+    """Whether functions are compiled: the variable PYTORCH_JIT=0 leaves them to Python.
+
+    Raises:
+        ValueError: it has another value than 0 or 1.
+    """
+    value = os.environ.get("PYTORCH_JIT", "1").strip()
+    if value[:1] not in ("0", "1"):
+        raise ValueError(f"Unknown setting of PYTORCH_JIT. Try using 0 or 1, not {value!r}.")
+    return value[0] == "1"
 
 
 def script_method(fn: T, _rcb: Any = None) -> T:

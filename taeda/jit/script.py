@@ -31,6 +31,7 @@ from .types import (
     NamedType,
     Type,
     _convert,
+    dict_of,
     list_of,
     optional,
     tuple_of,
@@ -279,9 +280,33 @@ def _type_of_attribute(value: Any) -> Type:
             return list_of(parts[0])
     if hasattr(value, "_script_type") and isinstance(value._script_type, NamedType):
         return value._script_type
-    if type(value) in TYPES:
-        return TYPES[type(value)]
-    return type_of(value)
+    if isinstance(value, dict):
+        keys, values = [{_type_of_attribute(x) for x in part} for part in (value, value.values())]
+        if len(keys) == len(values) == 1:
+            return dict_of(keys.pop(), values.pop())
+    try:
+        return type_of(value)
+    except TypeError:
+        return _type_of_instance(type(value))
+
+
+def _type_of_instance(cls: type) -> Type:
+    """The type of the instances of a class of the program, which is compiled for it.
+
+    Raises:
+        TypeError: it is no class of scripts.
+    """
+    if cls not in TYPES and (not isinstance(cls.__init__, python_types.FunctionType) or issubclass(cls, nn.Module)):
+        raise TypeError(f"{cls} is no type of scripts")
+    try:
+        kind = class_type(cls)
+        init = kind.method("__init__")
+        if isinstance(init, ir.Function):
+            ir.define_all([init])  # it says what attributes there are
+    except (RuntimeError, OSError) as error:
+        TYPES.pop(cls, None)
+        raise TypeError(str(error)) from None
+    return kind
 
 
 def _function_attribute(value: Any) -> Sugar | None:
@@ -328,7 +353,7 @@ def script(
         RuntimeError: types do not fit.
         OSError: there is no source.
     """
-    if isinstance(obj, (ScriptFunction, RecursiveScriptModule)) or obj is None:
+    if isinstance(obj, (ScriptFunction, RecursiveScriptModule)) or obj is None or not marks.enabled():
         return obj
     if isinstance(obj, nn.Module):
         made = script_module(obj)

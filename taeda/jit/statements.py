@@ -438,7 +438,7 @@ class Statements(Part):
             if not 1 <= len(args) <= 3 or node.keywords:
                 self.fail(node, f"range expected 1 to 3 arguments, got {len(args)}")
             return ir.Iterate("range", args, list_of(INT))
-        inner = [self.iterable(a) for a in node.args]
+        inner = [self.iterable(a) for a in (node.args[:1] if word == "enumerate" else node.args)]
         if word == "reversed":
             (one,) = inner
             if not isinstance(one, Parts):
@@ -447,8 +447,7 @@ class Statements(Part):
             return Parts(one.items[::-1])
         if word == "enumerate":
             start: Any = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords), None)
-            inner = [self.iterable(node.args[0])]
-            first = inner[0]
+            (first,) = inner
             if isinstance(first, Parts):
                 base = _known(self.expr(start)) if start is not None else 0
                 if not isinstance(base, int):

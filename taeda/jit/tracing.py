@@ -26,6 +26,7 @@ from .dtypes import number
 from .errors import Source
 from .frontend import FunctionRef, OpName
 from .hooks import HOOKS
+from .marks import enabled
 from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
 from .printer import code
 from .python import Overloads, SourceFrontend
@@ -552,7 +553,7 @@ def trace(
     Raises:
         RuntimeError: an input or a result is no tensor, or no tree of them.
     """
-    if isinstance(func, (ScriptFunction, RecursiveScriptModule)):
+    if isinstance(func, (ScriptFunction, RecursiveScriptModule)) or not enabled():
         return func
     if isinstance(func, nn.Module):
         inputs = {"forward": example_inputs if example_kwarg_inputs is None else example_kwarg_inputs}
@@ -581,6 +582,8 @@ def trace_module(
     _compilation_unit: Any = None, example_inputs_is_kwarg: bool = False, _store_inputs: bool = True,
 ) -> TopLevelTracedModule:  # fmt: skip
     """Record methods of a module: ``inputs`` has the example of each by its name. Arguments: see :func:`trace`."""
+    if not enabled():
+        return mod  # type: ignore[return-value]
     if not isinstance(mod, nn.Module):
         raise AttributeError(f"trace_module: expected a module, got {type(mod).__name__}")
     if not isinstance(inputs, dict):

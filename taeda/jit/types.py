@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core import Tensor, device, dtype
-from .dtypes import CODES
+from .._core import Tensor, device
+from .dtypes import number
 
 
 class Type:
@@ -471,8 +471,9 @@ def _convert_scalar(value: Any, wanted: Type) -> Any:
     """A number, text or device of Python's, or the element of a tensor, as one of a script."""
     python = _SCALARS[wanted]
     if type(value) is not python:
-        if wanted is INT and isinstance(value, dtype):
-            return CODES[value]
+        code = number(value) if wanted is INT else None
+        if code is not None:
+            return code
         if wanted in (INT, FLOAT, BOOL, COMPLEX) and isinstance(value, Tensor) and value.numel() == 1:
             value = python(value.item())
         elif wanted is BOOL and hasattr(type(value), "__bool__") and not isinstance(value, Tensor):

@@ -1,0 +1,176 @@
+"""Scripts of classes: dataclasses, and instances of plain classes that modules keep."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from dataclasses import InitVar, dataclass, field
+from typing import Dict, List, Optional, Tuple  # noqa: UP035 (the language of scripts)
+
+import pytest
+
+import taeda
+from taeda import Tensor, nn
+
+
+@taeda.jit.script
+@dataclass
+class Point:
+    x: float
+    y: float = 2.0
+    tag: Optional[str] = None  # noqa: UP045
+    n: int = field(default=3, compare=False)
+
+    def norm(self) -> float:
+        return (self.x**2 + self.y**2) ** 0.5
+
+
+@dataclass(order=True)
+class Version:
+    major: int
+    minor: int = 0
+
+
+@dataclass
+class Doubled:
+    a: int
+    step: InitVar[int] = 1
+    b: int = 0
+
+    def __post_init__(self, step: int):
+        self.b = self.a * 2 + step
+
+
+@dataclass
+class Segment:
+    start: Point
+    label: str = "s"
+
+
+@dataclass
+class WithFactory:
+    items: List[int] = field(default_factory=list)  # noqa: UP006
+
+
+def points(a: float) -> Tuple[float, bool, bool, int, bool]:  # noqa: UP006
+    p = Point(a)
+    return p.norm(), p == Point(x=a, n=9), p == Point(a, 1.0), p.n, p.tag is None
+
+
+def test_a_dataclass_has_its_fields_defaults_and_equality():
+    assert taeda.jit.script(points)(1.5) == points(1.5)
+    assert Point(1.0).norm() == 5**0.5 and Point(1.0) == Point(1.0)  # it stays a class of Python
+
+
+def versions(n: int):
+    one, two = Version(n), Version(n, 2)
+    return one < two, one <= one, one > two, two >= one, Version(n + 1) < two, one != two
+
+
+def test_comparisons_of_a_dataclass():
+    assert taeda.jit.script(versions)(1) == (True, True, False, True, False, True)
+
+
+def doubled(n: int):
+    return Doubled(n, 5).b + Doubled(n).b
+
+
+def segment(x: float):
+    s = Segment(Point(x))
+    s.start.x += 1.0
+    return s.start.x, s.label
+
+
+def test_post_init_and_fields_of_other_dataclasses():
+    assert taeda.jit.script(doubled)(4) == doubled(4)
+    assert taeda.jit.script(segment)(1.0) == (2.0, "s")
+
+
+def test_a_default_factory_is_refused():
+    def uses():
+        return WithFactory()
+
+    with pytest.raises(NotImplementedError, match=r"WithFactory\.items: default factories"):
+        taeda.jit.script(uses)
+
+
+class Recipe:
+    def __init__(self, n: int, axes: List[int], names: Dict[str, int]):  # noqa: UP006
+        self.n = n
+        self.axes = axes
+        self.names = names
+
+    def apply(self, x: Tensor) -> Tensor:
+        return x.permute(self.axes).reshape(self.n, -1)
+
+
+class Rearrange(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.recipe = Recipe(2, [1, 0], {})
+        self.by_rank = {2: Recipe(3, [1, 0], {"a": 1}), 1: Recipe(1, [0], {})}
+        self.layout = taeda.strided
+        self.unused = object()
+
+    def forward(self, x: Tensor) -> Tensor:
+        recipe = self.by_rank[x.dim()]
+        if x.layout == taeda.sparse_coo:
+            return x
+        return self.recipe.apply(x).sum() * recipe.n + taeda.zeros([1], layout=self.layout)
+
+
+def test_instances_of_plain_classes_are_attributes_of_a_module():
+    x = taeda.arange(6.0).reshape(2, 3)
+    scripted = taeda.jit.script(Rearrange())
+    assert taeda.equal(scripted(x), Rearrange()(x))
+    buffer = io.BytesIO()
+    scripted.save(buffer)
+    assert taeda.equal(taeda.jit.load(io.BytesIO(buffer.getvalue()))(x), Rearrange()(x))
+    torch = pytest.importorskip("torch")
+    assert torch.jit.load(io.BytesIO(buffer.getvalue()))(torch.arange(6.0).reshape(2, 3)).item() == 45
+
+
+def layouts(x: Tensor):
+    return x.layout == taeda.strided, x.layout == taeda.sparse_coo, x.layout == taeda.sparse_csr
+
+
+def test_layouts_are_constants():
+    script = taeda.jit.script(layouts)
+    assert script(taeda.eye(2)) == (True, False, False)
+    assert script(taeda.eye(2).to_sparse()) == (False, True, False)
+    assert script(taeda.eye(2).to_sparse_csr()) == (False, False, True)
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Identity(), nn.ReLU()])
+
+    def forward(self, x: Tensor, items: List[int], k: int):  # noqa: UP006
+        for i, layer in enumerate(self.layers, 1):
+            x = layer(x) * i
+        total = 0
+        for i, (a, b) in enumerate(zip(items, items), k):  # noqa: B905
+            total += i * a * b
+        return x, total
+
+
+def test_enumerate_from_another_number():
+    x, total = taeda.jit.script(Layers())(taeda.ones(2), [1, 2], 5)
+    assert x.tolist() == [2, 2] and total == 5 + 6 * 4
+
+
+OFF = """
+import taeda
+def f(x):
+    return x * 2
+m = taeda.nn.Linear(1, 1)
+assert taeda.jit.script(f) is f and taeda.jit.trace(f, taeda.ones(1)) is f
+assert taeda.jit.script(m) is m and taeda.jit.trace_module(m, {"forward": taeda.ones(1)}) is m
+"""
+
+
+def test_a_variable_of_the_environment_leaves_programs_to_python(monkeypatch):
+    monkeypatch.setenv("PYTORCH_JIT", "0")
+    subprocess.run([sys.executable, "-c", OFF], check=True, timeout=60)
