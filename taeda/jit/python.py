@@ -114,13 +114,14 @@ _CASTS = {
 def _op_names() -> dict[int, str]:
     """The op of each function of taeda's, by the function's id."""
     found: dict[int, str] = {}
-    for qualified in schemas.names():
-        space, _, name = qualified.partition("::")
-        if space != "aten":
-            continue
+    named = [
+        (name, f"aten::{name}") for space, _, name in (q.partition("::") for q in schemas.names()) if space == "aten"
+    ]
+    for name, qualified in named:
         for place in (OPS, METHODS, vars(lower)):
             if name in place:
                 found.setdefault(id(place[name]), qualified)
+    for name, qualified in named:  # names of one function that say its module come second
         for prefix, module in (("linalg_", linalg), ("special_", special), ("fft_", fft)):
             if name.startswith(prefix):
                 function = getattr(module, name.removeprefix(prefix), None)

@@ -20,6 +20,7 @@ from .._core import Op, Tensor
 from .._core.callbacks import callbacks
 from ..autograd import no_grad
 from ..ops.recurrent import _layer_in_ops, step_in_ops
+from ..ops.table import asked_for, trait
 from ..utils import _pytree as pytree
 from . import graph, ir, sizes
 from .dtypes import number
@@ -34,6 +35,7 @@ from .script import script_module
 from .source import qualified_name
 from .types import (
     ANY,
+    FLOAT,
     INT,
     REQUIRED,
     STR,
@@ -225,9 +227,17 @@ class Recorder:
         name = getattr(function, "__name__", "")
         if name == "basic_index":
             return self._basic_index(*args)
-        sugar = self.front.python_value(function, self.node)
+        if name in _REFLECTED and not isinstance(args[1], Tensor):  # a number before the operator
+            return _REFLECTED[name](self.front, self.express(args[1]), self.express(args[0]), self.node)
+        sugar = OpName("aten::pow") if name == "power" else self.front.python_value(function, self.node)
         if not isinstance(sugar, (FunctionRef, OpName)):
             return None
+        if isinstance(sugar, FunctionRef):
+            wanted = {p.name: p.type for p in sugar.function.parameters}
+            args = tuple(
+                [_of_floats(a, t) for a, t in zip(args, wanted.values(), strict=False)] + [*args[len(wanted) :]]
+            )
+            kwargs = {k: _of_floats(v, wanted.get(k)) for k, v in kwargs.items()}
         values = [self.express(a) for a in args]
         named = {k: self.express(v) for k, v in kwargs.items() if v is not None and k != "generator"}
         if "input" in named and isinstance(sugar, OpName):
@@ -270,6 +280,14 @@ class Recorder:
                 return _core.pass_through(self, function, args, kwargs)
             finally:
                 self.quiet -= 1
+        rule = trait(function, "lowering") or trait(function, "decomposition")
+        if rule is not None and not function.writes:
+            bound = dict(zip(function.params, function.defaults, strict=True))
+            bound |= dict(zip(function.params, args, strict=False)) | kwargs
+            with _recording(self):
+                return rule(*[bound[n] for n in asked_for(rule)])
+        if trait(function, "batch") == "check":
+            return function(*args, **kwargs)  # Python reads its result, and may raise: no step of a trace
         result = function(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
@@ -393,6 +411,24 @@ def _kept(recorder: Recorder, module: nn.Module, callee: Any) -> Callable:
         return recorder.call_module(callee, forward, args, kwargs)
 
     return call
+
+
+#: Ops of operators with a number on the left, whose operands are exchanged.
+_REFLECTED: dict[str, Callable] = {
+    "rdiv": lambda front, a, b, node: front.binary(ast.Div(), a, b, node),
+    "rlshift": lambda front, a, b, node: front.op("aten::bitwise_left_shift", [a, b], {}, node),
+    "rrshift": lambda front, a, b, node: front.op("aten::bitwise_right_shift", [a, b], {}, node),
+}
+
+
+def _of_floats(x: Any, wanted: Any) -> Any:
+    """An argument for a list of floats, where Python may give integers, or one number for all."""
+    inner = wanted.element if wanted is not None and wanted.name == "Optional" else wanted
+    if inner != list_of(FLOAT):
+        return x
+    if type(x) is int:
+        return float(x)
+    return [float(v) for v in x] if isinstance(x, (tuple, list)) and {type(v) for v in x} <= {int, float} else x
 
 
 #: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.

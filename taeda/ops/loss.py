@@ -222,6 +222,11 @@ def _binary_entropy_of_logits(input, target):
     return s.at_least(input, 0.0) - input * target + s.log1p_of_exponential(s.abs(input))
 
 
+_binary_entropy_of_logits.traits["lowering"] = lambda input, target: (
+    input.clamp(min=0) - input * target + input.abs().neg().exp().log1p()
+)
+
+
 @pointwise(**_ELEMENTWISE, operands=3)
 def _binary_slope_of_logits(grad, input, target):
     """The derivative of :func:`_binary_entropy_of_logits` by ``input``, times ``grad``."""

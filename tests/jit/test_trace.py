@@ -358,3 +358,30 @@ def _compiled_modules_in_a_trace(t):
 def test_compiled_modules_keep_their_control_flow():
     """A script or trace within what is recorded is called, also after saving; its gradients are its own."""
     assert _compiled_modules_in_a_trace(taeda) == _compiled_modules_in_a_trace(torch)
+
+
+REFLECTED = {
+    "1.0 / x": lambda x, F: 1.0 / x, "1 / x": lambda x, F: 1 / x, "2.0 ** x": lambda x, F: 2.0**x,
+    "2 ** x": lambda x, F: 2**x, "3 - x": lambda x, F: 3 - x, "7 // x": lambda x, F: 7 // x, "5 % x": lambda x, F: 5 % x,
+    "1 << x": lambda x, F: 1 << x.long(), "64 >> x": lambda x, F: 64 >> x.long(), "3 & x": lambda x, F: 3 & x.long(),
+    "1.5 < x": lambda x, F: x > 1.5,
+    "bicubic": lambda x, F: F.interpolate(x[None, None], scale_factor=(2, 1.5), mode="bicubic"),
+    "trilinear": lambda x, F: F.interpolate(x[None, None, None], scale_factor=2, mode="trilinear"),
+    "nearest": lambda x, F: F.interpolate(x[None], scale_factor=2), "size": lambda x, F: F.interpolate(x[None], size=5),
+    "gaussian": lambda x, F: F.gaussian_nll_loss(x, x * 2, x),
+    "multilabel": lambda x, F: F.multilabel_soft_margin_loss(x, x.sign()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFLECTED)
+def test_traces_with_numbers_on_the_left_and_optional_arguments_are_saved(name):
+    function, values = REFLECTED[name], [[1.5, 2.25, 0.75, 3.5], [0.5, 4.0, 1.25, 2.0], [3.0, 0.6, 2.5, 1.0]]
+    traced = taeda.jit.trace(lambda x: function(x, nn.functional), taeda.tensor(values))
+    buffer = io.BytesIO()
+    taeda.jit.save(traced, buffer)
+    other = [[v * 1.3 + 0.11 for v in row] for row in values]
+    want = function(torch.tensor(other), torch.nn.functional)
+    for lib in (taeda, torch):
+        got = lib.jit.load(io.BytesIO(buffer.getvalue()))(lib.tensor(other))
+        assert str(got.dtype).rpartition(".")[2] == str(want.dtype).rpartition(".")[2]
+        torch.testing.assert_close(torch.tensor(got.tolist(), dtype=want.dtype), want)
