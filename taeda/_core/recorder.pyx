@@ -43,9 +43,10 @@ cdef extern from *:
       #ifndef MAP_NORESERVE
         #define MAP_NORESERVE 0
       #endif
-      /* Where blocks are that are too large to be mapped (a process has 2^47 bytes of addresses): nobody reads them. */
+      /* Where blocks are that are too large to be mapped (a process has 2^47 bytes of addresses, or what its limit
+         leaves): nobody reads them. */
       #define TAEDA_NOWHERE ((uint64_t)1 << 61)
-      #define TAEDA_HUGE ((int64_t)1 << 40)
+      #define TAEDA_HUGE ((int64_t)1 << 26)
       static void* taeda_reserve(int64_t n) {
           static uint64_t given = 0;
           void* p = mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -83,6 +83,9 @@ def _higher_order(graph: Graph, name: str, args: list, label: str) -> Node:
     raise bad(f"the step {name!r:.80} is not known here")
 
 
+_MOST_DIMS = 64  # of a tensor
+
+
 def _get(args: list, i: int, default: Any = None) -> Any:
     return args[i] if i < len(args) else default
 
@@ -94,6 +97,8 @@ def _to(name: str, *keep: int) -> Callable:
 
 def _slice(a: list, k: dict, o: str) -> Any:
     x, dim, start, end, step = a[0], _get(a, 1, 0), _get(a, 2), _get(a, 3), _get(a, 4, 1)
+    if not isinstance(dim, int) or not -_MOST_DIMS <= dim < _MOST_DIMS:  # the key has an entry for each one before it
+        raise bad(f"a slice is along dimension {dim!r:.80}")
     cut = slice(start, None if end == 2**63 - 1 else end, step)
     index = (*[slice(None)] * dim, cut) if dim >= 0 else (Ellipsis, cut, *[slice(None)] * (-dim - 1))
     return operator.getitem, [x, index], {}
