@@ -1500,7 +1500,7 @@ class Tensor:
     def permute(self, *dims: Any) -> Tensor:
         r"""A view with dimensions in the order ``dims``."""
     def pin_memory(self, device: _device | builtins.str | None = None) -> Tensor:
-        r"""``input``: without a GPU there is nothing to pin for."""
+        r"""``input`` in memory from which a GPU copies faster."""
     def pinverse(self, rcond: Number = 1e-15) -> Tensor:
         r""":func:`linalg_pinv` with the older default of the tolerance."""
     def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
@@ -1877,6 +1877,11 @@ class Tensor:
         r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
     def xlogy_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`xlogy`."""
+    def xpu(
+        self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
+        None
+    ) -> Any:
+        r"""``input`` on an XPU."""
     def zero_(self) -> Tensor:
         r"""In-place form of :func:`zero`."""
 

@@ -10,9 +10,10 @@ cdef enum:
     TAKES_TENSORS # a list or a tuple of them
     TAKES_FLAG    # a bool, or None for False
     TAKES_FORMAT  # a memory format, or None
+    TAKES_PIN     # a bool, whether memory is pinned, or None for False
 
 cdef object TAKES_NAMES = ("anything", "bool", "int", "int or a tuple of ints", "float", "Number", "str", "Tensor",
-                           "tuple of Tensors", "bool", "memory_format")
+                           "tuple of Tensors", "bool", "memory_format", "bool")
 
 
 cdef inline bint is_tensor(PyObject* x) noexcept:
@@ -83,6 +84,9 @@ cdef int check_argument(str op, tuple params, int i, int takes, object x) except
     elif takes == TAKES_FLAG:
         if PyBool_Check(x) or x is None:
             return 0
+    elif takes == TAKES_PIN:
+        if PyBool_Check(x) or x is None:
+            return refuse_to_pin(bool(x))
     elif takes == TAKES_FORMAT:
         if isinstance(x, memory_format) or x is None:
             return 0
@@ -106,6 +110,14 @@ cdef int check_argument(str op, tuple params, int i, int takes, object x) except
             raise OverflowError(f"{argument_label(op, params, i)} is {x}, which does not fit into 64 bits")
         return 0
     raise_kind(op, params, i, takes, x)
+
+
+def refuse_to_pin(bint pinned):
+    """Raise where pinned memory is asked for: there is no device to pin it for."""
+    if pinned:
+        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
+                           "available on this system.")
+    return 0
 
 
 cdef bint is_number(object x, bint complex_too) except -1:

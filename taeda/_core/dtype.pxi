@@ -193,29 +193,43 @@ cdef int _accumulate_type(object x, int* levels) except -1:
     return 0
 
 
+#: The names that devices have in PyTorch, whether or not one is there.
+DEVICE_NAMES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
+                "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone")
+
+
 @cython.final
 cdef class device:
     """Where a tensor's memory is: ``device("cpu")``, ``device("cuda", 0)``, ``device("cuda:0")``."""
 
     def __init__(self, type, index=None):
-        if isinstance(type, device):
+        if isinstance(type, device) and index is None:
             self.type, self.index = (<device>type).type, (<device>type).index
             return
-        if isinstance(type, int):
-            type, index = "cuda", type
-        elif not isinstance(type, str):
+        if PyLong_Check(type) and not PyBool_Check(type) and index is None:
+            if type < 0:
+                raise RuntimeError("Device index must not be negative")
+            raise RuntimeError("Cannot access accelerator device when none is available; name the device, as in "
+                               "device('cpu')")
+        if not isinstance(type, str):
             raise TypeError(f"device: expected a device, a string or an index, not {type.__class__.__name__}")
+        if index is not None and (PyBool_Check(index) or not hasattr(index, "__index__")):
+            raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
+        if not type:
+            raise RuntimeError("Device string must not be empty")
         name, colon, number = str(type).partition(":")
         if colon:
             if index is not None:
-                raise RuntimeError(f"device: type {type!r} already names an index, got index={index} too")
+                raise RuntimeError("type (string) must not include an index because index was passed explicitly: "
+                                   f"{type}")
             if not number.isdecimal() or len(number) > 9 or number != str(int(number)):
-                raise RuntimeError(f"device: invalid device string {type!r}")
+                raise RuntimeError(f"Invalid device string: {type!r}")
             index = int(number)
-        if name not in ("cpu", "cuda", "meta", "mps") and name not in DEVICES:
-            raise RuntimeError(f"Expected one of cpu, cuda, meta, mps device type at start of device string: {name}")
+        if name not in DEVICE_NAMES and name not in DEVICES:
+            raise RuntimeError(f"Expected one of {', '.join(DEVICE_NAMES)} device type at start of device string: "
+                               f"{name}")
         if index is not None and index < 0:
-            raise RuntimeError(f"device: Device index must not be negative, got {index}")
+            raise RuntimeError("Device index must not be negative")
         self.type, self.index = name, index
 
     def __repr__(self):
@@ -270,8 +284,8 @@ cdef device META = device("meta")
 
 
 class NoCudaError(RuntimeError, AssertionError):
-    """Work for a GPU in a build without CUDA. PyTorch raises AssertionError there, and RuntimeError where a driver is
-    missing."""
+    """Work for a device in a build without support of it. PyTorch raises AssertionError there, and RuntimeError where a
+    driver is missing."""
 
 
 cdef int check_device(object given) except -1:
@@ -281,8 +295,9 @@ cdef int check_device(object given) except -1:
     cdef device d = given if isinstance(given, device) else device(given)
     if d.type == "cpu":
         return 0
-    if d.type == "cuda":
-        raise NoCudaError("taeda was installed without CUDA support: tensors can be put on device 'cpu' only")
+    if d.type in ("cuda", "xpu", "mtia"):
+        raise NoCudaError(f"Torch not compiled with {d.type.upper()} enabled: taeda was installed without "
+                          f"{d.type.upper()} support, tensors can be put on device 'cpu' only")
     if d.type == "meta":
         if is_planning():
             return 0

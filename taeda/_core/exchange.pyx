@@ -30,7 +30,7 @@ from .tensor cimport (
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
-from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types
+from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types, refuse_to_pin
 
 cdef extern from "Python.h":
     double PyFloat_Unpack2(const char*, int) except? -1
@@ -445,7 +445,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         dtype: of the result. Default: from the data; Python floats have the default dtype.
         device: of the result.
         requires_grad: whether operations on the result are recorded.
-        pin_memory: accepted; memory of the CPU needs none.
+        pin_memory: False, as there is no device to pin memory for.
     Raises:
         ValueError: nested sequences of unequal length.
         TypeError: elements that are no numbers.
@@ -453,9 +453,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     cdef int code = code_of(dtype)
     cdef Tensor t, source
+    if pin_memory:
+        refuse_to_pin(True)
     if device is not None or defaults_on_meta or modes_alive:
-        made = elsewhere(tensor, (data,), device,
-                         dict(dtype=dtype, requires_grad=requires_grad or None, pin_memory=pin_memory or None))
+        made = elsewhere(tensor, (data,), device, dict(dtype=dtype, requires_grad=requires_grad or None))
         if made is not NotImplemented:
             return made
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):

@@ -24,7 +24,7 @@ default_generators: tuple = ()
 
 
 def _no_device(name: str) -> NoReturn:
-    raise NoCudaError(f"cuda.{name}: {_WHY}")
+    raise NoCudaError(f"Torch not compiled with CUDA enabled (cuda.{name}): {_WHY}")
 
 
 _initialized = False

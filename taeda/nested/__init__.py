@@ -6,6 +6,7 @@ alike is done part by part; what has no rule in ``rules.py`` says so.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,10 +74,10 @@ def nested_tensor_from_jagged(
     """The pieces of ``values`` that begin at ``offsets``, as a jagged nested tensor.
 
     Args:
-        values: ``(total, ...)``.
+        values: ``(total, ...)``; the total is the size of dimension ``jagged_dim - 1``.
         offsets: ``(parts + 1,)``, from 0 to the total; or
         lengths: of the parts, one behind the other; with ``offsets``, how much of each piece counts.
-        jagged_dim: 1 or None: parts differ in their first dimension.
+        jagged_dim: of the result, in which the parts differ; 1 by default.
         min_seqlen, max_seqlen: accepted; lengths are known.
     """
     if offsets is None and lengths is None:
@@ -84,14 +85,16 @@ def nested_tensor_from_jagged(
     for name, x in (("values", values), ("offsets", offsets), ("lengths", lengths)):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"nested_tensor_from_jagged(): expected a tensor as {name}, got {type(x).__name__}")
-    if jagged_dim not in (None, 1):
-        raise NotImplementedError(f"nested_tensor_from_jagged(): expected jagged_dim 1, got {jagged_dim}")
+    ragged = 1 if jagged_dim is None else jagged_dim
+    if not 1 <= ragged <= values.dim():
+        raise RuntimeError(f"nested_tensor_from_jagged(): expected jagged_dim of 1 to {values.dim()}, got {jagged_dim}")
     if offsets is None:
         assert lengths is not None
-        return nest(values.split(lengths.tolist()), taeda.jagged)
+        return nest(values.split(lengths.tolist(), ragged - 1), taeda.jagged, ragged)
     starts = offsets.tolist()
-    ends = starts[1:] if lengths is None else [a + n for a, n in zip(starts, lengths.tolist(), strict=False)]
-    return nest([values[a:b] for a, b in zip(starts, ends, strict=False)], taeda.jagged)
+    sizes = lengths.tolist() if lengths is not None else [b - a for a, b in itertools.pairwise(starts)]
+    parts = [values.narrow(ragged - 1, a, n) for a, n in zip(starts, sizes, strict=False)]
+    return nest(parts, taeda.jagged, ragged)
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:

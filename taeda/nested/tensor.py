@@ -202,7 +202,10 @@ class NestedTensor(OfParts):
         return RULES["index"](self, index if isinstance(index, tuple) else (index,))
 
     def values(self) -> Tensor:
-        """All parts, one behind the other along the dimension in which they differ (of jagged ones)."""
+        """All parts, one behind the other: along the dimension in which those of a jagged one differ, else as one
+        row."""
+        if self._layout is not taeda.jagged:
+            return taeda.cat([x.reshape(-1) for x in self._parts])
         return taeda.cat(self._parts, self._ragged_idx - 1)
 
     def _ends(self) -> list[int]:

@@ -195,9 +195,20 @@ def cuda(input, device=None, non_blocking=False, memory_format=None):
 
 
 @composite()
-def pin_memory(input, device=None):
-    """``input``: without a GPU there is nothing to pin for."""
+def xpu(input, device=None, non_blocking=False, memory_format=None):
+    """``input`` on an XPU."""
+    _check_device("xpu" if device is None else device)
     return input
+
+
+@composite()
+def pin_memory(input, device=None):
+    """``input`` in memory from which a GPU copies faster.
+
+    Raises:
+        RuntimeError: always: there is no device to pin memory for.
+    """
+    raise RuntimeError("Cannot access accelerator device when none is available; on the CPU no memory is pinned")
 
 
 @composite()

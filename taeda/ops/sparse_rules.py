@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .._core import Tensor
+from .conversion import pin_memory
 from .indexing import index_put
 from .joining import cat, stack
 from .linalg import pca_lowrank, svd_lowrank, triangular_solve
@@ -23,6 +24,7 @@ def _is_sparse(x: Any) -> bool:
 
 
 RULES["sparse_mask"] = sparse_mask.__wrapped__
+RULES["pin_memory"] = pin_memory.__wrapped__
 RULES["svd_lowrank"], RULES["pca_lowrank"] = svd_lowrank.__wrapped__, pca_lowrank.__wrapped__
 RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 

@@ -60,7 +60,7 @@ Number = bool | int | float | complex
 #: What parameters take, as the core's ``check_arguments`` has it.
 _TAKES = {
     "Any": 0, "bool": 1, "int": 2, "Ints": 3, "float": 4, "Number": 5, "str": 6, "Tensor": 7, "Tensors": 8,
-    "flag": 9, "memory_format": 10,
+    "flag": 9, "memory_format": 10, "pin": 11,
 }  # fmt: skip
 #: What those take whose name always means the same, unless they are annotated. A default may say it too.
 _TAKES_BY_NAME = {
@@ -79,7 +79,8 @@ _TAKES_BY_NAME = {
         "Tensor": "input x1 x2 A B mat1 mat2 batch1 batch2 vec1 vec2 LU LD",
         "Tensors": "tensors",
         "str": "norm reduce rounding_mode driver",
-        "flag": "requires_grad pin_memory",
+        "flag": "requires_grad",
+        "pin": "pin_memory",
         "memory_format": "memory_format",
         "Any": "reduction",  # ops look at the word itself
     }.items()

@@ -38,8 +38,27 @@ EITHER = {
     "linear": lambda f, n: f.nn.functional.linear(n, f.ones(2, 3), f.ones(2)).unbind(),
     "layer_norm": lambda f, n: f.nn.functional.layer_norm(n, (3,), f.ones(3), f.zeros(3)).unbind(),
     "double": lambda f, n: n.to(f.float64).unbind(),
+    "values": lambda f, n: n.values(),
 }
 JAGGED = {
+    "ragged in another dimension": lambda f, n: [
+        x.unbind()
+        for x in (
+            f.nested.nested_tensor_from_jagged(f.arange(12.0).reshape(2, 6), f.tensor([0, 2, 5, 6]), jagged_dim=2),
+            f.nested.nested_tensor_from_jagged(
+                f.arange(12.0).reshape(2, 6), f.tensor([0, 2, 5, 6]), f.tensor([1, 3, 1]), jagged_dim=2
+            ),
+        )
+    ],
+    "queries": lambda f, n: (
+        n.is_inference(),
+        n.is_conj(),
+        n.nelement(),
+        n.ndimension(),
+        n.nbytes,
+        n.storage_offset(),
+        n.is_shared(),
+    ),
     "shape": lambda f, n: (type(n.shape).__name__, len(n.shape), n.shape[0], n.shape[2], n.shape[1] == n.shape[1]),
     "another's shape": lambda f, n: (n.shape == (n * 2).shape, n.shape[1] > 1, n.shape[1] == 4, n.shape[:1]),
     "is_contiguous": lambda f, n: (n.is_contiguous(), n.transpose(1, 2).is_contiguous(), n[..., 1:].is_contiguous()),

@@ -408,6 +408,10 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         """Move to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self, device=None) -> Self:
+        """Move to an XPU."""
+        return self._apply(lambda t: t.xpu(device))
+
     def type(self, dst_type) -> Self:
         """Cast every parameter and buffer."""
         return self._apply(lambda t: t.type(dst_type))

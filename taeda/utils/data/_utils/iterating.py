@@ -24,6 +24,12 @@ class _BaseDataLoaderIter:
     """One pass over the batches of a loader."""
 
     def __init__(self, loader: Any):
+        if loader.pin_memory and loader.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+                f"ignore pin_memory_device={loader.pin_memory_device!r}.",
+                stacklevel=4,
+            )
         if loader.pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "

@@ -1,0 +1,119 @@
+"""Devices that are not there: which names there are, and what is raised, against PyTorch without a GPU."""
+
+import warnings
+
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+NAMES = """cpu cuda cuda:0 cuda:1 mps xpu:0 xpu hip hip:0 meta meta:0 cpu:0 xla privateuseone ipu hpu mtia vulkan fpga
+opencl ve lazy ideep maia gpu CPU cuda: cuda:a cuda:-1 cuda:01 cuda:0:1 cpu:-1 tpu npu""".split()
+ARGUMENTS = [
+    (0,), (1,), (-1,), ("cuda", 0), ("cuda", -1), ("cuda", "0"), ("cuda:0", 1), (None,), (1.5,), ("cpu", 0), ([],),
+    (True,), (), ("",), (" cuda",),
+]  # fmt: skip
+
+
+def given(f, call):
+    """The result as text, or the error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return repr(call(f)).replace("taeda", "torch")
+        except Exception as error:
+            return error
+
+
+def same(call):
+    want, got = (given(f, call) for f in (torch, taeda))
+    if isinstance(want, Exception):
+        assert isinstance(got, type(want)), (want, got)
+    else:
+        assert got == want
+    return want, got
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name):
+    same(lambda f: f.device(name))
+
+
+@pytest.mark.parametrize("args", ARGUMENTS)
+def test_arguments(args):
+    same(lambda f: f.device(*args))
+
+
+def test_comparisons():
+    same(lambda f: [f.device(a) == f.device(b) for a, b in (("cuda", "cuda:0"), ("xpu:1", "xpu:1"), ("cpu", "meta"))])
+    same(lambda f: [f.device("xpu:0").type, f.device("xpu:0").index, str(f.device("xpu:0")), f.device("hip").index])
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "xpu", "xpu:0", "bad", 0, 1, -1])
+def test_tensors_and_modules_there(name):
+    for make in (
+        lambda f: f.ones(2).to(name),
+        lambda f: f.ones(2, device=name),
+        lambda f: f.tensor([1.0], device=name),
+        lambda f: f.rand(2, device=name),
+        lambda f: f.nn.Linear(1, 1, device=name),
+        lambda f: f.nn.Linear(1, 1).to(name),
+    ):
+        want, got = same(make)
+        assert isinstance(want, Exception)
+        if "not compiled" in str(want):
+            assert str(got).startswith(str(want))
+
+
+MOVES = {
+    "cuda": lambda f: f.ones(1).cuda(),
+    "cuda(0)": lambda f: f.ones(1).cuda(0),
+    "xpu": lambda f: f.ones(1).xpu(),
+    "module.cuda": lambda f: f.nn.Linear(1, 1).cuda(),
+    "module.xpu": lambda f: f.nn.Linear(1, 1).xpu(),
+    "current_device": lambda f: f.cuda.current_device(),
+    "get_device_name": lambda f: f.cuda.get_device_name(),
+    "synchronize": lambda f: f.cuda.synchronize(),
+    "counts": lambda f: [f.cuda.is_available(), f.cuda.device_count(), f.xpu.is_available(), f.cuda.memory_allocated()],
+    "pin_memory": lambda f: f.ones(1).pin_memory(),
+    "is_pinned": lambda f: f.ones(1).is_pinned(),
+    "pinned sparse": lambda f: f.eye(2).to_sparse().pin_memory(),
+    "set_default_device": lambda f: f.set_default_device("bad"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name):
+    same(MOVES[name])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: f.ones(2, pin_memory=True),
+        lambda f: f.empty(2, pin_memory=True),
+        lambda f: f.tensor([1], pin_memory=True),
+        lambda f: f.rand(2, pin_memory=True),
+        lambda f: f.full((2,), 1.0, pin_memory=True),
+        lambda f: f.arange(2, pin_memory=True),
+        lambda f: f.ones(1).new_zeros(2, pin_memory=True),
+        lambda f: f.empty_like(f.ones(1), pin_memory=True),
+        lambda f: f.zeros(2, pin_memory=False),
+    ],
+)
+def test_pinned_memory(make):
+    same(make)
+
+
+@pytest.mark.parametrize("options", [{}, {"pin_memory_device": "cuda"}])
+def test_a_loader_warns(options):
+    told = []
+    for f in (torch, taeda):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            loader = f.utils.data.DataLoader(f.utils.data.TensorDataset(f.ones(4)), 2, pin_memory=True, **options)
+            assert [x.tolist() for (x,) in loader] == [[1, 1], [1, 1]]
+        told.append([str(x.message) for x in found])
+    assert told[0] == told[1]
