@@ -61,8 +61,11 @@ from .func.control_flow import while_loop as while_loop
 from .overrides import DisableTorchFunction as DisableTorchFunction
 from .overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from .sparse import dsmm as dsmm
+from .sparse import hspmm as hspmm
+from .sparse import resize_as_sparse_ as resize_as_sparse_
 from .sparse import smm as smm
 from .sparse import spmm as spmm
+from .sparse import sspaddmm as sspaddmm
 from .storage import TypedStorage as TypedStorage
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from . import array_api as array_api
@@ -537,8 +540,11 @@ class Tensor:
     def argwhere(self, *args: Any, **kwargs: Any) -> Any: ...
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def broadcast_to(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def ccol_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def coalesce(self, *args: Any, **kwargs: Any) -> Any: ...
+    def col_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def const_data_ptr(self, *args: Any, **kwargs: Any) -> Any: ...
+    def crow_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def dense_dim(self, *args: Any, **kwargs: Any) -> builtins.int: ...
     @property
     def imag(self) -> Tensor: ...
@@ -575,7 +581,9 @@ class Tensor:
     def numpy(self, *args: Any, **kwargs: Any) -> numpy.ndarray[Any, Any]: ...
     @property
     def real(self) -> Tensor: ...
+    def row_indices(self, *args: Any, **kwargs: Any) -> Any: ...
     def sparse_dim(self, *args: Any, **kwargs: Any) -> builtins.int: ...
+    def sparse_resize_(self, *args: Any, **kwargs: Any) -> Any: ...
     def sparse_resize_and_clear_(self, *args: Any, **kwargs: Any) -> Any: ...
     def split_with_sizes(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]: ...
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor: ...
@@ -1595,6 +1603,8 @@ class Tensor:
         r""":func:`resize` to the sizes of ``tensor`` (deprecated)."""
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Tensor:
         r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+    def resize_as_sparse_(self, the_template: Any) -> Tensor:
+        r"""Give the sparse tensor ``input`` the sizes of ``the_template``, which has the same layout."""
     def resolve_conj(self) -> Tensor:
         r"""``input``; of a conjugated view, a copy that holds what the view shows."""
     def resolve_neg(self) -> Tensor:
@@ -1693,6 +1703,8 @@ class Tensor:
         r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
     def slogdet(self) -> return_types.slogdet:
         r""":func:`linalg_slogdet`."""
+    def smm(self, mat: Any) -> Tensor:
+        r"""``input @ mat`` as a sparse tensor."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
         r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
     def solve(*args: Any, **kwargs: Any) -> Tensor:
@@ -1719,6 +1731,9 @@ class Tensor:
         r"""In-place form of :func:`square`."""
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        r"""``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``, as a
+        sparse"""
     def std(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool =
         False, *, correction: Any = None, out: Any = None
@@ -1787,12 +1802,16 @@ class Tensor:
         self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
     ) -> Tensor:
         r"""``input`` as a sparse tensor of its elements that are not 0."""
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: Any = None) -> Tensor:
+        r"""Matrices compressed by columns of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: Any = None) -> Tensor:
+        r"""Matrices compressed by rows of blocks, of the sizes ``blocksize``, without blocks of zeros."""
     def to_sparse_coo(self) -> Tensor:
         r"""``input`` as a sparse tensor in coordinate form."""
     def to_sparse_csc(self, dense_dim: Any = None) -> Tensor:
-        r"""A matrix compressed by columns, without its elements that are 0."""
+        r"""Matrices compressed by columns, without their elements that are 0."""
     def to_sparse_csr(self, dense_dim: Any = None) -> Tensor:
-        r"""A matrix compressed by rows, without its elements that are 0."""
+        r"""Matrices compressed by rows, without their elements that are 0."""
     def topk(
         self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any =
         None
@@ -1880,7 +1899,7 @@ class Tensor:
     def xpu(
         self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
         None
-    ) -> Any:
+    ) -> Tensor:
         r"""``input`` on an XPU."""
     def zero_(self) -> Tensor:
         r"""In-place form of :func:`zero`."""
@@ -3199,11 +3218,23 @@ def sort(
     input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None
 ) -> return_types.sort:
     r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+def sparse_bsc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
+    dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
+) -> Tensor:
+    r"""Sparse matrices of blocks, compressed by columns: :func:`sparse_csc_tensor` with values of sizes"""
+def sparse_bsr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
+    dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
+) -> Tensor:
+    r"""Sparse matrices of blocks, compressed by rows: :func:`sparse_csr_tensor` with values of sizes"""
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None,
     *, layout: Any = None, **kwargs: Any
 ) -> Tensor:
-    r""":func:`sparse_csr_tensor` or :func:`sparse_csc_tensor`, as ``layout`` says."""
+    r""":func:`sparse_csr_tensor`, or of another layout, as ``layout`` says."""
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype
     | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
@@ -3215,13 +3246,13 @@ def sparse_csc_tensor(
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""A sparse matrix compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
+    r"""Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""A sparse matrix compressed by rows."""
+    r"""Sparse matrices compressed by rows."""
 def split(
     tensor: Tensor, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None
 ) -> tuple[Tensor, ...]:

@@ -19,6 +19,8 @@ _is_pointwise: Any
 _kept_format: Any
 _named: Any
 _p: Any
+_power: Any
+_sizes: Any
 _softmax_dim: Any
 _traits: Any
 _unbatched: Any
