@@ -11,39 +11,41 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def _blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+#: What a page's blocks need that is not always there.
+NEEDED = {"docs/onnx.md": "onnx.helper"}
 
 
-def _run(name: str, monkeypatch, *args: str) -> None:
-    monkeypatch.setattr(sys, "argv", [name, *args])
-    runpy.run_path(str(ROOT / name), run_name="__main__")
+def _fences(page: str) -> list[tuple[str, str]]:
+    """What stands between fences, each with the words after its first one."""
+    return re.findall(r"^```([^\n]*)\n(.*?)^```$", (ROOT / page).read_text(), re.S | re.M)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/kernels.md",
-        "docs/path.md",
-        "docs/profiling.md",
-        "docs/onnx.md",
-        "docs/fx.md",
-        "docs/compile.md",
-        "docs/export.md",
-        "docs/distributed.md",
-    ],
-)
-def test_code_in_pages(page):
-    if page == "docs/onnx.md":
-        pytest.importorskip("onnx.helper")
+def _blocks(page: str) -> list[tuple[str, str]]:
+    """The Python blocks of a page, each with the reason, after ``python`` in its first line, why it is not run."""
+    return [(info[6:].strip(), code) for info, code in _fences(page) if info.startswith("python")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)])
+def test_code_in_pages(page, tmp_path, monkeypatch):
+    """The blocks of a page run one after the other, in a folder of their own."""
+    if page in NEEDED:
+        pytest.importorskip(NEEDED[page])
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
-    blocks = _blocks(page)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
+    for reason, block in _blocks(page):
+        if not reason:
+            exec(compile(block, page, "exec"), names)
     if page == "README.md":
         assert names["loss"].item() < 0.5
+
+
+def test_every_block_of_code_is_run():
+    """None is left out, by a reason or since it does not say that it is Python."""
+    blocks = [(page, *block) for page in PAGES for block in _blocks(page)]
+    assert len(blocks) > 50 and [(page, reason) for page, reason, _ in blocks if reason] == []
+    others = [(page, code) for page in PAGES for info, code in _fences(page) if not info]
+    assert [page for page, code in others if re.search(r"^(import|from|with|def) ", code, re.M)] == []
 
 
 #: A file with its folder, or of the kinds that only this project has: (the ../ of a link), the path.
