@@ -26,6 +26,11 @@ def _blocks(page: str) -> list[tuple[str, str]]:
     return [(info[6:].strip(), code) for info, code in _fences(page) if info.startswith("python")]
 
 
+def _run(name: str, monkeypatch, *args: str) -> None:
+    monkeypatch.setattr(sys, "argv", [name, *args])
+    runpy.run_path(str(ROOT / name), run_name="__main__")
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)])
 def test_code_in_pages(page, tmp_path, monkeypatch):
     """The blocks of a page run one after the other, in a folder of their own."""
