@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from taeda import _core
 from taeda._asserts import _assert
 from taeda._core import Tensor, device, dtype, layout, memory_format
 
@@ -29,7 +30,7 @@ base_types = BASE_TYPES
 KINDS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 
 #: Functions whose calls are kept although nobody uses their results.
-_impure: set[Any] = {operator.setitem, _assert}
+_impure: set[Any] = {operator.setitem, _assert, _core.set_grad_enabled}
 
 
 def _changes(module: Any) -> bool:

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 from taeda import _core
 from taeda._core import Composite, Op, Tensor
 from taeda._core.callbacks import callbacks
-from taeda._core.tensor import become
-from taeda.autograd.modes import enable_grad
+from taeda._core.tensor import as_subclass, become, swap_tensors
+from taeda.autograd.modes import enable_grad, no_grad
 from taeda.fx import _names
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
@@ -564,8 +564,10 @@ class Session(TorchFunctionMode):
                 raise BackendCompilerFailed(
                     owner.backend, AssertionError(f"expected {len(live)} results, got {type(results).__name__}")
                 )
+        owners: dict[int, Tensor] = {}  # of the memory that others of the results are views of, by the id of the result
         for pending, result in zip(live.values(), results, strict=True):
-            _become(pending, result)
+            _become(pending, result, owners.get(id(result._base)))
+            owners[id(result)] = pending
 
 
 @contextlib.contextmanager
@@ -612,11 +614,22 @@ def _is_plain(x: Tensor) -> bool:
     return type(x) in (Tensor, Parameter) and x.layout is _core.strided and x.device.type == "cpu"
 
 
-def _become(pending: Pending, actual: Tensor) -> None:
-    """Make ``pending`` an ordinary tensor: the same memory and the same place in the graph as ``actual``."""
+def _become(pending: Pending, actual: Tensor, owner: Tensor | None) -> None:
+    """Make ``pending`` an ordinary tensor: the same memory and the same place in the graph as ``actual``; a view of
+    ``owner``, where ``actual`` is one of a tensor that became that."""
     del _states[id(pending)]
     pending.__class__ = Tensor
-    become(pending, actual)
+    if not actual._is_view() or weakref.getweakrefs(pending):
+        become(pending, actual)
+        return
+    with _core_only():
+        if owner is not None and owner.dtype is actual.dtype and owner.is_conj() == actual.is_conj():
+            with enable_grad() if actual.requires_grad else no_grad():
+                fresh = owner.as_strided(actual.shape, actual.stride(), actual.storage_offset())
+        else:
+            fresh = as_subclass(actual, Tensor)  # another view of the same tensor: writes reach that
+    vars(fresh).update(vars(pending))
+    swap_tensors(pending, fresh)
 
 
 def _core_meta(t: Tensor) -> Tensor:
@@ -624,8 +637,9 @@ def _core_meta(t: Tensor) -> Tensor:
     with _core_only():
         form = empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta", requires_grad=t.requires_grad)
         if not t.is_leaf:
-            with enable_grad():
-                form = form.view_as(form)
+            with enable_grad():  # a copy: what is a view of a leaf may not be written to
+                copied = form.clone()
+                form = copied if copied.stride() == form.stride() else form.view_as(form)
     return form
 
 

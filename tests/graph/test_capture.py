@@ -291,3 +291,20 @@ def test_transforms(name, fullgraph):
     for _ in range(2):
         got = compiled(x)
         assert type(got) is taeda.Tensor and taeda.equal(got, want)
+
+
+def test_a_view_that_is_written_after_its_graph():
+    """What a graph gives is a view of its input also for the derivative."""
+
+    def program(x):
+        v = x * 1
+        w = v.view(-1)
+        w.sum().item()
+        w.mul_(3)
+        w.seen = True
+        return v, w
+
+    x = taeda.tensor([[1.0, 0.5], [-1.0, 3.0]], requires_grad=True)
+    v, w = taeda.compile(program, backend=lambda module, inputs: module.forward)(x)
+    (grad,) = taeda.autograd.grad(v.sum() + w.sum(), x)
+    assert grad.tolist() == [[6.0, 6.0], [6.0, 6.0]] and w.seen
