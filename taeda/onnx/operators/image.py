@@ -17,35 +17,45 @@ from ..values import integers
 
 
 # ---- resizing --------------------------------------------------------------------------------------------------------
-def _coordinates(mode: str, length: int, wanted: int, scale: float, region: tuple[float, float]) -> Tensor:
-    """Where the places of the result lie in the input."""
-    i = taeda.arange(wanted, dtype=taeda.float32)  # onnxruntime's precision: halves are rounded as there
+def coordinates(mode: str, length: int, wanted: int, scale: float, region: tuple[float, float] = (0.0, 1.0)) -> Any:
+    """Where the places of the result lie in the input, in the arithmetic of onnxruntime: one rounding to float32 after
+    each step, so that halves are rounded as there."""
+    one, half, factor = np.float32(1), np.float32(0.5), np.float32(scale)
+    i = np.arange(wanted, dtype=np.float32)
     if mode == "align_corners":
-        return i * ((length - 1) / (scale * length - 1)) if wanted > 1 else i * 0
+        return i * np.float32(length - 1) / np.float32(wanted - 1) if wanted > 1 else i * 0
     if mode == "asymmetric":
-        return i / scale
+        return i / factor
     if mode == "tf_half_pixel_for_nn":
-        return (i + 0.5) / scale
+        return (i + half) / factor
     if mode == "tf_crop_and_resize":
-        start, end = region
+        start, end = map(np.float32, region)
         if wanted == 1:
-            return i * 0 + 0.5 * (start + end) * (length - 1)
-        return start * (length - 1) + i * ((end - start) * (length - 1) / (wanted - 1))
+            return i * 0 + half * (start + end) * np.float32(length - 1)
+        return start * np.float32(length - 1) + i * (end - start) * np.float32(length - 1) / np.float32(wanted - 1)
     if mode == "pytorch_half_pixel" and wanted == 1:
         return i * 0
     if mode == "half_pixel_symmetric":
-        return length / 2 * (1 - wanted / (scale * length)) + (i + 0.5) / scale - 0.5
+        offset = np.float32(length) / 2 * (one - np.float32(wanted) / (factor * np.float32(length)))
+        return offset + (i + half) / factor - half
     if mode not in ("half_pixel", "pytorch_half_pixel"):
         raise NotImplementedError(f"expected a coordinate_transformation_mode that is known, got {mode!r}")
-    return (i + 0.5) / scale - 0.5
+    return (i + half) / factor - half
 
 
-_NEAREST = {
-    "round_prefer_floor": lambda x: taeda.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: taeda.floor(x + 0.5),
-    "floor": taeda.floor,
-    "ceil": taeda.ceil,
-}
+def nearest_places(at: Any, rounding: str, length: int) -> Any:
+    """The elements of a dimension that are nearest to the coordinates ``at``; for onnxruntime a millionth beside a half
+    is a half."""
+    down = np.floor(at)
+    above = at - down - np.float32(0.5)
+    tie = np.abs(above) < 1e-6
+    made = {
+        "round_prefer_floor": lambda: down + (~tie & (above > 0)),
+        "round_prefer_ceil": lambda: down + (tie | (above > 0)),
+        "floor": lambda: down,
+        "ceil": lambda: np.ceil(at),
+    }[rounding]()
+    return np.clip(made, 0, length - 1).astype(np.int64)
 
 
 def _filter(distance: Tensor, mode: str, a: float) -> Tensor:
@@ -59,12 +69,13 @@ def _filter(distance: Tensor, mode: str, a: float) -> Tensor:
 
 
 def _resampled(
-    x: Tensor, dim: int, at: Tensor, scale: float, mode: str, nearest: str, a: float, exclude: int, antialias: int
+    x: Tensor, dim: int, places: Any, scale: float, mode: str, nearest: str, a: float, exclude: int, antialias: int
 ) -> Tensor:
-    """``x`` read at the coordinates ``at`` of one dimension."""
+    """``x`` read at the coordinates ``places`` of one dimension."""
     length = x.shape[dim]
     if mode == "nearest":
-        return x.index_select(dim, _NEAREST[nearest](at).clamp(0, length - 1).to(taeda.int64))
+        return x.index_select(dim, taeda.from_numpy(nearest_places(places, nearest, length)))
+    at = taeda.from_numpy(places)
     stretch = min(scale, 1.0) if antialias else 1.0
     reach = math.ceil((1 if mode == "linear" else 2) / stretch)
     first = taeda.floor(at) - reach + 1
@@ -96,7 +107,10 @@ def _sizes(
         raise ValueError(f"expected scales or sizes for the dimensions {dims} of shape {list(x.shape)}")
     factors = [float(s) for s in scales.tolist()]
     spans = [end - start if crop else 1.0 for start, end in regions]
-    return factors, [math.floor(n * span * f) for n, span, f in zip(lengths, spans, factors, strict=True)]
+    return factors, [
+        int(np.float32(n) * np.float32(span) * np.float32(f))
+        for n, span, f in zip(lengths, spans, factors, strict=True)
+    ]
 
 
 @op("Resize", 11)
@@ -122,16 +136,18 @@ def resize(
     numbers = roi.tolist() if crop and roi is not None else [0.0] * len(dims) + [1.0] * len(dims)
     regions = list(zip(numbers[: len(dims)], numbers[len(dims) :], strict=True))
     factors, wanted = _sizes(x, dims, scales, sizes, keep_aspect_ratio_policy, regions, crop)
+    if not crop and wanted == [x.shape[dim] for dim in dims]:
+        return x  # as onnxruntime, whatever the scales are
     dtype, y = x.dtype, x if x.is_floating_point() or mode == "nearest" else x.float()
     outside = taeda.zeros([1] * x.ndim, dtype=taeda.bool)
     for dim, factor, size, region in zip(dims, factors, wanted, regions, strict=True):
         length = x.shape[dim]
         if size == length and factor == 1 and region == (0.0, 1.0):
             continue
-        at = _coordinates(coordinate_transformation_mode, length, size, factor, region)
+        at = coordinates(coordinate_transformation_mode, length, size, factor, region)
         if crop:
             shape = [-1 if i == dim else 1 for i in range(x.ndim)]
-            outside = outside | ((at < 0) | (at > length - 1)).reshape(shape)
+            outside = outside | taeda.from_numpy((at < 0) | (at > length - 1)).reshape(shape)
         y = _resampled(y, dim, at, factor, mode, nearest_mode, cubic_coeff_a, exclude_outside, antialias)
     y = taeda.where(outside, extrapolation_value, y) if crop else y
     if not dtype.is_floating_point and mode != "nearest":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..operators.image import coordinates, nearest_places
 from ..writer import Unsupported, Value, Writer, is_static
 from .pooling import _adaptive_avg
 from .table import translates
@@ -34,6 +35,12 @@ def interpolate(
         if g.opset < 18:
             raise Unsupported("interpolate(antialias=True) is from opset 18 on; pass opset_version=18")
         options |= {"antialias": 1, "exclude_outside": 1 if mode == "bicubic" else 0}
+    if options["mode"] == "nearest" and is_static(input.shape[2:]) and is_static(g.result.shape[2:]):
+        places = _places(g, input, size, scale_factor, mode, recompute_scale_factor, options)
+        if places is not None:
+            for dim, index in enumerate(places, 2):
+                input = g.Gather(input, g.ints(index), axis=dim)
+            return input
     if size is None and not recompute_scale_factor:
         factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * count
         import taeda
@@ -48,6 +55,32 @@ def interpolate(
         raise Unsupported("interpolate(recompute_scale_factor=True) of sizes that are not fixed; pass size")
     batch = g.slice(g.Shape(input), [0], [2], [0]) if not is_static(input.shape[:2]) else g.ints(input.shape[:2])
     return g.Resize(input, None, None, g.Concat(batch, g.ints(wanted), axis=0), **options)
+
+
+def _places(
+    g: Writer, input: Value, size: Any, scale_factor: Any, mode: str, recompute: Any, options: dict[str, Any]
+) -> list[list[int]] | None:
+    """The elements that each dimension keeps; None where Resize finds the same ones.
+
+    PyTorch multiplies by the inverse of the scale, onnxruntime divides by it: where a coordinate is close to a whole
+    number or a half, they round to two elements.
+    """
+    import taeda
+    import taeda.nn.functional as F
+
+    found, same = [], True
+    for i, (length, wanted) in enumerate(zip(input.shape[2:], g.result.shape[2:], strict=True)):
+        factor = scale_factor[i] if isinstance(scale_factor, (tuple, list)) else scale_factor
+        given = {"size": int(wanted)} if size is not None else {"scale_factor": factor}
+        row = taeda.arange(int(length), dtype=taeda.float64).reshape(1, 1, -1)
+        index = [int(v) for v in F.interpolate(row, mode=mode, recompute_scale_factor=recompute, **given).flatten()]
+        by_sizes = size is not None or recompute
+        at = coordinates(
+            options["coordinate_transformation_mode"], int(length), len(index), wanted / length if by_sizes else factor
+        )
+        same &= nearest_places(at, options["nearest_mode"], int(length)).tolist() == index
+        found.append(index)
+    return None if same else found
 
 
 @translates("nn.functional.grid_sample")
