@@ -14,6 +14,12 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
         return 0
     if source.storage is not None:
         need_memory(source.storage)
+    if t.storage is not None:
+        if t.storage.saved:
+            note_form(t)
+        t.replaced += 1
+        if t.base is not None:
+            t.view_version += source.storage.version - t.storage.version
     init_dims(t, source.nd)
     for i in range(source.nd):
         t.sizes[i] = source.sizes[i]
@@ -30,6 +36,53 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     return 0
 
 
+cdef int note_form(Tensor t) except -1:
+    """Before ``t`` gets other memory or another form: note with its storage what derivatives that saved it read."""
+    cdef Storage storage = t.storage
+    need_memory(storage)
+    if storage.former is None:
+        storage.former = {}
+    storage.former[<size_t><void*>t] = (
+        t.replaced, t.version_offset, make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
+        t.raw - storage.data, t.code, t.holds)
+    return 0
+
+
+cdef object former_form(Saved s):
+    """What `note_form` noted of the tensor when it had the form in which it was saved; None: nothing."""
+    form = None if s.storage.former is None else s.storage.former.get(<size_t><void*>s.tensor)
+    return form if form is not None and <int64_t>form[0] == s.replaced else None
+
+
+cdef Tensor former_tensor(Saved s):
+    """The tensor as it was saved, outside the graph."""
+    cdef Tensor made = <Tensor>Tensor.__new__(Tensor)
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int n
+    _, _, size, stride, offset, code, holds = former_form(s)
+    if s.tensor.overrides == ALWAYS or <int>holds == NOTHING and s.storage.device == 0:
+        raise RuntimeError(f"a {type(s.tensor).__name__} that is needed for gradient computation was given other "
+                           "memory. Use a new tensor in place of .data")
+    n = parse_sizes(size, sizes)
+    parse_sizes(stride, strides)
+    made.storage, made.code, made.holds, made.device_type = s.storage, code, holds, s.storage.device
+    made.raw = s.storage.data + <int64_t>offset
+    return alias_tensor(made, n, sizes, strides, 0)
+
+
+cdef int replace_data(Tensor t, Tensor source, int writes) except -1:
+    """Make ``t`` a window on the memory of ``source``; its version grows by ``writes``."""
+    cdef int64_t version
+    t.version_offset += writes
+    if t.storage is None:
+        return _set_data(t, source)
+    version = t.storage.version + t.version_offset
+    _set_data(t, source)
+    t.version_offset = version - t.storage.version
+    return 0
+
+
 cdef int _become(Tensor t, Tensor source) except -1:
     _set_data(t, source)
     t.leaf_grad = source.leaf_grad
@@ -43,6 +96,7 @@ cdef int _assign(Tensor t, Tensor source) except -1:
     _become(t, source)
     t.holds = source.holds
     t.base, t.view_version, t.creation = source.base, source.view_version, source.creation
+    t.version_offset = source.version_offset
     t.retains_grad_, t.grad_ = source.retains_grad_, source.grad_
     t.hooks, t.post_hooks = source.hooks, source.post_hooks
     return 0
@@ -64,9 +118,36 @@ def as_subclass(Tensor t, cls):
     return made
 
 
-def set_data(Tensor t, Tensor source):
-    """Make ``t`` a window on the memory of ``source`` (sizes, strides and dtype too)."""
-    _set_data(t, source)
+def set_data(Tensor t, Tensor source, int writes=0):
+    """Make ``t`` a window on the memory of ``source`` (sizes, strides and dtype too).
+
+    Its version stays, or grows by ``writes``. Derivatives that saved ``t`` read the memory that it had then.
+    """
+    replace_data(t, source, writes)
+    return t
+
+
+def change_form(Tensor t, Tensor made):
+    """Make ``t`` what ``made`` is, a view of it or of another tensor: an in-place change of form, which counts as a
+    write."""
+    if t.leaf_grad or t.base is not None or t.inference:
+        check_inplace(t, False)
+    replace_data(t, made, 1)
+    if made.grad_fn_ is not None:
+        if t.retains_grad_:
+            move_retained(t, made.grad_fn_)
+        t.grad_fn_, t.nr = made.grad_fn_, made.nr
+    return t
+
+
+def set_memory(Tensor t, Tensor source):
+    """Make ``t`` a window on the memory of ``source``, as an in-place op without a derivative does."""
+    cdef bint record = NO_GRAD[0] == GRAD_ON and wants_grad(t)
+    if t.leaf_grad or t.base is not None or t.inference:
+        check_inplace(t, record)
+    if record:
+        rebase(t, refusing_node("set_", [t]))
+    replace_data(t, source, 1)
     return t
 
 
@@ -142,6 +223,7 @@ def resize(Tensor t, sizes, strides, int64_t nbytes):
         t.sizes[i] = shape[i]
         t.strides[i] = steps[i]
     refresh(t)
+    t.version_offset += 1
 
 
 def untie(Tensor t):

@@ -374,7 +374,7 @@ cdef object run(Op op, PyObject** bound, object out):
     if op.ndiff and NO_GRAD[0] != GRAD_OFF:
         record = any_wants_grad(op, bound)
     if op.inplace or out is not None:
-        keep = before_write(op, bound, out, record)
+        keep = before_write(op, bound, out, &record)
     if op.kind == VIEW:
         return run_view(op, bound, record)
     result = pointwise_call(op, bound, out, True) if op.kind == POINTWISE else run_host(op, bound, out, record)
@@ -398,10 +398,13 @@ cdef object run(Op op, PyObject** bound, object out):
     return result
 
 
-cdef Tensor before_write(Op op, PyObject** bound, object out, bint record):
-    """Whether the first argument, or ``out``, may be written to; gives a copy of what a derivative needs of it."""
+cdef Tensor before_write(Op op, PyObject** bound, object out, bint* record):
+    """Whether the first argument, or ``out``, may be written to; gives a copy of what a derivative needs of it.
+
+    What is written to whole numbers is not ``record``-ed.
+    """
     cdef Tensor first
-    if out is not None and NO_GRAD[0] == GRAD_ON and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
+    if out is not None and NO_GRAD[0] == GRAD_ON and (record[0] or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
         raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
                            "but one of the arguments requires grad.")
     if not op.inplace:
@@ -412,10 +415,15 @@ cdef Tensor before_write(Op op, PyObject** bound, object out, bint record):
         raise_not_tensor(op, bound, 0)
     first = <Tensor>bound[0]
     if first.leaf_grad or first.base is not None or first.inference:
-        check_inplace(first, record)
+        check_inplace(first, record[0])
     if not first.contiguous:
         refuse_repeated(op, first)
-    return contiguous_copy(first) if record and saves_first(op, bound) else None
+    record[0] &= KIND[first.code] >= 2
+    if not record[0]:
+        return None
+    if transforms:
+        callbacks.refuse_captured(op, first, [<object>bound[i] for i in range(op.nparams)])
+    return as_it_was(first) if saves_first(op, bound) else None
 
 
 cdef object run_view(Op op, PyObject** bound, bint record):

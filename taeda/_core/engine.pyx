@@ -248,7 +248,7 @@ cdef object sum_outside(object a, object b):
 
 cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     """Add the gradient of ``entry`` to ``leaf.grad``, which takes it over where nobody else can see it."""
-    if not same_sizes(leaf, <Tensor?>entry.grad):
+    if not same_sizes(leaf, <Tensor?>entry.grad) and broadcasts(leaf, <Tensor>entry.grad):
         entry.grad = callbacks.sum_to(entry.grad, leaf.shape)
     if (<Tensor>entry.grad).code != leaf.code:
         entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
@@ -263,6 +263,16 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     return 0
 
 
+cdef bint broadcasts(Tensor leaf, Tensor g) noexcept:
+    """Whether ``leaf`` can be expanded to the sizes of ``g``. Not if it got other sizes, through ``.data``, after the
+    forward."""
+    cdef int d, more = g.nd - leaf.nd
+    for d in range(leaf.nd if more >= 0 else 0):
+        if leaf.sizes[d] != 1 and leaf.sizes[d] != g.sizes[d + more]:
+            return False
+    return more >= 0
+
+
 cdef object LEAF_LOCK = free_in_children(threading.RLock())
 
 
@@ -272,7 +282,9 @@ cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     if g.holds == NOTHING or leaf.grad_ is not None and (<Tensor>leaf.grad_).holds == NOTHING:
         leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # of sparse ones it may be sparse or dense
     elif leaf.grad_ is None:
-        if sole and not create_graph and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
+        if not same_sizes(g, leaf):
+            leaf.grad_ = callbacks.clone(g)
+        elif sole and not create_graph and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
             g.base = None
             leaf.grad_ = g
         else:
@@ -476,9 +488,7 @@ cdef class GraphTask:
                 swap_no_grad(setting)
         if node.post_hooks is not None:
             for hook in list(node.post_hooks.values()):
-                changed = hook(tuple(made), tuple(grads))
-                if changed is not None:
-                    made = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+                take_changed(hook, hook(tuple(made), tuple(grads)), made)
         if looks_for_nan():
             callbacks.check_nan(node.name(), made, node.trace)
         if not self.keep_graph:
@@ -506,8 +516,11 @@ cdef inline bint any_on_meta(list grads) noexcept:
 cdef object hooked(object hook, object grad):
     """What a hook makes of a gradient: itself, or a tensor that may stand for it."""
     changed = hook(grad)
-    if changed is None:
-        return grad
+    return grad if changed is None else checked(hook, changed, grad)
+
+
+cdef object checked(object hook, object changed, object grad):
+    """``changed``, which a hook gave for ``grad``: a tensor of the same sizes and dtype."""
     if not isinstance(changed, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
     if not same_sizes(<Tensor>changed, <Tensor>grad):
@@ -552,9 +565,25 @@ cdef int run_pre_hooks(Node node, list grads) except -1:
                 keep_gradient(<Tensor>tensor, grads[key])
     if node.pre_hooks is not None:
         for hook in list(node.pre_hooks.values()):
-            changed = hook(tuple(grads))
-            if changed is not None:
-                grads[:] = changed if isinstance(changed, (tuple, list)) else [changed]
+            take_changed(hook, hook(tuple(grads)), grads)
+    return 0
+
+
+cdef int take_changed(object hook, object changed, list grads) except -1:
+    """Put what a hook of a node gave, None or a tuple, in the place of ``grads``."""
+    cdef Py_ssize_t i
+    if changed is None:
+        return 0
+    if not isinstance(changed, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(changed).__name__}'")
+    if len(<tuple>changed) != len(grads):
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values "
+                           f"(got {len(<tuple>changed)}, but expected {len(grads)})")
+    for i in range(len(grads)):
+        g = (<tuple>changed)[i]
+        if g is not None and grads[i] is None:
+            raise RuntimeError("can't replace a None gradient with a non-None value")
+        grads[i] = None if g is None else checked(hook, g, grads[i])
     return 0
 
 
@@ -778,6 +807,24 @@ def depends_on_others(list tensors, leaves, bint through):
         for i in range(len(node.targets)):
             if node.targets[i] is not None:
                 stack.append(node.targets[i])
+    return False
+
+
+def leads_to(list tensors, set nodes):
+    """Whether the graph of ``tensors`` leads to one of ``nodes``."""
+    cdef set seen = set()
+    cdef list stack = []
+    cdef object target
+    cdef int nr = 0
+    for t in tensors:
+        stack.append(edge_of(<Tensor?>t, &nr))
+    while stack:
+        target = stack.pop()
+        if target in nodes:
+            return True
+        if isinstance(target, Node) and target not in seen:
+            seen.add(target)
+            stack.extend((<Node>target).targets)
     return False
 
 

@@ -21,7 +21,7 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=Fal
     if t.inference and NO_GRAD[0] != TANGENTS:
         raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get "
                            "a normal tensor and use it in autograd.")
-    s.version = version
+    s.version = version + t.version_offset
     s.is_output = is_output
     s.nr = t.nr
     if not is_output:
@@ -31,14 +31,17 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=Fal
         if s.tensor is None and again and t.storage.maker:
             s.tensor = made_again(t)
         if s.tensor is not None:
-            s.heir = t.storage.heir
+            s.heir, s.version = t.storage.heir, version
             return s
     t.storage.saved = True
+    s.storage = t.storage
     if is_output:  # the node must not own its own output, which owns the node
         s.tensor = outside_graph(t)
         s.tensor.leaf_grad = False
+        s.version = version
     else:
         s.tensor = t
+        s.replaced = t.replaced
     if SAVED_HOOKS[0] != NULL:
         pack_tensor(s, (<list>SAVED_HOOKS[0])[len(<list>SAVED_HOOKS[0]) - 1])
     return s
@@ -70,7 +73,7 @@ cdef Tensor made_again(Tensor t):
             bound[i] = <PyObject*>PyTuple_GET_ITEM(op.defaults, i)
         elif type(x) is Saved:
             s = <Saved>x
-            if s.tensor is None or version_of(s) != s.version:
+            if s.tensor is None or not is_as_saved(s):
                 return None
             bound[i] = <PyObject*>s.tensor
         elif PyList_Check(x):
@@ -106,7 +109,7 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
                            "pass. Clone the input first.")
     if not s.is_output and s.made_by is None and s.tensor.leaf_grad:
         s.leaf = s.tensor
-    s.tensor = None
+    s.tensor = s.storage = None
     return 0
 
 
@@ -130,16 +133,21 @@ cdef Tensor unpack_by_hook(Saved s, Node node):
         return t
     alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
     if maker is None:
-        if NO_GRAD[0] == GRAD_OFF:
-            return alias
+        return in_place_of(s.leaf, alias)
+    alias.grad_fn_ = maker
+    alias.nr = s.nr if not s.is_output or maker is node else 0
+    return alias
+
+
+cdef Tensor in_place_of(Tensor leaf, Tensor alias):
+    """``alias`` with a way to ``leaf`` in the graph, where that is recorded."""
+    cdef Node maker
+    if NO_GRAD[0] != GRAD_OFF:
         maker = <Node>Node.__new__(Node)
         maker.custom = _pass_gradient
         maker.label = "UnpackBackward0"
-        set_edges(maker, [s.leaf])
+        set_edges(maker, [leaf])
         alias.grad_fn_ = maker
-        return alias
-    alias.grad_fn_ = maker
-    alias.nr = s.nr if not s.is_output or maker is node else 0
     return alias
 
 
@@ -147,11 +155,19 @@ def _pass_gradient(grads):
     return list(grads)
 
 
-cdef int64_t version_of(Saved s) noexcept:
-    """How often what was saved has been written to by now."""
-    if s.heir is None:
-        return s.tensor.storage.version
-    return (<Storage>s.heir.storage).version if s.heir.storage != NULL else s.heir.last
+cdef int64_t version_of(Saved s) except? -1:
+    """How often what was saved has been written to by now; -1 where that is not known."""
+    if s.heir is not None:
+        return (<Storage>s.heir.storage).version if s.heir.storage != NULL else s.heir.last
+    if s.tensor.replaced == s.replaced:
+        return s.storage.version + s.tensor.version_offset
+    form = former_form(s)
+    return -1 if form is None else s.storage.version + <int64_t>form[1]
+
+
+cdef bint is_as_saved(Saved s) except -1:
+    """Whether the tensor shows what it showed when it was saved."""
+    return (s.heir is not None or s.tensor.replaced == s.replaced) and version_of(s) == s.version
 
 
 cdef Tensor unpack_tensor(Saved s, Node node):
@@ -159,12 +175,13 @@ cdef Tensor unpack_tensor(Saved s, Node node):
     cdef Tensor alias
     if s.unpack is not None:
         return unpack_by_hook(s, node)
-    if version_of(s) != s.version:
+    cdef int64_t version = version_of(s)
+    if version != s.version:
         made = "" if s.made_by is None and not s.is_output else \
             f", which is output {s.nr} of {(node if s.is_output else s.made_by).name()},"
         raise RuntimeError(
             f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{DTYPES[t.code]} {list(t.shape)}]{made} is at version {version_of(s)}; expected version {s.version} "
+            f"[{DTYPES[t.code]} {list(t.shape)}]{made} is at version {version}; expected version {s.version} "
             f"instead. Hint: it was saved for the derivative of {node.name()}; use the out-of-place form of the "
             f"operation that changed it, or enable anomaly detection (autograd.set_detect_anomaly(True)) to see the "
             f"forward line")
@@ -179,12 +196,21 @@ cdef Tensor unpack_tensor(Saved s, Node node):
         alias.grad_fn_ = output_maker(s, node)
         alias.nr = s.nr if alias.grad_fn_ is node else 0
         return alias
-    if t.grad_fn_ is not s.made_by:
+    alias = None
+    if s.heir is None and t.replaced != s.replaced:
+        alias = former_tensor(s)
+        if s.made_by is None:
+            return in_place_of(t, alias) if t.leaf_grad else alias
+    elif t.grad_fn_ is s.made_by:
+        return t
+    elif t.grad_fn_ is None and s.heir is None:
+        raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This "
+                           "is not supported, please use out-of-place `.detach()` instead")
+    else:
         alias = outside_graph(t)
-        alias.grad_fn_ = s.made_by
-        alias.nr = s.nr
-        return alias
-    return t
+    alias.grad_fn_ = s.made_by
+    alias.nr = s.nr
+    return alias
 
 
 cdef object save_value(object x, Storage written):
@@ -539,12 +565,12 @@ cdef bint saves_first(Op op, PyObject** bound) except -1:
     return False
 
 
-cdef Saved save_as_it_was(Tensor t, Tensor before):
-    """Save ``before``, a copy of ``t`` from before an in-place op, in the place of ``t`` in the graph."""
-    cdef Saved s = save_tensor(before, False, before.storage.version)
-    s.made_by = get_grad_fn(t)
-    s.nr = t.nr
-    return s
+cdef Tensor as_it_was(Tensor t):
+    """A copy of ``t``, which an in-place op is about to write, in its place of the graph."""
+    cdef Tensor before = contiguous_copy(t)
+    before.grad_fn_ = get_grad_fn(t)
+    before.nr = t.nr
+    return before
 
 
 cdef int set_op_edges(Node node, PyObject** bound, uint64_t* args, uint64_t* shapes) except -1:
@@ -615,7 +641,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
         for i in range(op.nparams):
             if (args >> i) & 1:
                 if i == 0 and before is not None:
-                    node.args[i] = save_as_it_was(<Tensor>bound[0], before)
+                    node.args[i] = save_tensor(before, False, before.storage.version)
                 elif recorders and has_many_products(op, bound, i):
                     node.args[i] = save_tensor(<Tensor>bound[i], False, (<Tensor>bound[i]).storage.version, True)
                 else:

@@ -9,18 +9,22 @@ cdef class HookHandle:
     """Removes its hook when asked to; a context manager."""
 
     cdef object table
-    cdef object key
+    cdef readonly int64_t id
 
     def __init__(self, table, hook):
         global HOOKS
         HOOKS += 1
         self.table = table
-        self.key = HOOKS
-        table[self.key] = hook
+        self.id = HOOKS
+        table[self.id] = hook
 
     def remove(self):
         """Take the hook away."""
-        self.table.pop(self.key, None)
+        self.table.pop(self.id, None)
+
+    def hooks_dict_ref(self):
+        """The table that holds the hook."""
+        return self.table
 
     def __enter__(self):
         return self

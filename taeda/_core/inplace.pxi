@@ -21,7 +21,7 @@ cdef int check_inplace(Tensor t, bint record) except -1:
     if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
                                                            or wants_grad(t.base)):
         raise_unrecordable(t, False)
-    if t.base is not None and t.base.grad_fn_ is None and wants_grad(t):  # a leaf is the base, or a view like t
+    if t.base is not None and t.base.grad_fn_ is None and (t.base.leaf_grad or wants_grad(t)):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
                            "Write to it under no_grad(), or use the out-of-place form")
     if t.leaf_grad and t.grad_fn_ is None:
@@ -53,12 +53,17 @@ cdef inline int tie_view(Tensor t, Tensor source) noexcept:
     return 0
 
 
+cdef inline int64_t offset_from(Tensor t, Tensor base) noexcept:
+    """Bytes from the first element of ``base`` to that of ``t``. Either may have got other memory: each in its own."""
+    return (t.raw - t.storage.data) - (base.raw - base.storage.data)
+
+
 cdef object geometry(Tensor t, Tensor base):
     """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it
     shows conjugates."""
     cdef int i
     return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
-            (t.raw - base.raw) // ITEMSIZE[t.code], DTYPES[t.code], conjugated_against(t, base))
+            offset_from(t, base) // ITEMSIZE[t.code], DTYPES[t.code], conjugated_against(t, base))
 
 
 cdef object conjugated_against(Tensor t, Tensor base):
@@ -73,7 +78,7 @@ cdef object conjugated_against(Tensor t, Tensor base):
         if t.sizes[d] > 1 and t.strides[d] % 2:  # real parts and imaginary ones
             return None
     # of a real part the base's sign is none
-    return bool(is_conjugate_view(t) != <bint>((t.raw - base.raw) // ITEMSIZE[t.code] % 2))
+    return bool(is_conjugate_view(t) != <bint>(offset_from(t, base) // ITEMSIZE[t.code] % 2))
 
 
 cdef class ViewBackward:
@@ -206,6 +211,27 @@ def _no_gradient(grads):
     return [None]
 
 
+cdef class NoDerivative:
+    """The derivative of what has none: raises."""
+
+    cdef str name
+
+    def __init__(self, str name):
+        self.name = name
+
+    def __call__(self, grads):
+        raise RuntimeError(f"derivative for {self.name} is not implemented")
+
+
+cdef Node refusing_node(str name, list inputs):
+    """The node of an op that has no derivative where PyTorch has none: to differentiate it is an error."""
+    cdef Node node = <Node>Node.__new__(Node)
+    node.custom = NoDerivative(name)
+    node.label = "NotImplemented"
+    set_edges(node, inputs)
+    return node
+
+
 cdef int move_retained(Tensor t, Node node) except -1:
     """``retain_grad`` is about the tensor as it is now: follow it to the node of the in-place op (None: not made
     yet)."""
@@ -223,10 +249,26 @@ cdef int retain(Tensor t, Node node, int nr) except -1:
     return 0
 
 
+def may_have_tangent(Tensor t):
+    """Whether a dual tensor may have gone into ``t``."""
+    cdef Node node = get_grad_fn(t)
+    return node is not None and bool(node.dual)
+
+
 def mark_view_of_function(Tensor t):
     """``t``, a view that a custom Function returns, has the Function's derivative: never one made of its base's."""
     t.creation = IN_FUNCTION
     t.view_version = t.storage.version
+
+
+def unhooked(Tensor t):
+    """``t``, which is about to be written, to compute from. Of a view, at a node of its own: hooks on the view are not
+    about what it is then."""
+    if t.base is None or get_grad_fn(t) is None:
+        return t
+    cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    other.grad_fn_ = make_view_node(t, t.base)
+    return other
 
 
 def same_edge(Tensor t):

@@ -81,7 +81,7 @@ def label_node(Tensor t, str label):
 
 def set_version(Tensor t, int64_t version):
     """Set the version counter (``_unsafe_preserve_version_counter``)."""
-    t.storage.version = version
+    t.storage.version = version - t.version_offset
 
 
 def copy_tensor(Tensor target, Tensor source):

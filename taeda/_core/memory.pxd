@@ -43,6 +43,7 @@ cdef class Storage:
     cdef int64_t capacity       # bytes, as they were asked for
     cdef int64_t block          # bytes, as the allocator was asked for `data`: no less than `capacity`
     cdef readonly int64_t version       # counts in-place writes; shared by every view
+    cdef readonly int64_t born  # the generation in which it was made, see `begin_generation`
     cdef int device            # 0 is the CPU, 1 meta
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
@@ -55,9 +56,13 @@ cdef class Storage:
     cdef bint shown            # whether its address is exposed: then no op that reads it is deferred
     cdef int64_t maker         # `seq` of the node whose op made it, where that op can run again; else 0
     cdef bint saved            # whether a derivative keeps it as it is
+    cdef dict former           # forms of saved tensors that have other memory now, see becoming.pxi; or None
     cdef Heir heir             # or None
     cdef object __weakref__
     cdef int need_bytes(self) except -1
+
+# Storages made from now on are ``born`` in a new generation; gives its number.
+cdef int64_t begin_generation() noexcept
 
 # How many recipes there are: where none is, no storage need be asked.
 cdef int unsettled

@@ -173,12 +173,22 @@ def pass_through(mode, function, tuple args, dict kwargs):
 # ---- settings of a thread --------------------------------------------------------------------------------------------
 
 
+cdef enum:
+    INFERENCE_ON = 1
+    INFERENCE_ENABLED = 2  # within it, ``enable_grad`` says that grad mode is on, which records nothing
+    INFERENCE_SHIFT = 4    # of what `restore_grad_mode` is given
+
+
 def set_grad_enabled(bint enabled):
     """Turn recording on this thread on or off; gives the previous setting, for ``restore_grad_mode``.
 
     In forward mode ops are recorded none the less, in nodes that reverse passes do not enter; but not in the body of an
-    op, where recording is off altogether.
+    op, where recording is off altogether. Nor are they in inference mode, which only remembers the setting.
     """
+    cdef int previous = NO_GRAD[0] | INFERENCE[0] << INFERENCE_SHIFT
+    if INFERENCE[0]:
+        INFERENCE[0] = INFERENCE_ENABLED if enabled else INFERENCE_ON
+        return previous
     if enabled or NO_GRAD[0] == GRAD_OFF:
         return swap_no_grad(GRAD_ON if enabled else GRAD_OFF)
     return swap_no_grad(TANGENTS if FORWARD_LEVELS[0] else GRAD_OFF)
@@ -191,7 +201,9 @@ def record_nothing():
 
 def restore_grad_mode(int setting):
     """Record again as before a call that gave ``setting``."""
-    swap_no_grad(setting)
+    if INFERENCE[0] and setting >> INFERENCE_SHIFT:
+        INFERENCE[0] = setting >> INFERENCE_SHIFT
+    swap_no_grad(setting & ((1 << INFERENCE_SHIFT) - 1))
 
 
 def enter_forward_mode():
@@ -208,7 +220,7 @@ def exit_forward_mode(int setting):
 
 def is_grad_enabled():
     """Whether ops on this thread are recorded for reverse passes."""
-    return NO_GRAD[0] == GRAD_ON
+    return NO_GRAD[0] == GRAD_ON or INFERENCE[0] == INFERENCE_ENABLED
 
 
 def is_recorded():
@@ -216,9 +228,9 @@ def is_recorded():
     return NO_GRAD[0] != GRAD_OFF
 
 
-def set_inference(bint enabled):
+def set_inference(int enabled):
     """Turn inference mode on this thread on or off; gives the previous setting."""
-    cdef bint previous = INFERENCE[0]
+    cdef int previous = INFERENCE[0]
     INFERENCE[0] = enabled
     return previous
 
@@ -226,3 +238,20 @@ def set_inference(bint enabled):
 def is_inference_mode_enabled():
     """Whether tensors made now are inference tensors."""
     return INFERENCE[0] != 0
+
+
+cdef int transforms = 0      # derivatives of functions (``taeda.func``) that run now, on any thread
+
+
+def begin_transform():
+    """Tell tensors made from now on from those that a function captured. Gives a number: ``born`` of the storages of
+    the former is no less."""
+    global transforms
+    transforms += 1
+    return begin_generation()
+
+
+def end_transform():
+    """End what ``begin_transform`` began."""
+    global transforms
+    transforms -= 1

@@ -23,7 +23,7 @@ from .memory cimport is_planning, planners
 from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
 from .planning cimport record
 from .recorder cimport is_observing
-from .tensor cimport VALUES, Node, Saved, Tensor, default_code, empty_tensor, version_of
+from .tensor cimport VALUES, Node, Saved, Tensor, default_code, empty_tensor, is_as_saved
 
 from .pool import get_num_threads
 
@@ -200,7 +200,7 @@ cdef bint add_saved(Key* key, list items) except -1:
     for x in items:
         if type(x) is Saved:
             s = <Saved>x
-            if s.unpack is not None or s.heir is not None or s.tensor is None or version_of(s) != s.version:
+            if s.unpack is not None or s.heir is not None or s.tensor is None or not is_as_saved(s):
                 return False
             if not add_word(key, OUTPUT if s.is_output else SAVED, 0) or not add_small(key, s.tensor):
                 return False
@@ -332,7 +332,7 @@ cdef class Copied:
             if type(x) is Saved:
                 s = <Saved>Saved.__new__(Saved)
                 s.tensor, s.is_output, s.nr = self.next(), (<Saved>x).is_output, (<Saved>x).nr
-                s.version = s.tensor.storage.version
+                s.storage, s.version = s.tensor.storage, s.tensor.storage.version
                 made.append(s)
             else:
                 made.append(self.copy_saved(<list>x) if PyList_CheckExact(x) else x)

@@ -282,6 +282,7 @@ cdef class Storage:
 
     def __deepcopy__(self, memo):
         cdef Storage made = Storage.__new__(Storage)
+        made.born = generation
         give_block(made, self.capacity, self.device != 0)
         settle(self)
         if not self.device:
@@ -310,6 +311,7 @@ def _filled(data):
 def _on_meta(int64_t nbytes):
     """A new Storage of that size on device meta (for unpickling)."""
     cdef Storage made = Storage.__new__(Storage)
+    made.born = generation
     give_block(made, nbytes, True)
     return made
 
@@ -334,8 +336,18 @@ cdef object refuse(int64_t nbytes):
     )
 
 
+cdef int64_t generation = 0
+
+
+cdef int64_t begin_generation() noexcept:
+    global generation
+    generation += 1
+    return generation
+
+
 cdef Storage new_storage(int64_t nbytes):
     cdef Storage storage = Storage.__new__(Storage)
+    storage.born = generation
     give_block(storage, nbytes, planning)
     return storage
 
@@ -346,6 +358,7 @@ cdef int64_t nowhere = 0         # bytes that were given out of addresses that n
 cdef Storage late_storage(int64_t nbytes, object holder):
     global nowhere
     cdef Storage storage = Storage.__new__(Storage)
+    storage.born = generation
     storage.late = []
     storage.data = <char*>((<uintptr_t>1 << 62) + <uintptr_t>nowhere)
     storage.capacity = storage.block = nbytes
@@ -383,6 +396,7 @@ cdef void release_block(Storage storage, char* data, int64_t nbytes) noexcept:
 
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner):
     cdef Storage storage = Storage.__new__(Storage)
+    storage.born = generation
     storage.data = <char*>data
     storage.capacity = storage.block = nbytes
     storage.owner = owner if owner is not None else ()  # None would mean that the allocator owns it

@@ -83,6 +83,8 @@ cdef class Tensor:
     cdef object grad_
     cdef Tensor base             # the tensor that this one is a differentiable view of
     cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
+    cdef int64_t version_offset  # its version is the storage's and this: see becoming.pxi
+    cdef int64_t replaced        # how often its memory or its form was replaced
     cdef object hooks            # of a leaf: dict id -> function
     cdef object post_hooks       # after accumulation into .grad
     cdef int64_t before_attributes  # Cython gives no address of an object field: this one's neighbour has one
@@ -129,7 +131,9 @@ cdef class Saved:
     cdef Tensor tensor
     cdef Node made_by
     cdef int nr
+    cdef Storage storage         # that the tensor had; None where its twin is kept
     cdef int64_t version
+    cdef int64_t replaced        # the tensor's count of that name
     cdef bint is_output
     cdef object packed
     cdef object unpack
@@ -275,7 +279,7 @@ cdef int default_code() noexcept
 cdef object binary(int which, Tensor a, object b)
 cdef object edge_of(Tensor t, int* nr)
 cdef object unpack_value(object x, Node node)
-cdef int64_t version_of(Saved s) noexcept
+cdef bint is_as_saved(Saved s) except -1
 cdef object resolved(object t)
 cdef bint has_mode() noexcept
 cdef bint looks_for_nan() noexcept

@@ -233,7 +233,7 @@ cdef class Tensor:
         if self.inference:
             raise RuntimeError("Inference tensors do not track version counter: they have no history that a write "
                                "could spoil")
-        return self.storage.version
+        return self.storage.version + self.version_offset
 
     @property
     def _base(self):
@@ -328,6 +328,15 @@ cdef class Tensor:
         self.grad_ = None
 
     @property
+    def _grad(self):
+        """``grad``, without its warning."""
+        return self.grad_
+
+    @_grad.setter
+    def _grad(self, value):
+        self.grad = value
+
+    @property
     def retains_grad(self):
         """Whether :meth:`retain_grad` was called on it, and it is not a leaf."""
         return bool(self.retains_grad_)
@@ -414,7 +423,7 @@ cdef class Tensor:
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
             raise RuntimeError(f"data set to a tensor that requires gradients must be floating point or complex dtype, "
                                f"got {value.dtype}")
-        _set_data(self, value)
+        replace_data(self, value, 0)
 
     # ---- values -----------------------------------------------------------------------------------------------------
     def item(self):

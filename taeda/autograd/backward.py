@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -63,35 +64,46 @@ def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
 def _implicit_gradient(out: Any, name: str) -> Tensor | None:
     """One, the gradient that a real scalar starts with; None where nothing was recorded, which is refused later."""
     if isinstance(out, GradientEdge):
-        return _edge_gradient(None, name)
+        return _edge_gradient(out, name)
     if not out.requires_grad:
         return None
-    if out.numel() != 1:
-        raise RuntimeError(
-            f"grad can be implicitly created only for scalar outputs, got an output of shape {list(out.shape)}; "
-            f"pass its gradient, or reduce it first, as with out.sum()"
-        )
+    _check_scalar(out.shape)
     if not out.is_floating_point():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
     return out.new_ones(out.shape) if out.is_meta else _core.empty(out.shape, out.dtype).fill_(1)
 
 
+def _check_scalar(shape: Sequence[int]) -> None:
+    if math.prod(shape) != 1:
+        raise RuntimeError(
+            f"grad can be implicitly created only for scalar outputs, got an output of shape {list(shape)}; "
+            f"pass its gradient, or reduce it first, as with out.sum()"
+        )
+
+
 def _given_gradient(out: Any, g: Any, i: int, name: str) -> Tensor:
-    if isinstance(out, GradientEdge):
-        return _edge_gradient(g, name)
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if isinstance(out, GradientEdge):
+        if out.form is not None:
+            _check_shape(out.form.shape, g, i)
+        return g
     _check_kind(out, g, i)
-    if not g.is_nested and g.shape != out.shape:
-        raise RuntimeError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}."
-        )
+    if not g.is_nested:
+        _check_shape(out.shape, g, i)
     if g.is_complex() != out.is_complex():
         raise RuntimeError(
             f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {out.dtype}."
         )
     return g
+
+
+def _check_shape(shape: Sequence[int], g: Tensor, i: int) -> None:
+    if g.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {shape}."
+        )
 
 
 def _check_kind(out: Tensor, g: Tensor, i: int) -> None:
@@ -141,10 +153,14 @@ def _of_inputs(inputs: Sequence, results: Sequence) -> list:
     return made
 
 
-def _edge_gradient(g: Any, name: str) -> Tensor:
-    if not isinstance(g, Tensor):
-        raise RuntimeError(f"{name}: a GradientEdge has no sizes: pass its gradient, got {type(g).__name__}")
-    return g
+def _edge_gradient(edge: GradientEdge, name: str) -> Tensor:
+    """One, for an edge of one element."""
+    if edge.form is None:
+        raise RuntimeError(
+            f"{name}: the sizes of this GradientEdge are not known: pass its gradient, or make it by get_gradient_edge"
+        )
+    _check_scalar(edge.form.shape)
+    return _core.empty(edge.form.shape, edge.form.dtype).fill_(1)
 
 
 def _check_outputs(outputs: tuple) -> None:
@@ -187,8 +203,8 @@ def backward(
     if inputs is not None:
         inputs = list(_inputs(inputs, "backward"))
         for i, x in enumerate(inputs):
-            if not isinstance(x, Tensor):
-                raise TypeError(f"backward(): expected Tensor as inputs[{i}], not {type(x).__name__}")
+            if not isinstance(x, (Tensor, GradientEdge)):
+                raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
             if not _wants_grad(x):
                 raise RuntimeError(f"One of the differentiated Tensors (inputs[{i}]) does not require grad")
     grads = _initial_gradients(tensors, grad_tensors, "backward")

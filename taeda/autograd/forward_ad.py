@@ -98,6 +98,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             f"make_dual: expected a tangent of sizes {tuple(tensor.shape)}, as the tensor, got {tuple(tangent.shape)}"
         )
+    if _has_tangent(tensor):
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
+    if _has_tangent(tangent):
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported."
+        )
     if not tensor.requires_grad:
         tensor = tensor.detach().requires_grad_()
         _level.own.append(tensor)
@@ -106,6 +115,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     _level.inputs.append(_core.same_edge(dual))
     _level.tangents.append(tangent)
     return dual
+
+
+def _has_tangent(t: Tensor) -> bool:
+    return _core.may_have_tangent(t) and unpack_dual(t).tangent is not None
 
 
 def under_no_grad() -> bool:

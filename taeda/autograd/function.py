@@ -29,6 +29,8 @@ class FunctionCtx(Node):
     _saved: list | None = None
     _released = False
     _whole_outputs: list | None = None  #: the outputs, where a tensor of parts is among them or the inputs
+    saved_for_forward: tuple | None = None
+    _in_jvp = False
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward; their versions are checked when they are read. Call at most once."""
@@ -57,7 +59,9 @@ class FunctionCtx(Node):
 
     @property
     def saved_tensors(self) -> tuple:
-        """The tensors given to ``save_for_backward``."""
+        """The tensors given to ``save_for_backward``; in ``jvp`` those given to ``save_for_forward``, if any were."""
+        if self._in_jvp and self.saved_for_forward is not None:
+            return self.saved_for_forward
         if self._saved is None:
             if self._released:
                 raise RuntimeError(
@@ -110,6 +114,13 @@ class FunctionCtx(Node):
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(made)})"
             )
+        tensors = {p for p, *_ in self._inputs}
+        for p in range(count):
+            if made[p] is not None and p not in tensors:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position {p + 1}, but the "
+                    "corresponding forward input was not a Variable"
+                )
         checked = [self._checked(i, made[p], meta) for i, (p, meta, _) in enumerate(self._inputs)]
         if self._whole_outputs is None:
             return checked
@@ -265,8 +276,12 @@ class _Transposed(Function):
         for (position, *_), tangent in zip(node._inputs, tangents, strict=True):
             given[position] = tangent
         kept = dict(vars(node))
-        made = node._function.jvp(node, *given)
-        vars(node).update(kept)  # jvp may delete what it has read, and is asked once per direction
+        node._in_jvp = True
+        try:
+            made = node._function.jvp(node, *given)
+        finally:
+            vars(node).update(kept)  # jvp may delete what it has read, and is asked once per direction
+            node._in_jvp = False
         return None, *(made if isinstance(made, tuple) else (made,))
 
 

@@ -20,13 +20,27 @@ __all__ = [
 ]  # fmt: skip
 
 
+class Form(NamedTuple):
+    """What a gradient must look like."""
+
+    shape: tuple
+    dtype: Any
+
+
 class GradientEdge(NamedTuple):
     """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a
-    tensor."""
+    tensor. ``ownership_token`` is the :class:`Form` of that output, None where it is not known."""
 
     node: Any
     output_nr: int
     ownership_token: Any = None
+
+    @property
+    def form(self) -> Form | None:
+        """The sizes and dtype of the output."""
+        if isinstance(self.node, _core.AccumulateGrad):
+            return Form(self.node.variable.shape, self.node.variable.dtype)
+        return self.ownership_token if isinstance(self.ownership_token, Form) else None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -40,7 +54,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     node = tensor.grad_fn
     if node is None:
         return GradientEdge(_core.AccumulateGrad(tensor), 0)
-    return GradientEdge(node, tensor.output_nr)
+    return GradientEdge(node, tensor.output_nr, None if tensor.is_nested else Form(tensor.shape, tensor.dtype))
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:

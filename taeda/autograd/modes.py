@@ -160,8 +160,8 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
     def __enter__(self) -> None:
-        recording = _core.record_nothing() if self.mode else _core.set_grad_enabled(True)
-        self.previous = (_core.set_inference(self.mode), recording)
+        inference = _core.set_inference(self.mode)
+        self.previous = inference, _core.record_nothing() if self.mode else _core.set_grad_enabled(True)
 
     def __exit__(self, *exc: object) -> None:
         _core.set_inference(self.previous[0])

@@ -8,6 +8,7 @@ to them. What comes back has a graph only where something else (an outer transfo
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -24,14 +25,25 @@ from .vmap import vmap
 # ---- inputs of one's own ---------------------------------------------------------------------------------------------
 
 
+class _Running(threading.local):
+    """The derivatives whose functions run on this thread now, innermost last."""
+
+    def __init__(self) -> None:
+        self.inputs: list[_Inputs] = []
+
+
+_running = _Running()
+
+
 class _Inputs:
     """The inputs of one derivative: what the function gets, the edges to differentiate with respect to, the leaves
-    added."""
+    added. As a context manager: the function runs."""
 
     def __init__(self, tensors: list, name: str, dual: bool = False) -> None:
         self.dual = dual  # what is made of them has tangents
         self.outer = _core.is_recorded()
         self.leaves: list[Tensor] = []
+        self.nodes: set[Any] = set()  # of what the function gets
         self.given, self.edges = [], []
         for t in tensors:
             given, edge = self._own(t, name)
@@ -59,12 +71,35 @@ class _Inputs:
         below = hidden(source) if under_no_grad() else source
         inside = t.detach()
         _core.record_custom(list, "InputBackward", [below], [inside], None, self.dual, not self.dual)
+        self.nodes.add(inside.grad_fn)
         edge = _core.same_edge(inside)
         for mode in others:
             mode.shared[inside.grad_fn] = True
         for mode in reversed(wrappers):
             inside, edge = mode.wrap(inside), mode.wrap(edge)
         return inside, edge
+
+    def __enter__(self) -> None:
+        self.born = _core.begin_transform()
+        _running.inputs.append(self)
+
+    def __exit__(self, *exc: object) -> None:
+        _running.inputs.pop()
+        _core.end_transform()
+
+    def refuse(self, op: Any, target: Tensor, args: list) -> None:
+        """Raise if ``target``, which the function did not make, is about to be written with what depends on its
+        inputs."""
+        if (
+            target.untyped_storage().born < self.born
+            and not _core.leads_to([target], self.nodes)
+            and _core.leads_to([_bottom(t) for t in tree_flatten(args)[0] if isinstance(t, Tensor)], self.nodes)
+        ):
+            raise RuntimeError(
+                f"During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                f"operation ({op.name}) that would mutate a captured Tensor. This is not supported; please rewrite the "
+                "function being transformed to explicitly accept the mutated Tensor(s) as inputs."
+            )
 
     def needs_graph(self, outputs: list, others: Sequence = (), through: bool = True) -> bool:
         """Whether anything but this derivative may differentiate what is made of ``outputs``; ``through``: also where
@@ -90,6 +125,14 @@ class _Inputs:
 
 _FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
 _NO_OVERRIDES = 8  # overrides are off altogether
+
+
+def _refuse_captured(op: Any, target: Tensor, args: list) -> None:
+    for inputs in _running.inputs:
+        inputs.refuse(op, target, args)
+
+
+callbacks.refuse_captured = _refuse_captured
 
 
 def _bottom(t: Tensor) -> Tensor:
@@ -190,7 +233,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         positions, chosen = _chosen(args, argnums, "grad")
         leaves, structure = tree_flatten(chosen)
         inputs = _Inputs(leaves, "grad")
-        with enable_grad():
+        with inputs, enable_grad():
             out = func(*_replace(args, positions, argnums, tree_unflatten(inputs.given, structure)), **kwargs)
             out, aux = _split_aux(out, has_aux, "grad")
         if not isinstance(out, Tensor):
@@ -227,7 +270,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
-    with enable_grad():
+    with inputs, enable_grad():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
     outputs, shape = _tensors(out, name, "the output of f")
 
@@ -297,7 +340,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name, dual=True)
     with forward_mode():
-        out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
+        with inputs:
+            out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
         if strict and not all(o.requires_grad for o in outputs):
             raise RuntimeError(

@@ -13,7 +13,7 @@ from .elementary import exp, expm1, sigmoid, sigmoid_backward, tanh
 from .indexing import where
 from .pointwise import add, mul, mul_conj, neg, no_slope, rsub, sub, times_itself, true_divide
 from .powers import pow
-from .table import composite, pointwise
+from .table import before_write, composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -259,7 +259,7 @@ def celu_(input, alpha=1.0):
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
     if alpha < 0:
-        return input.copy_(celu(input, alpha))
+        return input.copy_(celu(before_write(input), alpha))
     return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0 / alpha)
 
 

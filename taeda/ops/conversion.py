@@ -310,16 +310,14 @@ def is_set_to(input, tensor):
 def set_(input, source=None, storage_offset=0, size=None, stride=None):
     """Make ``input`` a window on the memory of ``source``."""
     if source is None:
-        _core.set_data(input, _core.empty((0,), input.dtype))
-        return input
+        return core.set_memory(input, _core.empty((0,), input.dtype))
     if isinstance(source, Tensor):
         _same_device(input, source)
         if source.dtype is not input.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {input.dtype}")
         if size is not None:
             return _window(input, source.untyped_storage(), size, stride, storage_offset)
-        _core.set_data(input, source)
-        return input
+        return core.set_memory(input, source)
     source = getattr(source, "_untyped_storage", source)
     _same_device(input, source)
     size = (source.nbytes() // input.element_size(),) if size is None else size
@@ -340,8 +338,7 @@ def _window(input, storage, size, stride, offset):
         last = offset + builtins.sum((n - 1) * step for n, step in zip(size, stride, strict=False) if step > 0)
         if storage.nbytes() < (last + 1) * input.element_size() and storage.resizable:
             storage.resize_((last + 1) * input.element_size())
-    _core.set_data(input, _core.from_storage(storage, input.dtype, size, stride, offset))
-    return input
+    return core.set_memory(input, _core.from_storage(storage, input.dtype, size, stride, offset))
 
 
 def _contiguous_strides(size):

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from .._core import Composite, Tensor, bool_, gemm, install
+from .._core import tensor as core
 from . import flops
 from .creation import eye
 from .pointwise import addcmul
@@ -529,7 +530,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
     """``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in PyTorch."""
     result = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-    return input.copy_(result) if input.shape == result.shape else input.set_(result)
+    return input.copy_(result) if input.shape == result.shape else core.change_form(input, result)
 
 
 _addbmm_inplace.factors, _addbmm_inplace.functional = ("beta", "alpha"), addbmm  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from ._lazy import np
 from .creation import arange
 from .elementary import exp, log
 from .pointwise import add, mul, neg, sub, times_itself, true_divide
-from .table import METHODS, alias, composite, expect_tensors, is_index, no_derivative, pointwise
+from .table import METHODS, alias, before_write, composite, expect_tensors, is_index, no_derivative, pointwise
 from .views import unsqueeze
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -137,8 +137,7 @@ def _polygamma_inplace(input, n):
             f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type "
             f"{input.dtype}"
         )
-    recorded = input.requires_grad and _core.is_recorded()
-    return input.copy_(polygamma(n, input.clone() if recorded else input))
+    return input.copy_(polygamma(n, before_write(input)))
 
 
 for _name, _method in (("polygamma", _polygamma_method), ("polygamma_", _polygamma_inplace)):

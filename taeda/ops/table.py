@@ -321,12 +321,17 @@ def asked_for(function: Callable) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
+def before_write(input: Tensor) -> Tensor:
+    """What an in-place form computes from that then copies its result into ``input``: what a derivative saves of it is
+    not written."""
+    return _core.unhooked(input).clone() if input.requires_grad and _core.is_recorded() else input
+
+
 def _copy_back(function: Callable, name: str, method: bool) -> None:
     """The in-place form of something that is computed out of place."""
 
     def form(input, *args, **kwargs):
-        recorded = input.requires_grad and _core.is_recorded()
-        result = function(input.clone() if recorded else input, *args, **kwargs)
+        result = function(before_write(input), *args, **kwargs)
         if result.dtype is not input.dtype and not can_cast(result.dtype, input.dtype):
             raise RuntimeError(
                 f"{name}_: result type {result.dtype} can't be cast to the desired output type {input.dtype}"

@@ -643,15 +643,7 @@ def _replace(input, made):
     """Make ``input`` the view ``made``: an in-place change of sizes and strides, not of elements."""
     if hasattr(made, "_replace"):
         return made._replace(input)
-    if not _core.is_recorded() or not input.requires_grad:
-        _core.set_data(input, made)
-        return input
-    if input.is_leaf:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. Write to it under no_grad(), "
-            "or use the out-of-place form"
-        )
-    return core.become(input, made)
+    return core.change_form(input, made)
 
 
 def _in_place_view(function, name):
@@ -716,5 +708,6 @@ def dim_order(input, *, ambiguity_check=False):
 
 @composite()
 def as_subclass(input, cls):
-    """``input`` as an object of class ``cls``, in the same place of the graph."""
-    return core.as_subclass(input, cls)
+    """``input`` as an object of class ``cls``: a view of it."""
+    leaf = input.requires_grad and input.is_leaf and _core.is_recorded()
+    return core.as_subclass(_core.label_node(input.view_as(input), "AliasBackward0") if leaf else input, cls)

@@ -437,3 +437,16 @@ def test_a_leaf_frozen_after_the_forward_pass_gets_no_gradient(freeze):
     freeze(a)
     loss.backward()
     assert a.grad is None and b.grad.tolist() == [3.0]
+
+
+def test_a_leaf_as_another_class():
+    class Other(taeda.Tensor):
+        pass
+
+    x = taeda.ones(2, requires_grad=True)
+    view = x.as_subclass(Other)
+    assert type(view) is Other and not view.is_leaf and view._base is x
+    (view * 2).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    with taeda.no_grad():
+        assert x.as_subclass(Other).grad_fn is None

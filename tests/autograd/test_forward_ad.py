@@ -101,3 +101,28 @@ def test_a_gradient_through_what_no_grad_wrote_in_place_raises():
     assert value.tolist() == tangent.tolist() == [3.0, 2.0]
     with pytest.raises(RuntimeError, match=r"written in place under no_grad\(\) in forward mode"):
         value.sum().backward()
+
+
+def test_a_dual_is_made_once_in_a_level():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(taeda.ones(2), taeda.ones(2))
+        for args in ((dual, taeda.ones(2)), (dual * 2, taeda.ones(2)), (taeda.ones(2), dual)):
+            with pytest.raises(RuntimeError, match="forward gra"):
+                forward_ad.make_dual(*args)
+
+
+def test_save_for_forward():
+    class Square(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            return x * x
+
+        @staticmethod
+        def jvp(ctx, t):
+            (x,) = ctx.saved_tensors
+            return t * 2 * x
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(taeda.ones(3) * 3, taeda.ones(3))
+        assert forward_ad.unpack_dual(Square.apply(dual)).tangent.tolist() == [6, 6, 6]

@@ -610,3 +610,18 @@ def test_tensors_of_inference_mode_are_taken():
         assert Scaled.apply(x, False).tolist() == [2.0, 2.0]
         assert Scaled.apply(x, True) is x and x.tolist() == [2.0, 2.0]
     assert Scaled.apply(x, False).tolist() == [4.0, 4.0]
+
+
+def test_a_gradient_of_what_is_no_tensor():
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            return x * k
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, g
+
+    x = taeda.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="different than None at position 2"):
+        Scale.apply(x, 2.0).sum().backward()

@@ -92,8 +92,12 @@ def test_gradient_edges():
     assert x.grad.tolist() == [3.0, 3.0]
     with pytest.raises(RuntimeError, match="does not require gradients"):
         graph.get_gradient_edge(taeda.ones(2))
-    with pytest.raises(RuntimeError, match="has no sizes"):
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
         autograd.backward(edge)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        autograd.backward(edge, taeda.ones(3))
+    with pytest.raises(RuntimeError, match="sizes of this GradientEdge are not known"):
+        autograd.backward(graph.GradientEdge(y.grad_fn, 0))
     _first, second = taeda.stack([x, x]).unbind(0)
     assert graph.get_gradient_edge(second).output_nr == 1
 
@@ -236,3 +240,19 @@ def test_mutation_of_saved_tensors():
         y = x.exp()
     with pytest.raises(RuntimeError, match="outside of the 'allow_mutation_on_saved_tensors' context"):
         y.sum().backward()
+
+
+def test_backward_to_edges():
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    z = (x * w).sum()
+    z.backward(inputs=(graph.get_gradient_edge(x), w), retain_graph=True)
+    assert x.grad.tolist() == [3.0, 4.0] and w.grad.tolist() == [1.0, 2.0]
+    autograd.backward(graph.get_gradient_edge(z), inputs=graph.get_gradient_edge(x))
+    assert x.grad.tolist() == [6.0, 8.0] and w.grad.tolist() == [1.0, 2.0]
+    y = x * 2
+    (y * y).sum().backward(inputs=(graph.get_gradient_edge(y),))
+    assert x.grad.tolist() == [6.0, 8.0] and y.grad is None
+    (g,) = autograd.grad(graph.get_gradient_edge((x * 3).sum()), x)
+    assert g.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="Tensors or GradientEdges"):
+        z.backward(inputs=(3,))

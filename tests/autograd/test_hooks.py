@@ -289,3 +289,43 @@ def test_callbacks_at_the_end_of_a_pass():
         (x * 3).sum().backward()
     with pytest.raises(RuntimeError, match="only be installed during backward"):
         engine.queue_callback(last)
+
+
+@pytest.mark.parametrize(
+    "result, error",
+    [
+        (lambda gi: gi * 2, "incorrect number of values"),
+        (lambda gi: list(gi), "expected tuple, but hook returned 'list'"),
+        (lambda gi: gi[0], "expected tuple, but hook returned 'Tensor'"),
+        (lambda gi: (3, None), "expected Variable, but hook returned 'int'"),
+        (lambda gi: (taeda.ones(5), None), "has changed the size of value"),
+        (lambda gi: (gi[0].double(), None), "has changed the type of value"),
+        (lambda gi: (gi[0], gi[0]), "can't replace a None gradient"),
+    ],
+)
+def test_what_hooks_of_nodes_may_give(result, error):
+    x = taeda.ones(3, requires_grad=True)
+    y = x * 2
+    y.grad_fn.register_hook(lambda gi, go: result(gi))
+    with pytest.raises((RuntimeError, TypeError), match=error):
+        y.sum().backward()
+    y = x * 2
+    y.grad_fn.register_prehook(lambda go: (go[0], go[0]))
+    with pytest.raises(RuntimeError, match="incorrect number of values"):
+        y.sum().backward()
+
+
+def test_handles_know_their_table():
+    x = taeda.ones(3, requires_grad=True)
+    handle = x.register_hook(lambda g: g)
+    assert handle.id in handle.hooks_dict_ref()
+    handle.remove()
+    assert handle.id not in handle.hooks_dict_ref()
+
+
+def test_the_gradient_under_its_other_name():
+    x = taeda.ones(3, requires_grad=True)
+    x._grad = taeda.ones(3) * 4
+    assert x.grad.tolist() == x._grad.tolist() == [4, 4, 4]
+    x._grad = None
+    assert x.grad is None

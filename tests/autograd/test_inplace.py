@@ -341,3 +341,42 @@ def test_inplace_in_a_loop_is_a_recurrence():
         return state[-1]
 
     check(f, x)
+
+
+@pytest.mark.parametrize("dtype", [taeda.int64, taeda.bool])
+def test_whole_numbers_have_no_gradient(dtype):
+    x = taeda.ones(3, requires_grad=True)
+    n = taeda.zeros(3, dtype=dtype)
+    n.copy_(x)
+    n[1] = x[0]
+    n[:] = x
+    assert not n.requires_grad and n.grad_fn is None and n.tolist() == [1, 1, 1]
+
+
+def test_a_view_made_before_its_base_became_a_leaf_that_requires_grad():
+    b = taeda.zeros(3)
+    v = b[:2]
+    b.requires_grad_()
+    w = taeda.ones(2, requires_grad=True)
+    for write in (lambda: v.copy_(w), lambda: v.mul_(w), lambda: v.mul_(2), lambda: v.unsqueeze_(0)):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+            write()
+    assert b.is_leaf and b.tolist() == [0, 0, 0]
+    with taeda.no_grad():
+        v.copy_(w)
+    assert b.is_leaf and b.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["square_", "cumsum_", "tril_", "sin_", "exp_", "mul_"])
+def test_hooks_on_a_view_are_about_what_it_was(name):
+    """They do not see the gradient of what was written, but that of what the write has read (second derivatives)."""
+    x = leaf(2, 3)
+    v = (x * 2)[:1]
+    base, seen = v._base, []
+    v.register_hook(lambda g: seen.append(g))
+    getattr(v, name)(*{"cumsum_": (1,), "mul_": (3,)}.get(name, ()))
+    (g,) = autograd.grad(base.sum(), x, create_graph=True)
+    assert not seen
+    if name == "sin_":
+        g.sum().backward()
+        assert len(seen) == 1

@@ -156,3 +156,19 @@ def test_views_made_in_inference_mode():
         view = h[1:]
     with pytest.raises(RuntimeError, match="inference mode"):
         view.mul_(x[1:])
+
+
+def test_nothing_is_recorded_in_inference_mode():
+    x = taeda.ones(2, requires_grad=True)
+    with taeda.inference_mode():
+        assert not taeda.is_grad_enabled()
+        with taeda.enable_grad():
+            y = x * 2
+            assert taeda.is_grad_enabled() and y.is_inference() and not y.requires_grad
+        assert not taeda.is_grad_enabled()
+        with taeda.inference_mode(False):
+            assert taeda.is_grad_enabled() and (x * 2).requires_grad
+        with taeda.enable_grad(), taeda.inference_mode(False), taeda.no_grad():
+            assert not (x * 2).requires_grad
+        assert not taeda.is_grad_enabled() and taeda.is_inference_mode_enabled()
+    assert taeda.is_grad_enabled() and (x * 2).requires_grad

@@ -506,3 +506,32 @@ def test_foreach_map():
     assert [x.tolist() for x in foreach_map(taeda.lerp, a, b, 0.5)] == [[0.5, 0.5], [1.5, 1.5, 1.5]]
     assert [x.tolist() for x in foreach_map(taeda.add, a, b, alpha=2)] == [[1.0, 1.0], [5.0, 5.0, 5.0]]
     assert foreach_map(taeda.add, a[0], 1).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "vjp", "jacrev"])
+def test_what_a_function_captured_is_not_written(transform):
+    c, w = taeda.zeros(3), taeda.ones(3, requires_grad=True)
+
+    def run(write):
+        def f(t):
+            write(t)
+            return (t * 2).sum()
+
+        x = taeda.ones(3)
+        return getattr(taeda.func, transform)(
+            f, *(((x,), (x,)) if transform == "jvp" else (x,) if transform == "vjp" else ())
+        )
+
+    def call(write):
+        made = run(write)
+        return made(taeda.ones(3)) if callable(made) else made
+
+    for write in (lambda t: c.copy_(t), lambda t: c.__setitem__(0, t[1]), lambda t: c.add_(t * 2)):
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+            call(write)
+    assert not c.requires_grad and c.tolist() == [0, 0, 0]
+    call(lambda t: c.add_(1))
+    call(lambda t: taeda.zeros(3).copy_(t))
+    call(lambda t: t.clone().mul_(t))
+    call(lambda t: c.copy_(w))
+    assert c.requires_grad

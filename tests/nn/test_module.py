@@ -334,3 +334,35 @@ def test_errors_say_how_to_mend_them(call, error, hint):
         with pytest.raises(error) as caught:
             call()
     assert hint in str(caught.value).split("\n  module:")[0]
+
+
+def test_full_backward_hooks_keep_inputs_without_a_gradient():
+    wanted, seen = [], []
+
+    class Product(nn.Module):
+        def forward(self, a, b):
+            wanted.append((a.requires_grad, b.requires_grad))
+            return a * b
+
+    layer = Product()
+    layer.register_full_backward_hook(lambda module, of_inputs, of_outputs: seen.extend(of_inputs))
+    x = taeda.ones(3, requires_grad=True)
+    layer(x, x.detach()).sum().backward()
+    assert wanted == [(True, False)]
+    assert [g.tolist() for g in seen] == [[1, 1, 1], [0, 0, 0]]  # as in PyTorch: zeros, not None
+
+
+def test_backward_hooks_on_every_module():
+    from taeda.nn.modules import module as modules
+
+    seen = []
+    with modules.register_module_backward_hook(lambda module, *_: seen.append(type(module).__name__)) as handle:
+        assert handle.id in handle.hooks_dict_ref()
+        with pytest.raises(RuntimeError, match="both regular backward hooks and full backward hooks"):
+            modules.register_module_full_backward_hook(print)
+        layer = nn.Linear(2, 2)
+        layer(taeda.ones(1, 2)).sum().backward()
+    assert seen == ["Linear"]
+    with modules.register_module_full_backward_hook(lambda module, *_: seen.append("full")):
+        layer(taeda.ones(1, 2, requires_grad=True)).sum().backward()
+    assert seen == ["Linear", "full"]

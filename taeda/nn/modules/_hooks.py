@@ -15,6 +15,7 @@ from taeda.autograd import Function
 forward_hooks: dict[int, Callable] = {}
 forward_pre_hooks: dict[int, Callable] = {}
 backward_hooks: dict[int, Callable] = {}
+backward_hooks_are_full: bool | None = None
 backward_pre_hooks: dict[int, Callable] = {}
 forward_hooks_with_kwargs: dict[int, bool] = {}
 forward_hooks_always: dict[int, bool] = {}
@@ -28,15 +29,19 @@ _ids = itertools.count()
 class RemovableHandle:
     """What registering a hook returns: ``remove()`` takes the hook away again; also a context manager."""
 
-    def __init__(self, hooks: dict, *also: dict):
+    def __init__(self, hooks_dict: dict, *, extra_dict: dict | list[dict] | None = None):
         self.id = next(_ids)
-        self.hooks = hooks
-        self.also = also
+        self.hooks = hooks_dict
+        self.also = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
 
     def remove(self) -> None:
         """Take the hook away. Nothing happens if it was taken away before."""
         for table in (self.hooks, *self.also):
             table.pop(self.id, None)
+
+    def hooks_dict_ref(self) -> dict:
+        """The table that holds the hook."""
+        return self.hooks
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -47,7 +52,7 @@ class RemovableHandle:
 
 def add(hooks: dict, hook: Callable, prepend: bool = False, **flags: dict) -> RemovableHandle:
     """Put ``hook`` into the table ``hooks`` and mark it in the tables of ``flags``."""
-    handle = RemovableHandle(hooks, *flags.values())
+    handle = RemovableHandle(hooks, extra_dict=[*flags.values()])
     hooks[handle.id] = hook
     for table in flags.values():
         table[handle.id] = True
@@ -81,9 +86,30 @@ def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
     return add(backward_pre_hooks, hook)
 
 
+def register_module_backward_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` when the last node of every module has run (deprecated).
+
+    Raises:
+        RuntimeError: there are hooks of :func:`register_module_full_backward_hook`.
+    """
+    return add(_global_backward_hooks(full=False), hook)
+
+
+def _global_backward_hooks(full: bool) -> dict[int, Callable]:
+    """The table of hooks on the backward of every module. It holds one kind, full ones or others."""
+    global backward_hooks_are_full
+    if backward_hooks and backward_hooks_are_full is not full:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
+        )
+    backward_hooks_are_full = full
+    return backward_hooks
+
+
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after every module's backward."""
-    return add(backward_hooks, hook)
+    return add(_global_backward_hooks(full=True), hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
@@ -102,17 +128,22 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
 
 
 class BackwardHookFunction(Function):
-    """Identity on several tensors whose backward sees all gradients at once: ``seen`` may replace them."""
+    """Identity on several tensors whose backward sees all gradients at once: ``seen`` may replace them.
+
+    ``zeros``: it sees zeros where there is no gradient, rather than None.
+    """
 
     @staticmethod
-    def forward(ctx, seen, *tensors):
+    def forward(ctx, seen, zeros, *tensors):
         ctx.seen = seen
-        ctx.set_materialize_grads(False)
-        return tuple(t.view_as(t) for t in tensors)
+        ctx.set_materialize_grads(zeros)
+        made = tuple(t.view_as(t) for t in tensors)
+        ctx.mark_non_differentiable(*[m for m, t in zip(made, tensors, strict=True) if not t.requires_grad])
+        return made
 
     @staticmethod
     def backward(ctx, *grads):
-        return (None, *ctx.seen(grads))
+        return (None, None, *ctx.seen(grads))
 
 
 class _Backward:
@@ -125,12 +156,12 @@ class _Backward:
         self.at_out: list[int] = []
         self.grad_output: tuple | None = None
 
-    def _wrap(self, seen, values: tuple) -> tuple[tuple, list[int]]:
+    def _wrap(self, seen, values: tuple, zeros: bool) -> tuple[tuple, list[int]]:
         at = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
         chosen = [values[i] for i in at]
         if not at or not any(t.requires_grad for t in chosen):
             return values, []
-        wrapped = BackwardHookFunction.apply(seen, *chosen)
+        wrapped = BackwardHookFunction.apply(seen, zeros, *chosen)
         wrapped = wrapped if isinstance(wrapped, tuple) else (wrapped,)
         result = list(values)
         for i, t in zip(at, wrapped, strict=True):
@@ -141,14 +172,14 @@ class _Backward:
         self.n_in = len(args)
         if not self.hooks:
             return args
-        args, self.at_in = self._wrap(self._input_grads, args)
+        args, self.at_in = self._wrap(self._input_grads, args, zeros=True)
         return args
 
     def outputs(self, result):
         single = not isinstance(result, tuple)
         values = (result,) if single else result
         self.n_out = len(values)
-        values, self.at_out = self._wrap(self._output_grads, tuple(values))
+        values, self.at_out = self._wrap(self._output_grads, tuple(values), zeros=False)
         if single:
             return values[0]
         return type(result)(*values) if hasattr(result, "_fields") else values
@@ -242,10 +273,10 @@ def _post_hooks(module):
 
 def _call(module, args: tuple, kwargs: dict, called: set):
     args, kwargs = _pre(module, args, kwargs)
-    full = [*backward_hooks.values()]
-    plain: list[Callable] = []
+    full = [*backward_hooks.values()] if backward_hooks_are_full else []
+    plain = [] if backward_hooks_are_full else [*backward_hooks.values()]
     if module._is_full_backward_hook is False:
-        plain = [*module._backward_hooks.values()]
+        plain += module._backward_hooks.values()
     else:
         full += module._backward_hooks.values()
     pre = [*backward_pre_hooks.values(), *module._backward_pre_hooks.values()]

@@ -23,6 +23,7 @@ from . import _hooks
 from ._explain import explain
 from ._hooks import (
     RemovableHandle,
+    register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -34,7 +35,7 @@ from ._hooks import (
 from ._state import _EXTRA_STATE_KEY_SUFFIX, StateMixin, _IncompatibleKeys
 
 __all__ = [
-    "_EXTRA_STATE_KEY_SUFFIX", "Module", "_IncompatibleKeys",
+    "_EXTRA_STATE_KEY_SUFFIX", "Module", "_IncompatibleKeys", "register_module_backward_hook",
     "register_module_buffer_registration_hook", "register_module_forward_hook",
     "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",

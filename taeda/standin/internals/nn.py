@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
     ones."""
     if name != "_global_is_full_backward_hook":
         raise AttributeError(name)
-    return True if _hooks.backward_hooks else None
+    return _hooks.backward_hooks_are_full if _hooks.backward_hooks else None
 
 
 def _has_any_global_hook() -> bool:
