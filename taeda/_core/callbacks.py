@@ -73,6 +73,7 @@ class Callbacks:
     backward: Callable[..., None]
     apply_inner: Callable[..., Any]  # a node that is called by hand
     check_nan: Callable[..., None]  # in anomaly mode
+    on_a_new_thread: Callable[..., Any]  # a backward pass deep within others
     refuse_captured: Callable[..., None]  # within a derivative of a function, to write to what that captured
     hide_all: Callable[..., Any]  # the tangents of derivatives, outside the level of forward mode
 

@@ -40,9 +40,15 @@ cdef extern from *:
     /* per thread: the backward pass under way (NULL: none), and whether passes enter nodes of forward mode alone */
     static TAEDA_THREAD_LOCAL PyObject *taeda_task[1];
     static TAEDA_THREAD_LOCAL int taeda_through[1];
+    /* per thread: how many backward passes are under way, each within the one before */
+    static TAEDA_THREAD_LOCAL int taeda_depth[1];
     """
     PyObject** TASK "taeda_task"
     int* THROUGH "taeda_through"
+    int* DEPTH "taeda_depth"
+
+cdef enum:
+    MOST_NESTED = 16    # passes within passes on one thread: Python allows a stack of 1,000 calls
 
 
 @cython.final
@@ -659,7 +665,14 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
     """:func:`differentiate`, by way of the innermost mode if it has a method ``run_backward``."""
     if has_mode() and hasattr(current_mode(), "run_backward"):
         return current_mode().run_backward(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
-    return differentiate(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
+    cdef tuple args = (tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
+    if DEPTH[0] >= MOST_NESTED:
+        return callbacks.on_a_new_thread(differentiate, args, THROUGH[0])
+    DEPTH[0] += 1
+    try:
+        return differentiate(*args)
+    finally:
+        DEPTH[0] -= 1
 
 
 def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, inputs, bint accumulate_into):

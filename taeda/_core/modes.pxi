@@ -240,6 +240,20 @@ def is_inference_mode_enabled():
     return INFERENCE[0] != 0
 
 
+def thread_settings():
+    """What is set for this thread, for one that goes on with its work."""
+    hooks = list(getattr(_thread_modes, "saved_hooks", ()))
+    return NO_GRAD[0], FORWARD_LEVELS[0], INFERENCE[0], OVERRIDE_FLAGS[0], mode_stack(), hooks
+
+
+def adopt_settings(tuple settings):
+    """Set for this thread, a new one, what ``thread_settings`` gave on another."""
+    NO_GRAD[0], FORWARD_LEVELS[0], INFERENCE[0], OVERRIDE_FLAGS[0] = settings[:4]
+    set_mode_stack(settings[4])
+    for pack, unpack in settings[5]:
+        push_saved_hooks(pack, unpack)
+
+
 cdef int transforms = 0      # derivatives of functions (``taeda.func``) that run now, on any thread
 
 

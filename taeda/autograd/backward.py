@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -305,4 +306,24 @@ def _from_method(tensor: Tensor, gradient: Any, retain_graph: bool | None, creat
     backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _on_a_new_thread(function: Any, args: tuple, tangents: bool) -> Any:
+    """``function(*args)`` on a thread with a stack of its own, with the settings of this one."""
+    from concurrent.futures import Future
+
+    settings = _core.thread_settings()
+    outcome: Future = Future()
+
+    def run() -> None:
+        _core.adopt_settings(settings)
+        _core.pass_tangents(tangents)
+        try:
+            outcome.set_result(function(*args))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run).start()
+    return outcome.result()
+
+
 callbacks.backward = _from_method
+callbacks.on_a_new_thread = _on_a_new_thread

@@ -290,8 +290,8 @@ def sinc(input):
     return s.select(zero, s.like(input, 1.0), s.sin(rest * PI) / (s.select(zero, s.like(input, 1.0), input) * PI))
 
 
-def _sinc_slope(g, input, out):
-    return mul_conj(g, where_nonzero(input, true_divide(add(cos(mul(input, PI)), out, alpha=-1), input)))
+def _sinc_slope(g, input):
+    return mul_conj(g, where_nonzero(input, true_divide(add(cos(mul(input, PI)), sinc(input), alpha=-1), input)))
 
 
 sinc.vjp(input=_sinc_slope)

@@ -10,7 +10,7 @@ from .._core import Tensor, moves
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .table import Ints, alias, composite, is_index, primitive, view
-from .views import reshape, slice_view, unsqueeze, view_as_itself
+from .views import reshape, slice_view, unsqueeze
 
 callbacks.copy_transposed = moves.copy_transposed
 
@@ -95,7 +95,7 @@ def _each(tensors, function):
 def _at_least(x, n):
     missing = n - x.dim()
     if missing <= 0:
-        return view_as_itself(x)
+        return x
     shape = tuple(x.shape)
     if n == 3:  # a vector is a row in the middle, a matrix a plane
         return reshape(x, (*shape, 1) if len(shape) == 2 else (1, *shape, 1) if shape else (1, 1, 1))

@@ -540,9 +540,10 @@ def _normal_of(mean, std, sizes, dtype, device, generator):
     """Normal numbers of the given means and deviations, of which they are, as in PyTorch, no functions."""
 
 
-@_normal_of.vjp_all("mean", "std")
-def _(g, mean, std):
-    return tuple(x.new_zeros(x.shape) if isinstance(x, Tensor) else None for x in (mean, std))
+_normal_of.vjp(
+    mean=lambda g, mean_shape, mean_dtype: g.new_zeros(mean_shape, dtype=mean_dtype),
+    std=lambda g, std_shape, std_dtype: g.new_zeros(std_shape, dtype=std_dtype),
+)
 
 
 def _broadcast(a: Any, b: Any) -> list[int]:

@@ -165,7 +165,7 @@ def broadcast_tensors(*tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*[x.shape for x in tensors])
-    return tuple([expand(x, shape) for x in tensors])
+    return tuple([x if x.shape == shape else expand(x, shape) for x in tensors])
 
 
 def sum_to_size(input, *args, size=None):

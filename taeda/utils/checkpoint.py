@@ -136,6 +136,7 @@ class _Frame:
         self.run_again = run_again
         self.early_stop, self.check, self.debug = early_stop, check, debug
         self.holders: list[weakref.ref] = []
+        self.ended = False  # the first run; a backward pass within the function comes before
         self.made: dict[int, dict[int, Tensor]] = {}  # backward pass -> holder number -> tensor
 
     def pack(self, t: Tensor) -> _Holder:
@@ -165,28 +166,22 @@ class _Frame:
         if task != -1:
             _core.at_end_of_task(lambda: self.made.pop(task, None))
 
-        def pack(t: Tensor) -> int:
+        def pack(t: Tensor) -> Tensor:
             nonlocal count
             index, count = count, count + 1
+            kept = t.detach()
             if index < len(self.holders) and self.holders[index]() is not None:
-                made[index] = t.detach()
+                made[index] = kept
             if self.early_stop and count == len(self.holders):
                 raise _StopRecomputation
-            return index
-
-        def unpack(index: int) -> Tensor:
-            if index in made:
-                return made[index]
-            raise CheckpointError(
-                "checkpoint: a backward pass inside the second run asked for a tensor that is not kept"
-            )
+            return kept
 
         try:
-            with saved_tensors_hooks(pack, unpack), enable_grad():
+            with saved_tensors_hooks(pack, lambda kept: kept), enable_grad():
                 self.run_again()
         except _StopRecomputation:
             pass
-        if count != len(self.holders):
+        if count != len(self.holders) if self.ended else count < len(self.holders):
             raise CheckpointError(
                 "checkpoint: A different number of tensors was saved during the original forward and recomputation. "
                 f"Number of tensors saved during forward: {len(self.holders)}. Number of tensors saved during "
@@ -222,7 +217,9 @@ def _without_reentry(
 
     frame = _Frame(run_again, early, check, debug)
     with saved_tensors_hooks(frame.pack, frame.unpack), first_context:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.ended = True
+    return result
 
 
 class _Surroundings:

@@ -132,3 +132,41 @@ def test_many_paths_are_walked_once():
         y = y * 0.5 + y * 0.5
     y.backward()
     assert x.grad.item() == 1.0
+
+
+class Below(autograd.Function):
+    """Runs a backward pass of the next one within its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        with taeda.enable_grad():
+            ctx.x = x.detach().requires_grad_() - 1
+        return ctx.x.detach()
+
+    @staticmethod
+    def backward(ctx, g):
+        if ctx.x < 0:
+            return g
+        with taeda.enable_grad():
+            Below.apply(ctx.x).sum().backward()
+        return g
+
+
+def test_passes_within_passes():
+    v = taeda.tensor(2000.0, requires_grad=True)
+    Below.apply(v).sum().backward()
+    assert v.grad.item() == 1
+
+
+def test_a_failure_deep_within_passes():
+    class Fails(Below):
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.x < 0:
+                raise ValueError("at the bottom")
+            with taeda.enable_grad():
+                Fails.apply(ctx.x).sum().backward()
+            return g
+
+    with pytest.raises(ValueError, match="at the bottom"):
+        Fails.apply(taeda.tensor(60.0, requires_grad=True)).sum().backward()

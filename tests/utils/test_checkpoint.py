@@ -299,3 +299,30 @@ def test_the_second_run_has_the_precision_of_the_first(reentrant, cached):
             taeda.testing.assert_close(taeda.tensor(got), taeda.tensor(want), rtol=2e-2, atol=2e-2)
         else:
             assert got == want
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_gradient_within_the_function(early):
+    def f(x):
+        (g,) = autograd.grad(x.sin().exp().sum(), x, create_graph=True)
+        return (g * x).sum()
+
+    def second(run):
+        x = taeda.tensor([0.3, 0.5], dtype=taeda.float64, requires_grad=True)
+        (g,) = autograd.grad(run(x), x, create_graph=True)
+        return g, autograd.grad(g.sum(), x)[0]
+
+    def checkpointed(x):
+        return checkpoint(f, x, use_reentrant=False, early_stop=early)
+
+    for got, want in zip(second(checkpointed), second(f), strict=True):
+        assert taeda.allclose(got, want)
+
+
+def test_a_long_chain_of_reentrant_ones():
+    def level(n):
+        return lambda x: checkpoint(level(n - 1), x, use_reentrant=True) * 1 if n else x * 2
+
+    x = taeda.ones(2, requires_grad=True)
+    checkpoint(level(60), x, use_reentrant=True).sum().backward()
+    assert x.grad.tolist() == [2, 2]
