@@ -750,7 +750,7 @@ class Tensor:
     ) -> Tensor:
         r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
     def as_subclass(self, cls: Any) -> Any:
-        r"""``input`` as an object of class ``cls``, in the same place of the graph."""
+        r"""``input`` as an object of class ``cls``: a view of it."""
     def asin(self, *, out: Any = None) -> Tensor:
         r"""The arc sine in radians; NaN outside [-1, 1]."""
     def asin_(self) -> Tensor:
@@ -1035,6 +1035,8 @@ class Tensor:
         r"""``floor(input / other)``, Python's ``//``."""
     def floor_divide_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`floor_divide`."""
+    def floor_quotient_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`floor_quotient`."""
     def fmax(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The larger of the two; a number wins over NaN."""
     def fmin(self, other: Tensor | Number, *, out: Any = None) -> Tensor:

@@ -359,7 +359,7 @@ def test_helpers_of_launchers_have_one_definition():
 def test_the_core_calls_python_through_declared_callbacks():
     from taeda._core.callbacks import Callbacks, callbacks
 
-    for module in ("autograd.anomaly", "jit.tracing", "types"):  # imported when they are needed
+    for module in ("autograd.anomaly", "func", "jit.tracing", "types"):  # imported when they are needed
         importlib.import_module("taeda." + module)
     files = [*_core_files(), *SOURCES.rglob("*.py")]
     used = {name for path in files for name in re.findall(r"\bcallbacks\.(\w+)(?! =)\b", path.read_text())}

@@ -14,7 +14,7 @@ from .contraction import order
 from .matmul import matmul
 from .out import write_out
 from .table import composite
-from .views import diagonal, permute, reshape, unsqueeze
+from .views import diagonal, permute, reshape, unsqueeze, view_as_itself
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -280,7 +280,8 @@ def einsum(*args):
         keep = set(output).union(*(indices for _, indices in rest))
         pairs = [*rest, _pair(a, ia, b, ib, keep)]
     x, indices = _sum_out(*pairs[0], set(output))
-    return _changed(x, _reordered(indices, output), None)
+    x = _changed(x, _reordered(indices, output), None)
+    return view_as_itself(x) if x is operands[0] else x
 
 
 @composite(method=False)

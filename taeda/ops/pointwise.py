@@ -14,7 +14,7 @@ from .._core import Tensor
 from .._core import tensor as core
 from ..kernels import scalar as s
 from ._lazy import np
-from .table import alias, composite, pointwise
+from .table import alias, composite, no_derivative, pointwise
 from .views import zeros
 
 NUMBER = ("int", "float", "complex")
@@ -169,6 +169,15 @@ def floor_divide(input, other):
 
 
 @pointwise(
+    numbers=True, check=core.check_divisor, native=True, dtypes=REAL, reference="floor_divide",
+    domain=((-2, 2), (0.5, 2)), method=False,
+)  # fmt: skip
+def floor_quotient(input, other):
+    """``floor(input / other)`` with a derivative of zero; :func:`floor_divide` has none."""
+    return s.floor_divide(input, other)
+
+
+@pointwise(
     numbers=True, check=core.check_divisor, native=True, dtypes=REAL, reference=lambda a, b: np.trunc(a / b),
     domain=((-2, 2), (0.5, 2)),
 )  # fmt: skip
@@ -177,12 +186,14 @@ def trunc_divide(input, other):
     return s.trunc_divide(input, other)
 
 
-floor_divide.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="floor")
+for _op in (floor_divide, floor_quotient):
+    _op.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="floor")
 trunc_divide.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="trunc")
-floor_divide.vjp(input=no_slope, other=no_slope)
+floor_divide.vjp(input=no_derivative("floor_divide", "input"), other=no_derivative("floor_divide", "other"))
+floor_quotient.vjp(input=no_slope, other=no_slope)
 trunc_divide.vjp(input=no_slope, other=no_slope)
 
-_DIVISIONS = {None: true_divide, "floor": floor_divide, "trunc": trunc_divide}
+_DIVISIONS = {None: true_divide, "floor": floor_quotient, "trunc": trunc_divide}
 
 
 def _division(rounding_mode):
@@ -232,7 +243,7 @@ def remainder(input, other):
     return s.remainder(input, other)
 
 
-remainder.vjp(input=lambda g: g, other=lambda g, input, other: neg(mul(g, floor_divide(input, other))))
+remainder.vjp(input=lambda g: g, other=lambda g, input, other: neg(mul(g, floor_quotient(input, other))))
 
 
 @composite(method=False)
