@@ -75,6 +75,7 @@ from .tensor import (
     end_transform,
     enter_forward_mode,
     exit_forward_mode,
+    fitting,
     forward_levels,
     from_storage,
     get_default_dtype,

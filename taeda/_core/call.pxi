@@ -2,6 +2,9 @@
 
 cdef enum:
     POINTWISE, HOST, VIEW, MUTATES
+    FITS_WORK = 16    # the first bit of ``fits`` of parameters that must be numbers that kernels compute with
+    ROUND_ONE = 1     # see `rounds` of Op
+    ROUND_ALL = 2
     MOST_KEYED = 9    # operands of a pointwise op, numbers included, that the key of a kernel has bits for
 
 OPERATOR_NAMES = (
@@ -62,6 +65,11 @@ cdef object unary(int which, Tensor a):
     return op(a)
 
 
+cdef object fits_mask(object names, tuple params):
+    """The parameters that a trait names, True for all, as bits."""
+    return sum([1 << i for i, p in enumerate(params) if names is True or p in names])
+
+
 # ---- Op --------------------------------------------------------------------------------------------------------------
 
 @cython.binding(False)
@@ -101,6 +109,9 @@ cdef class Op:
         self.promote = promote
         self.out_rule = out_rule
         self.promote_mask = promote_mask
+        self.fits = (fits_mask((traits or {}).get("fits", ()), params)
+                     | fits_mask((traits or {}).get("fits_work", ()), params) << FITS_WORK)
+        self.rounds = (None, "one", "all").index((traits or {}).get("rounds"))
         self.strict_bool = bool((traits or {}).get("strict_bool", False))
         self.row_major = bool((traits or {}).get("row_major", False))
         self.tensor_mask = sum([1 << params.index(p) for p in (traits or {}).get("tensors", ())])

@@ -109,9 +109,9 @@ cdef int store_integer(char* p, int code, object x) except -1:
     cdef int64_t v, limit
     if code == U64:
         v = PyLong_AsLongLongAndOverflow(x, &overflow)
+        if overflow < 0 or v < 0 and not overflow:
+            raise OverflowError(f"can't convert negative int to unsigned: {x} for uint64")
         (<uint64_t*>p)[0] = PyLong_AsUnsignedLongLong(x) if overflow > 0 else <uint64_t>v
-        if overflow < 0:
-            raise OverflowError(f"tensor: {x} does not fit uint64")
         return 0
     v = PyLong_AsLongLongAndOverflow(x, &overflow)
     if overflow:
@@ -157,6 +157,8 @@ cdef int store_real(char* p, int code, double v) except -1:
 
 
 cdef int store_float_as_integer(char* p, int code, double v) except -1:
+    if code == U64:
+        raise TypeError(f"an integer is required for uint64, got {v}")
     if not (v > -9223372036854775808.0 and v < 18446744073709551616.0) or (v < 0 and code in (U8, U16, U32, U64)):
         out_of_range(code, v)
     return store_integer(p, code, int(v))

@@ -138,7 +138,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
                     slices[i] = part
         else:
             s.code = PARAM
-            number_slots(op, <object>inputs[i], compute, s.slots)
+            number_slots(<object>inputs[i], compute, s.slots)
     for i in range(nin):  # the recipes of operands, read again: computing one may have computed another
         parts[i] = NULL
         if slices is not None and slices[i] is not None:

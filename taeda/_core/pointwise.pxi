@@ -110,6 +110,11 @@ cdef double largest(int code) noexcept:
             else 1.7976931348623157e308 if code == F64 or code == C128 else 3.4028234663852886e38)
 
 
+cdef bint has_infinity(int code) noexcept:
+    """Whether a floating-point dtype has infinite numbers."""
+    return DOMAIN[code] != FLOAT8 or code == F8_E5M2
+
+
 cdef bint beyond(int code, int64_t x) noexcept:
     """Whether an integer dtype cannot hold ``x``. Unsigned ones take negative numbers, modulo their range."""
     cdef int bits = 8 * ITEMSIZE[code]
@@ -120,61 +125,114 @@ cdef bint beyond(int code, int64_t x) noexcept:
     return x >= <int64_t>1 << (bits - 1) or x < -(<int64_t>1 << (bits - 1))
 
 
+cdef bint beyond_real(int code, double x) noexcept:
+    """Whether a dtype cannot hold the float ``x``. Unsigned ones take no negative floats; an integer has no NaN."""
+    cdef bint is_unsigned
+    cdef int bits
+    if code == BOOL:
+        return False
+    if KIND[code] >= 2:
+        return fabs(x) > largest(code) and (x - x == 0 or x == x and not has_infinity(code))
+    is_unsigned = code == U8 or code == U16 or code == U32 or code == U64
+    bits = 8 * ITEMSIZE[code] - (0 if is_unsigned else 1)
+    return not ((0.0 if is_unsigned else -ldexp(1.0, bits)) <= x <= ldexp(1.0, bits) - (1 if bits < 53 else 0))
+
+
 cdef int raise_overflow(object x, int code) except -1:
     # as PyTorch reads its arguments
     kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError
     raise kind(f"value cannot be converted to type {DTYPES[code]} without overflow: {x}")
 
 
-cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
+cdef int check_number(object x, int code) except -1:
+    """Refuse a Python number that a dtype cannot hold, by the rules of PyTorch's conversions."""
+    cdef bint lost
+    if PyFloat_Check(x):
+        lost = beyond_real(code, PyFloat_AS_DOUBLE(x))
+    elif PyComplex_Check(x):
+        lost = (x.imag != 0 and KIND[code] != 3 and code != BOOL or beyond_real(code, x.real)
+                or KIND[code] == 3 and beyond_real(code, x.imag))
+    elif PyBool_Check(x):
+        return 0
+    elif KIND[code] >= 2:
+        lost = not -2**63 <= x < 2**64 or beyond_real(code, x)
+    elif -2**63 <= x < 2**63:
+        lost = beyond(code, x)
+    else:
+        lost = not 0 <= x < 2**64 or code != U64 and code != BOOL
+    if lost:
+        raise_overflow(x, code)
+    return 0
+
+
+def fitting(x, dtype d):
+    """A Python number as one of the kind of ``d``: a float becomes an int for whole numbers, say.
+
+    Raises:
+        RuntimeError: the dtype cannot hold it (OverflowError for an int of more than 64 bits).
+    """
+    cdef int kind = KIND[d.code]
+    x = x.item() if isinstance(x, Tensor) else x
+    check_number(x, d.code)
+    if kind == 3 or kind == 2 and not PyComplex_Check(x):
+        return x + 0 if PyBool_Check(x) else x
+    x = x.real if PyComplex_Check(x) else x
+    return bool(x) if kind == 0 else int(x) if kind == 1 else x
+
+
+cdef int check_fits(Op op, int i, object x, int compute) except -1:
+    """Refuse a number for parameter ``i`` that the dtype cannot hold, where the op says so."""
+    if (op.fits >> i) & 1:
+        check_number(x, compute)
+    elif (op.fits >> i) & (1 << FITS_WORK):
+        check_number(x, WORK[compute])
+    return 0
+
+
+cdef int check_operands(Op op, PyObject** inputs, int compute) except -1:
+    """:func:`check_fits` of the operands that are numbers. What float16, bfloat16 and float8 cannot hold is infinite
+    in the elements of an op with the trait ``rounds``."""
+    cdef int i
+    if KIND[compute] == 2 and WORK[compute] != compute and (
+            op.rounds == ROUND_ALL or op.rounds == ROUND_ONE and (<Tensor>inputs[0]).count == 1):
+        compute = F64
+    for i in range(op.noperands):
+        if not isinstance(<object>inputs[i], Tensor):
+            check_fits(op, i, <object>inputs[i], compute)
+    return 0
+
+
+cdef int number_slots(object x, int compute, int64_t* slots) except -1:
     """A Python number as the two argument slots of a parameter.
 
-    What the computing dtype cannot hold wraps, or becomes infinite; an op that writes numbers as they are (trait
-    ``fits``) refuses it. An int that neither int64 nor uint64 holds is always refused.
+    What the computing dtype cannot hold wraps, or becomes infinite. An int that neither int64 nor uint64 holds is
+    refused.
     """
     cdef double real, imag
-    cdef bint lost = False
     slots[1] = 0
+    if PyLong_Check(x) and not -2**63 <= x < 2**64:
+        raise_overflow(x, compute)
     if compute == BOOL:
-        if PyLong_Check(x) and not -2**63 <= x < 2**64:
-            raise_overflow(x, compute)
         slots[0] = 1 if x else 0
-        return 0
-    if KIND[compute] < 2:
-        if PyComplex_Check(x):
-            if x.imag != 0:
-                raise_overflow(x, compute)
-            x = x.real
-        if PyFloat_Check(x):
-            real = PyFloat_AS_DOUBLE(x)
-            lost = not -9.2233720368547758e18 <= real < 9.2233720368547758e18
-            slots[0] = <int64_t>real
-        else:
-            try:
-                slots[0] = x
-            except OverflowError:
-                if not 0 <= x < (1 << 64) or compute != U64 and "fits" in op.traits:
-                    raise_overflow(x, compute)
-                slots[0] = <int64_t><uint64_t>x
-        if (lost or beyond(compute, slots[0])) and "fits" in op.traits:
-            raise_overflow(x, compute)
         return 0
     if PyComplex_Check(x):
         real, imag = x.real, x.imag
         if imag != 0 and KIND[compute] != 3:
             raise_overflow(x, compute)
         memcpy(&slots[1], &imag, 8)
+    elif PyLong_Check(x) and KIND[compute] < 2:
+        slots[0] = x if x < 2**63 else <int64_t><uint64_t>x
+        return 0
     else:
         real = x
-        if fabs(real) > 9.2e18 and PyLong_Check(x) and not -2**63 <= x < 2**64:
-            raise_overflow(x, compute)
-    if fabs(real) > largest(compute) and real - real == 0 and "fits" in op.traits:
-        raise_overflow(x, compute)
-    memcpy(&slots[0], &real, 8)
+    if KIND[compute] < 2:
+        slots[0] = <int64_t>real
+    else:
+        memcpy(&slots[0], &real, 8)
     return 0
 
 
-cdef int check_and_find_variant(Op op, PyObject** bound, PyObject** params, int* nparams) except -1:
+cdef int check_and_find_variant(Op op, PyObject** bound, PyObject** params, int* nparams, int compute) except -1:
     """The number of this combination of attributes, of which the op looks at those that are not the default."""
     cdef int i
     cdef bint plain = True
@@ -184,11 +242,16 @@ cdef int check_and_find_variant(Op op, PyObject** bound, PyObject** params, int*
             break
     if op.body_check is not None and not (plain and op.nparams > op.noperands):
         op.body_check(*[<object>bound[i] for i in range(op.nparams)])
-    return 0 if plain else variant_of(op, bound, params, nparams)
+    if op.fits:
+        check_operands(op, params, compute)
+    return 0 if plain else variant_of(op, bound, params, nparams, compute)
 
 
-cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) except -1:
-    """The number of this combination of static attributes; numeric attributes are appended to ``params``."""
+cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams, int compute) except -1:
+    """The number of this combination of static attributes; numeric attributes are appended to ``params``.
+
+    An attribute that the dtype cannot hold is refused where the op says so (traits ``fits`` and ``fits_work``).
+    """
     cdef int i
     cdef object x
     key = []
@@ -205,6 +268,7 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
         if bound[i] == <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
             key.append(x)
         elif (PyFloat_Check(x) or PyLong_Check(x) or PyComplex_Check(x)) and not PyBool_Check(x):
+            check_fits(op, i, x, compute)
             if len(_numbers_alive) > 64:
                 del _numbers_alive[:32]
             params[nparams[0]] = <PyObject*>x
@@ -352,7 +416,7 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
         raise_bad_dtype(op, compute)
     if op.strict_bool:
         refuse_bools(op, inputs)
-    variant = check_and_find_variant(op, bound, inputs, &nparams)
+    variant = check_and_find_variant(op, bound, inputs, &nparams, compute)
     if recorders:
         result = RECORDER(op, inputs, nparams, compute, variant, <Tensor>bound[0] if op.inplace else None)
         if result is not None:
@@ -559,7 +623,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     nslots = 2 + 2 * L.nmem
     for i in range(nin):
         if codes[i] == PARAM:
-            number_slots(op, <object>inputs[i], compute, L.arg + nslots)
+            number_slots(<object>inputs[i], compute, L.arg + nslots)
             nslots += 2
     L.narg = nslots
     # 4. run
@@ -589,7 +653,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
         simple = code == t.code or KIND[code] <= KIND[t.code] and "out_dtype" not in op.traits
         if simple and (op.kinds >> DOMAIN[compute]) & 1:
             check_inplace(t, False)
-            variant = check_and_find_variant(op, bound, inputs, &nparams)
+            variant = check_and_find_variant(op, bound, inputs, &nparams, compute)
             result = launch_pointwise(op, inputs, nparams, compute, variant, t)
             t.storage.version += 1
             return result
@@ -629,9 +693,15 @@ cdef inline bint is_inexact(object x):
     return KIND[(<Tensor>x).code] >= 2 if isinstance(x, Tensor) else PyFloat_Check(x) or PyComplex_Check(x)
 
 
+cdef bint wraps_to_zero(object input, object number) except -1:
+    """Whether the dtype of ``input`` keeps none of the bits of a whole number."""
+    return isinstance(input, Tensor) and (<Tensor>input).code != BOOL and not (
+        number % 256 ** <object>ITEMSIZE[(<Tensor>input).code])
+
+
 def check_divisor(input, other):
-    """Refuse a division of whole numbers by zero: the kernels give 0 there."""
+    """Refuse a division of whole numbers by zero, or by a number that wraps to zero: the kernels give 0 there."""
     if is_inexact(input) or is_inexact(other) or isinstance(input, Tensor) and not (<Tensor>input).count:
         return
-    if not (other.is_meta or other.all()) if isinstance(other, Tensor) else other == 0:
+    if not (other.is_meta or other.all()) if isinstance(other, Tensor) else other == 0 or wraps_to_zero(input, other):
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")

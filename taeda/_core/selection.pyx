@@ -5,6 +5,7 @@ Wrong arguments are detected here; the errors are raised by ``EXPLAIN``, functio
 
 from cpython.float cimport PyFloat_Check
 from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_Check
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_Check
 from cpython.slice cimport PySlice_Check
@@ -19,6 +20,7 @@ from .indexing cimport (
 from .memory cimport unsettled
 from .recorder cimport NUMBERS, note_filled
 from .slices cimport computed_from, leaves_of
+from .tensor import current_mode, fitting
 from .tensor cimport (
     BOOL,
     I8,
@@ -27,10 +29,13 @@ from .tensor cimport (
     I64,
     KIND,
     MAXDIM,
+    WORK,
     NOTHING,
     U8,
     Tensor, address_of,
     alias_tensor,
+    beyond_real,
+    check_number,
     contiguous_tensor,
     copy_into,
     empty_tensor,
@@ -128,7 +133,11 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         return 0
     if not fits(input, at, index, near) or (near is not None and near.code != input.code):
         EXPLAIN["along"](name, input, at, index, src)
-    near = filled(src, input.code, index.nd, index.sizes) if near is None else unaliased(near, input)
+    if near is None:
+        check_number(src, input.code)
+        near = filled(src, input.code, index.nd, index.sizes)
+    else:
+        near = unaliased(near, input)
     if not move_along(as_vector(input), as_vector(near), as_vector(index), at, action):
         EXPLAIN["range"](name, index, input, at)
     return 0
@@ -195,8 +204,16 @@ def index_select(Tensor input, dim, Tensor index):
 def index_add(Tensor input, dim, Tensor index, Tensor source, alpha=1):
     """The body of ``taeda.index_add``."""
     if alpha != 1:
-        source = source * alpha
+        source = source * fitting(alpha, source.dtype)
     write_slices("index_add_", input, dim, index, source, ADD)
+
+
+def check_value(value, Tensor input):
+    """Refuse a number, or a tensor of one, that the dtype of ``input`` cannot hold. Under a mode no tensor is read."""
+    if not isinstance(value, Tensor):
+        check_number(value, input.code)
+    elif (<Tensor>value).code != input.code and not (<Tensor>value).is_meta and current_mode() is None:
+        check_number(value.item(), input.code)
 
 
 def index_fill(Tensor input, dim, Tensor index, value):
@@ -207,6 +224,10 @@ def index_fill(Tensor input, dim, Tensor index, value):
     if isinstance(value, Tensor) and (<Tensor>value).nd:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{(<Tensor>value).nd} dimension(s).")
+    if PyComplex_Check(value) and KIND[input.code] != 3:
+        raise RuntimeError(f"index_fill_(): Converting complex Scalar to non-complex type is not supported: {value} "
+                           f"for {input.dtype}")
+    check_value(value, input)
     if i.count == 0 or target.count == 0:
         return
     for d in range(target.nd):
@@ -622,6 +643,20 @@ def getitem(Tensor t, item):
     return OPS["index"](view, tuple(places))
 
 
+def as_element(x, Tensor t):
+    """The number ``x``, to be written into ``t``: one element of its dtype where ``x`` is too large for float16,
+    bfloat16 or float8, and so infinite.
+
+    Raises:
+        ValueError: an int of more than 64 bits.
+    """
+    if PyLong_Check(x) and not -2**63 <= x < 2**63:
+        raise ValueError(f"Overflow when unpacking long long: {x} does not fit int64")
+    if WORK[t.code] != t.code and KIND[t.code] == 2 and not PyComplex_Check(x) and beyond_real(t.code, x):
+        return filled(x, t.code, 0, NULL)
+    return x
+
+
 def setitem(Tensor t, item, value):
     """``t[item] = value`` where ``item`` holds tensors, lists, arrays or bools."""
     cdef list places = []
@@ -640,10 +675,11 @@ def setitem(Tensor t, item, value):
         if x.code != t.code:
             x = x.to(t.dtype)
     elif isinstance(value, (int, float, complex)):
+        value = as_element(value, t)
         if mask is not None:
             OPS["masked_fill_"](view, mask, value)
             return
-        x = filled(value, t.code, 0, NULL)
+        x = value if isinstance(value, Tensor) else filled(value, t.code, 0, NULL)
     else:
         x = OPS["tensor"](value, dtype=t.dtype)
     extra = x.nd - result_dims(view, places)

@@ -205,6 +205,8 @@ cdef class Op:
     cdef int out_rule
     cdef readonly uint32_t promote_mask  # which operands take part in promotion
     cdef uint32_t tensor_mask           # which operands may not be numbers
+    cdef uint32_t fits                  # which parameters must be numbers of the computing dtype; see FITS_WORK
+    cdef int8_t rounds                  # when float16, bfloat16 and float8 take what they cannot hold as infinite
     cdef bint strict_bool               # a difference: no operand may be a bool
     cdef bint row_major                 # its result is contiguous, however the operands lie in memory
     cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
@@ -244,7 +246,9 @@ cdef void coalesce(Launch* L) noexcept
 cdef char layout_class(Launch* L, int k, int itemsize) noexcept
 cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count) except -1
 cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept
-cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1
+cdef bint beyond_real(int code, double x) noexcept
+cdef int check_number(object x, int code) except -1
+cdef int number_slots(object x, int compute, int64_t* slots) except -1
 cdef int out_code(Op op, int compute) noexcept
 cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) except -1
 cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape, bint late=*)

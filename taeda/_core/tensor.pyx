@@ -25,7 +25,7 @@ from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_Check, PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
 from cpython.weakref cimport PyWeakref_NewRef
-from libc.math cimport fabs
+from libc.math cimport fabs, ldexp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset

@@ -13,6 +13,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
+from .. import _core
 from .._core import Composite
 from .._core.formats import is_channels_last as _is_channels_last
 from ..ops import activation as _activation
@@ -85,6 +86,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """``x`` clamped to ``[min_val, max_val]``."""
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    if isinstance(input, Tensor) and not input.is_floating_point() and not input.is_complex():
+        min_val, max_val = (_core.fitting(x, _core.int64) for x in (min_val, max_val))
+        if min_val < 0 and not input.dtype.is_signed:
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return input.hardtanh_(min_val, max_val) if inplace else _activation.hardtanh(input, min_val, max_val)
 
 

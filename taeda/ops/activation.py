@@ -50,7 +50,7 @@ relu_backward.vjp(grad=lambda g, output: relu_backward(g, output), output=no_slo
 relu.vjp(input=lambda g, out: relu_backward(g, out))
 
 
-@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: np.clip(x, -1, 1))
+@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: np.clip(x, -1, 1), fits=True)
 def hardtanh(input, min_val=-1.0, max_val=1.0):
     """``input`` held between ``min_val`` and ``max_val``."""
     return s.at_most(s.at_least(input, min_val), max_val)
@@ -84,7 +84,7 @@ def relu6(input):
 relu6.vjp(input=lambda g, input: not_outside(g, input, 0.0, 6.0))
 
 
-@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, 0.01 * x))
+@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, 0.01 * x), fits_work=True)
 def leaky_relu(input, negative_slope=0.01):
     """``input`` where positive, else ``negative_slope * input``."""
     return s.select(input > 0, input, input * negative_slope)
@@ -182,7 +182,7 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     return input.mul_(_drawn_slopes(input, lower, upper, generator))
 
 
-@pointwise(method=False, operands=1, dtypes=REAL)
+@pointwise(method=False, operands=1, dtypes=REAL, fits=("value",), fits_work=("threshold",))
 def threshold(input, threshold, value):
     """``input`` where above ``threshold`` or NaN, else ``value``."""
     return s.select(input <= threshold, s.like(input, 0) + value, input)
@@ -201,7 +201,10 @@ threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, thr
 # ---- exponential units ----------------------------------------------------------------------------------------------
 
 
-@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu")
+@pointwise(
+    method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu",
+    fits_work=True,
+)  # fmt: skip
 def elu_kernel(input, alpha, scale, input_scale, *, unit=False):
     """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``; ``unit``: all three are
     1."""
@@ -355,8 +358,9 @@ silu_backward.vjp(grad=lambda g, input: silu_backward(g, input.conj()), input=_s
 
 
 @pointwise(
-    method=False, operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.log1p(np.exp(x)), out_dtype="same"
-)
+    method=False, operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.log1p(np.exp(x)), out_dtype="same",
+    fits_work=True,
+)  # fmt: skip
 def softplus(input, beta=1.0, threshold=20.0):
     """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
     scaled = input * beta
@@ -494,8 +498,9 @@ hardswish.vjp(input=lambda g, input: hardswish_backward(g, input))
 
 
 @pointwise(
-    operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.where(np.abs(x) > 0.5, x, 0), out_dtype="same"
-)
+    operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.where(np.abs(x) > 0.5, x, 0), out_dtype="same",
+    fits=True,
+)  # fmt: skip
 def hardshrink(input, lambd=0.5):
     """``input`` where its size exceeds ``lambd``, else 0."""
     return s.select((input >= -lambd) & (input <= lambd), _zero(input), input)
@@ -508,7 +513,7 @@ def _check_lambda(input, lambd=0.5):
 
 @pointwise(
     method=False, operands=1, inplace=False, dtypes=FLOAT, check=_check_lambda,
-    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), out_dtype="same",
+    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), out_dtype="same", fits=True,
 )  # fmt: skip
 def softshrink(input, lambd=0.5):
     """``input`` moved toward 0 by ``lambd``, and 0 within it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, selection
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .table import composite, pointwise, primitive
@@ -168,7 +168,7 @@ def _assign(place, value):
     elif isinstance(value, (int, float, complex)):
         if not place.is_contiguous():
             core.refuse_overlap(copy_, place, place)
-        place.fill_(value)
+        place.fill_(selection.as_element(value, place))
     else:
         copy_(place, callbacks.operand_tensor(value, place))
 

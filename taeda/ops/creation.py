@@ -123,7 +123,7 @@ def blank(t: Tensor) -> None:
 # ---- filling ---------------------------------------------------------------------------------------------------------
 
 
-@pointwise(operands=2, promote_from=(0,), one_value=True, fits=True, float8=True, canonical=True)
+@pointwise(operands=2, promote_from=(0,), one_value=True, fits=True, rounds="one", float8=True, canonical=True)
 def fill(input, value):
     """``value``, a number or a tensor of no dimensions, in every element."""
     return value
@@ -417,8 +417,9 @@ def _spaced(start, end, steps, dtype):
         return result
     if isinstance(start, complex) or isinstance(end, complex):
         raise RuntimeError(f"linspace: complex ends can't be safely cast to {dtype}")
-    if not dtype.is_floating_point:
-        start, end = int(start), int(end)
+    if steps == 1:  # as `full` writes it
+        return full((1,), start, dtype=dtype)
+    start, end = _core.fitting(start, dtype), _core.fitting(end, dtype)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     return factories.spaced(start, end if steps > 1 else start, step, steps, dtype)
 
@@ -448,8 +449,7 @@ def logspace(
     steps = _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-    if not (dtype.is_floating_point or dtype.is_complex):
-        start, end = (x.long() if isinstance(x, Tensor) else int(x) for x in (start, end))
+    start, end = (x if isinstance(x, Tensor) and x.is_meta else _core.fitting(x, dtype) for x in (start, end))
     work = _core.complex128 if dtype.is_complex or _are_complex(start, end) else _core.float64
     result = (base ** _spaced(start, end, steps, work)).to(dtype)
     return _finish_sequence("logspace", result, out, requires_grad, device)

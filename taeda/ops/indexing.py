@@ -192,10 +192,8 @@ def _check_fill(input, mask, value):
         raise RuntimeError(
             f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
-    if isinstance(value, Tensor) and value.is_complex() and isinstance(input, Tensor) and not input.is_complex():
-        raise RuntimeError(
-            f"masked_fill: value {value.item()} cannot be converted to type {input.dtype} without overflow"
-        )
+    if isinstance(value, Tensor) and isinstance(input, Tensor):
+        selection.check_value(value, input)
 
 
 @pointwise(
@@ -226,7 +224,7 @@ def _require_condition(dtypes):
 
 @pointwise(
     operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True,
-    float8=True,
+    rounds="all", float8=True,
 )  # fmt: skip
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .. import _core
 from .._core import Composite, Tensor, bool_, gemm, install
 from .._core import tensor as core
 from . import flops
 from .creation import eye
-from .pointwise import addcmul
+from .pointwise import addcmul, check_factor
 from .table import METHODS, composite, primitive
 from .views import broadcast_shapes, reshape, sum_to, transpose, unsqueeze
 
@@ -414,11 +415,11 @@ def matrix_power(input, n):
 # ---- products that are added to something ----------------------------------------------------------------------------
 
 
-def _scales(input: Tensor, beta, alpha):
-    """The factors as PyTorch reads them: whole numbers for integer tensors."""
-    if not (input.is_floating_point() or input.is_complex()):
-        return int(beta), int(alpha)
-    return beta, alpha
+def _scales(input: Tensor, *factors):
+    """The factors as PyTorch reads them: numbers that the dtype holds, or float32 for the narrower ones."""
+    dtype = input.dtype
+    work = _core.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype
+    return [x if type(x) is int and x == 1 else _core.fitting(x, work) for x in factors]
 
 
 def _check_addend(name: str, input: Tensor, shape: tuple) -> None:
@@ -544,6 +545,11 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))
     _check_addend("addr", input, (vec1.shape[0], vec2.shape[0]))
     dtype = input.dtype
+    common = _core.promote_types(dtype, _core.promote_types(vec1.dtype, vec2.dtype))
+    for name, x in (("beta", beta), ("alpha", alpha)):
+        check_factor(name, x, common) if x != 1 or isinstance(x, bool) else None
+    if common is not bool_:
+        beta, alpha = _core.fitting(beta, common), _core.fitting(alpha, common)
     if (
         dtype is vec1.dtype is vec2.dtype
         and dtype.itemsize >= 4
@@ -552,7 +558,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     ):
         return addcmul(input if beta == 1 else input * beta, vec1.unsqueeze(-1), vec2, value=alpha)
     product = outer(vec1, vec2)
-    if input.dtype is product.dtype is bool_:  # numbers count as true or false
+    if common is bool_:  # numbers count as true or false
         alpha, beta = bool(alpha), bool(beta)
     if alpha != 1:
         product = product * alpha

@@ -27,15 +27,20 @@ def no_slope(g):
     return zeros(g.shape, g.dtype)
 
 
-def _check_alpha(input, other, alpha=1):
-    """A whole number of whole numbers stays whole: ``alpha`` may not be a fraction."""
-    if isinstance(alpha, float) and not any(
-        (x.is_floating_point() or x.is_complex()) if isinstance(x, Tensor) else isinstance(x, (float, complex))
-        for x in (input, other)
-    ):
+def check_factor(name, x, dtype):
+    """A factor is of no wider kind than the dtype: no fraction for whole numbers; a bool is for bools alone."""
+    if isinstance(x, bool) and dtype is not _core.bool_:
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results, got {name}={x} for {dtype}")
+    if isinstance(x, complex) and not dtype.is_complex:
+        raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number (got {x})")
+    if isinstance(x, float) and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(
-            f"For integral input tensors, argument alpha must not be a floating point number (got alpha={alpha})"
+            f"For integral input tensors, argument {name} must not be a floating point number (got {name}={x})"
         )
+
+
+def _check_alpha(input, other, alpha=1):
+    check_factor("alpha", alpha, _core.result_type(input, other))
 
 
 def _times(x, factor):
@@ -46,7 +51,7 @@ def _times(x, factor):
 # ---- sums and products ----------------------------------------------------------------------------------------------
 
 
-@pointwise(numbers=True, factors=("alpha",), check=_check_alpha, reference="add", canonical=True)
+@pointwise(numbers=True, factors=("alpha",), fits=("alpha",), check=_check_alpha, reference="add", canonical=True)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``; of bools, whether either holds.
 
@@ -65,8 +70,8 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
 
 
 @pointwise(
-    numbers=True, factors=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, reference="subtract",
-    canonical=True,
+    numbers=True, factors=("alpha",), fits=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION,
+    reference="subtract", canonical=True,
 )  # fmt: skip
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
@@ -78,7 +83,7 @@ alias(sub, "subtract")
 
 
 @pointwise(
-    factors=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, inplace=False,
+    factors=("alpha",), fits=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, inplace=False,
     reference=lambda a, b: b - a, tensors=("input",), node="RsubBackward1",
 )  # fmt: skip
 def rsub(input, other, *, alpha=1):
@@ -272,7 +277,10 @@ def _as_tensor(x, like):
     """A number as a tensor of no dimensions that takes part in promotion as the number would."""
     if isinstance(x, Tensor):
         return x
-    return zeros((), _core.result_type(like, x)).fill_(x)
+    dtype = _core.result_type(like, x)
+    if dtype.is_floating_point and isinstance(x, float):  # what is too large for the dtype is infinite
+        return zeros((), _core.float64).fill_(x).to(dtype)
+    return zeros((), dtype).fill_(x)
 
 
 @pointwise(
@@ -394,7 +402,10 @@ def conj_physical_(input):
 _THREE = ("input", "tensor1", "tensor2")
 
 
-@pointwise(reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER, factors=("value",), tensors=_THREE)
+@pointwise(
+    reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER, factors=("value",), fits_work=("value",),
+    tensors=_THREE,
+)  # fmt: skip
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     product = tensor1 * tensor2
@@ -409,7 +420,8 @@ addcmul.vjp(
 
 
 @pointwise(
-    reference=lambda a, b, c: a + b / c, operands=3, factors=("value",), tensors=_THREE, dtypes=FLOATS,
+    reference=lambda a, b, c: a + b / c, operands=3, factors=("value",), fits_work=("value",), tensors=_THREE,
+    dtypes=FLOATS,
     domain=((-2, 2), (-2, 2), (0.5, 2)),
 )  # fmt: skip
 def addcdiv(input, tensor1, tensor2, *, value=1):
@@ -435,7 +447,7 @@ def _one_dtype(input, end, weight):
 
 @pointwise(
     operands=3, promote_from=(0, 1), dtypes=FLOATS, check=_one_dtype, one_dtype=True, tensors=("input", "end"),
-    reference=lambda a, b, w: a + w * (b - a),
+    fits_work=("weight",), reference=lambda a, b, w: a + w * (b - a),
 )  # fmt: skip
 def lerp(input, end, weight):
     """``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""

@@ -137,6 +137,8 @@ def _special_power(input, exponent):
     floating = input.is_floating_point() or input.is_complex()
     if kind is int and not floating and exponent < 0:
         raise RuntimeError(f"Integers to negative integer powers are not allowed (got exponent {exponent}).")
+    if (kind is int and not floating and input.dtype is not _core.bool_) or (floating and input.dtype.itemsize == 2):
+        _core.fitting(exponent, input.dtype)
     if kind is int or floating:
         op = _POWERS.get(exponent)
         if op is not None:

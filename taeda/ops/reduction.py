@@ -166,17 +166,17 @@ def _products_of_others(x, dim):
 
 @prod.vjp_all("input")
 def _(g, input, out, dim, keepdim):
-    if input.numel() == 1:
-        return (restore(g, input.shape, dim, keepdim),)
-    if not input.numel():
-        return (input * restore(g, input.shape, dim, keepdim),)
-    if input.is_meta or (input != 0).all():
-        return (restore(g * out.conj_physical(), input.shape, dim, keepdim) / input.conj_physical(),)
-    if dim is None or not input.dim():
-        others = _products_of_others(input.reshape(-1), 0).reshape(input.shape)
-    else:
-        others = _products_of_others(input, dim % input.dim())
-    return (restore(g, input.shape, dim, keepdim) * others.conj_physical(),)
+    dtype, input = input.dtype, input.to(out.dtype)
+    if input.is_meta or input.numel() > 1 and (input != 0).all():
+        return ((restore(g * out.conj_physical(), input.shape, dim, keepdim) / input.conj_physical()).to(dtype),)
+    g = restore(g, input.shape, dim, keepdim)
+    if input.numel() > 1:
+        flat = dim is None or not input.dim()
+        others = _products_of_others(input.reshape(-1) if flat else input, 0 if flat else dim % input.dim())
+        g = g * others.reshape(input.shape).conj_physical()
+    elif not input.numel():
+        g = input * g
+    return (g.to(dtype),)
 
 
 # ---- truth ----------------------------------------------------------------------------------------------------------

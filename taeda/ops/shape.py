@@ -305,6 +305,10 @@ def pad(input, pad, mode="constant", value=None):
         raise TypeError(f"pad(): argument {what!r} must be {kind}, not {type(given).__name__}")
     pad = _core.whole_numbers(pad, "pad", "pad")
     if mode == "constant":
+        if value is not None and not isinstance(value, Tensor):
+            if isinstance(value, complex):
+                raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
+            _core.fitting(float(value), input.dtype)
         return constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

@@ -305,7 +305,10 @@ def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, s
         )
     if not isinstance(input, Tensor):
         number_dtype = sorted_sequence.dtype if sorted_sequence.is_floating_point() else None
-        input = full((), input, dtype=number_dtype)
+        if number_dtype is not None and isinstance(input, float):  # what is too large for the dtype is infinite
+            input = full((), input, dtype=_core.float64).to(number_dtype)
+        else:
+            input = full((), input, dtype=number_dtype)
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
             raise RuntimeError(
@@ -382,7 +385,7 @@ def histc(input, bins=100, min=0, max=0):
         raise RuntimeError(f"histc(): bins must be > 0, but got {bins}")
     if not input.is_floating_point():
         raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
-    low, high = float(min), float(max)
+    low, high = float(_core.fitting(min, input.dtype)), float(_core.fitting(max, input.dtype))
     flat = core.view_reshape(input, (-1,)).contiguous()
     if low == high and flat.numel() and not flat.is_meta:
         low, high = float(flat.amin()), float(flat.amax())

@@ -309,10 +309,14 @@ _FEW = 2048  # comparisons that are sooner made than a sort is
 @composite(method=False, out="same", also={"element": "elements", "test_element": "test_elements"})
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of ``test_elements``; either may be a number."""
-    if not isinstance(elements, Tensor):
-        elements = test_elements.new_tensor(elements)
-    if not isinstance(test_elements, Tensor):
-        test_elements = elements.new_tensor(test_elements)
+    for x in (elements, test_elements):
+        if x.dtype is _core.bool_ or x.is_complex() if isinstance(x, Tensor) else isinstance(x, (bool, complex)):
+            kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {kind}")
+    if not (isinstance(elements, Tensor) and isinstance(test_elements, Tensor)):
+        made = elements == test_elements
+        made = made if isinstance(elements, Tensor) else made.any()
+        return ~made if invert else made
     if elements.numel() * test_elements.numel() <= _FEW:
         made = (elements.unsqueeze(-1) == test_elements.reshape(-1)).any(-1)
         return ~made if invert else made

@@ -59,7 +59,9 @@ TRAITS: dict[str, str] = {
     "float8": "the op accepts the float8 dtypes",
     "require": "refuses dtypes: called with the operands' dtype names before a kernel is built",
     "numbers": "the op may be called with numbers alone",
-    "fits": "a number that the dtype cannot hold is an error; others wrap it",
+    "fits": "parameters, True for all: a number that the dtype cannot hold is an error; others wrap it",
+    "fits_work": "the same for what kernels compute in, float32 for the narrower dtypes",
+    "rounds": "numbers too large for half precision are infinite: in `one` element that is written, or in `all`",
     "strict_bool": "how the error begins that refuses bool tensors",
     # speed
     "planned": "calls of one form are planned once and repeated from the plan",

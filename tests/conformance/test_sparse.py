@@ -277,3 +277,36 @@ def test_gradients_of_a_product_of_sparse_matrices():
             places = left.detach().to_dense() != 0
             found.append(((left.grad.to_dense() * places).tolist(), right.grad.to_dense().tolist()))
     assert found[0] == found[1]
+
+
+DUPLICATES = {
+    "to_dense": lambda t, a, w: a.to_dense() ** 2,
+    "mm": lambda t, a, w: t.sparse.mm(a, w),
+    "sum": lambda t, a, w: t.sparse.sum(a) ** 2,
+    "sum of rows": lambda t, a, w: t.sparse.sum(a, 0).to_dense() ** 2,
+    "mul": lambda t, a, w: (a * a).to_dense(),
+    "times 3": lambda t, a, w: (a * 3).to_dense() ** 2,
+    "pow": lambda t, a, w: a.pow(2).to_dense(),
+    "neg": lambda t, a, w: (-a).to_dense() ** 2,
+    "add": lambda t, a, w: (a + a).to_dense() ** 2,
+    "coalesce": lambda t, a, w: a.coalesce().values() ** 2,
+    "t": lambda t, a, w: a.t().to_dense() ** 2,
+    "addmm": lambda t, a, w: t.sparse.addmm(w, a, w) ** 2,
+    "by a sparse one": lambda t, a, w: (a * w.to_sparse()).to_dense() ** 2,
+}
+
+
+@pytest.mark.parametrize("name", list(DUPLICATES))
+def test_entries_of_one_place_have_its_gradient_once(name):
+    found = []
+    for t in (torch, taeda):
+        values = t.tensor([1.0, 2.0, 3.0], dtype=t.float64)
+        a = t.sparse_coo_tensor([[1, 1, 0], [2, 2, 1]], values, (3, 3), requires_grad=True)
+        w = t.arange(9.0, dtype=t.float64).reshape(3, 3) + 1
+        y = DUPLICATES[name](t, a, w)
+        y.sum().backward()
+        (again,) = t.autograd.grad(DUPLICATES[name](t, a, w).sum(), a)
+        found.append((y.tolist(), a.grad.to_dense().tolist(), again.to_dense().tolist()))
+    assert found[0] == found[1]
+    a.grad = a.grad * 2
+    assert a.grad.to_dense().tolist() == (again * 2).to_dense().tolist()
