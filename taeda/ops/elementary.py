@@ -17,6 +17,7 @@ from .pointwise import (
     mul_conj,
     neg,
     no_slope,
+    over_nonzero,
     rsub,
     times_itself,
     true_divide,
@@ -202,9 +203,9 @@ def _root_of_gap(input):
 
 
 def _over_square(g, x, a, b):
-    """``g * x / (a^2 + b^2)``, 0 at the origin."""
-    size = add(times_itself(a), times_itself(b))
-    return mul(g, where_nonzero(size, true_divide(x, size)))
+    """``g * x / (a^2 + b^2)``, 0 at the origin; the squares may be beyond the range of the dtype."""
+    size = OPS["hypot"](a, b)
+    return mul(g, over_nonzero(over_nonzero(x, size), size))
 
 
 atan2.vjp(

@@ -167,7 +167,7 @@ def _products_of_others(x, dim):
 @prod.vjp_all("input")
 def _(g, input, out, dim, keepdim):
     dtype, input = input.dtype, input.to(out.dtype)
-    if input.is_meta or input.numel() > 1 and (input != 0).all():
+    if input.is_meta or (input.numel() > 1 and (input != 0).all()):
         return ((restore(g * out.conj_physical(), input.shape, dim, keepdim) / input.conj_physical()).to(dtype),)
     g = restore(g, input.shape, dim, keepdim)
     if input.numel() > 1:

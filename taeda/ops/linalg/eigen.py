@@ -36,7 +36,7 @@ def check_phase(name, diagonal, scale):
         )
 
 
-def _gaps(w):
+def gaps_between(w):
     """Differences ``w_j - w_i``, infinite where two are equal: what the vectors of a multiple value do is left out."""
     gaps = w[..., None, :] - w[..., :, None]
     return gaps.masked_fill(gaps == 0, math.inf)
@@ -88,7 +88,7 @@ def _eigh_backward(g, w, V):
     inner = matmul(H(V), gV)
     if V.is_complex():
         check_phase("linalg_eigh_backward", inner.diagonal(0, -2, -1), inner)
-    inner = 0.5 * (inner - H(inner)) / _gaps(w) + gw.to(V.dtype)[..., None] * eye_like(V)
+    inner = 0.5 * (inner - H(inner)) / gaps_between(w) + gw.to(V.dtype)[..., None] * eye_like(V)
     return (matmul(V, matmul(inner, H(V))),)
 
 
@@ -158,7 +158,7 @@ def _eig_backward(g, A, w, V):
     VhgV = matmul(H(V), gV)
     diagonal = VhgV.diagonal(0, -2, -1)
     check_phase("linalg_eig_backward", diagonal, VhgV)
-    inner = (VhgV - matmul(H(V), V) * diagonal.real.to(V.dtype)[..., None, :]) / _gaps(w).conj_physical()
+    inner = (VhgV - matmul(H(V), V) * diagonal.real.to(V.dtype)[..., None, :]) / gaps_between(w).conj_physical()
     inner = inner + gw[..., None] * eye_like(V)
     result = linalg_solve_ex(H(V), matmul(inner, H(V))).result
     return (result if A.is_complex() else result.real,)

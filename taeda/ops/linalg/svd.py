@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from ... import _core
 from ..._core import Tensor
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
-from .eigen import check_phase
+from .eigen import check_phase, gaps_between
 from .lapack import H, LinAlgError, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
 
 Svd = result_type("linalg_svd", "U", "S", "Vh")
@@ -57,6 +55,14 @@ def _svd(A, full_matrices):
     return _gesdd(A, "A" if full_matrices else "S")
 
 
+def _shares(S):
+    """``s_j / (s_i + s_j)``, so that ``s_j / (s_j^2 - s_i^2)`` is that over the gap: squares would leave the range of
+    the dtype, at 1e19 in float32."""
+    half = 0.5 * S
+    total = half[..., None, :] + half[..., :, None]
+    return half[..., None, :] / total.masked_fill(total == 0, 1.0)
+
+
 @_svd.vjp_all("A")
 def _svd_backward(g, U, S, Vh):
     gU, gS, gVh = g
@@ -64,8 +70,7 @@ def _svd_backward(g, U, S, Vh):
     U, Vh, gU, gVh = U[..., :k], Vh[..., :k, :], gU[..., :k], gVh[..., :k, :]
     m, n = U.shape[-2], Vh.shape[-1]
     s = S.to(U.dtype)
-    square = S[..., None, :] ** 2 - S[..., :, None] ** 2
-    square = square.masked_fill(square == 0, math.inf).to(U.dtype)
+    gaps, share = gaps_between(S).to(U.dtype), _shares(S).to(U.dtype)
     V = H(Vh)
     left, right = matmul(H(U), gU), matmul(gVh, V)
     phase = None
@@ -73,8 +78,8 @@ def _svd_backward(g, U, S, Vh):
         phase = left.diagonal(0, -2, -1)
         check_phase("svd_backward", phase - right.diagonal(0, -2, -1), left)
         phase = (phase.imag * 1j) / s
-    left, right = (left - H(left)) / square, (H(right) - right) / square
-    inner = left * s[..., None, :] + s[..., None] * right + gS.to(U.dtype)[..., None] * eye_like(left)
+    inner = ((left - H(left)) * share + (H(right) - right) * share.mT) / gaps
+    inner = inner + gS.to(U.dtype)[..., None] * eye_like(left)
     if phase is not None:
         inner = inner + phase[..., None] * eye_like(left)
     result = matmul(U, matmul(inner, Vh))
