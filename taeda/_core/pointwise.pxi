@@ -180,6 +180,17 @@ def fitting(x, dtype d):
     return bool(x) if kind == 0 else int(x) if kind == 1 else x
 
 
+def is_infinite_in(Tensor t, x):
+    """Whether the number ``x``, to be written into ``t``, is too large for float16, bfloat16 or float8.
+
+    Raises:
+        ValueError: an int of more than 64 bits.
+    """
+    if PyLong_Check(x) and not -2**63 <= x < 2**63:
+        raise ValueError(f"Overflow when unpacking long long: {x} does not fit int64")
+    return WORK[t.code] != t.code and KIND[t.code] == 2 and not PyComplex_Check(x) and beyond_real(t.code, x)
+
+
 cdef int check_fits(Op op, int i, object x, int compute) except -1:
     """Refuse a number for parameter ``i`` that the dtype cannot hold, where the op says so."""
     if (op.fits >> i) & 1:

@@ -20,7 +20,7 @@ from .indexing cimport (
 from .memory cimport unsettled
 from .recorder cimport NUMBERS, note_filled
 from .slices cimport computed_from, leaves_of
-from .tensor import current_mode, fitting
+from .tensor import current_mode, fitting, is_infinite_in
 from .tensor cimport (
     BOOL,
     I8,
@@ -29,12 +29,10 @@ from .tensor cimport (
     I64,
     KIND,
     MAXDIM,
-    WORK,
     NOTHING,
     U8,
     Tensor, address_of,
     alias_tensor,
-    beyond_real,
     check_number,
     contiguous_tensor,
     copy_into,
@@ -643,20 +641,6 @@ def getitem(Tensor t, item):
     return OPS["index"](view, tuple(places))
 
 
-def as_element(x, Tensor t):
-    """The number ``x``, to be written into ``t``: one element of its dtype where ``x`` is too large for float16,
-    bfloat16 or float8, and so infinite.
-
-    Raises:
-        ValueError: an int of more than 64 bits.
-    """
-    if PyLong_Check(x) and not -2**63 <= x < 2**63:
-        raise ValueError(f"Overflow when unpacking long long: {x} does not fit int64")
-    if WORK[t.code] != t.code and KIND[t.code] == 2 and not PyComplex_Check(x) and beyond_real(t.code, x):
-        return filled(x, t.code, 0, NULL)
-    return x
-
-
 def setitem(Tensor t, item, value):
     """``t[item] = value`` where ``item`` holds tensors, lists, arrays or bools."""
     cdef list places = []
@@ -675,7 +659,8 @@ def setitem(Tensor t, item, value):
         if x.code != t.code:
             x = x.to(t.dtype)
     elif isinstance(value, (int, float, complex)):
-        value = as_element(value, t)
+        if is_infinite_in(t, value):
+            value = filled(value, t.code, 0, NULL)
         if mask is not None:
             OPS["masked_fill_"](view, mask, value)
             return

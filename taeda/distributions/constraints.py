@@ -131,7 +131,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The region of a mixture, from that of its components: a value must lie in the region of every component."""
+    """The region of a mixture: a value must lie in the region of a component."""
 
     def __init__(self, base_constraint: Constraint):
         _check_base(base_constraint)
@@ -141,8 +141,13 @@ class MixtureSameFamilyConstraint(Constraint):
     event_dim = formula(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Any) -> Any:
-        result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return _all_of_last(result, value.dim() - self.event_dim, self.event_dim, value.dim())
+        return self.check_components(value).any(-1)
+
+    def check_components(self, value: Any) -> Any:
+        """Whether a value lies in the region of each component, which are the last dimension."""
+        if value.dim() < self.event_dim:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_constraint!r})"

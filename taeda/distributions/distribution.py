@@ -44,8 +44,8 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None):
-        self._batch_shape = Size(batch_shape)
-        self._event_shape = Size(event_shape)
+        self._batch_shape = Size(batch_shape) if type(batch_shape) is tuple else batch_shape
+        self._event_shape = Size(event_shape) if type(event_shape) is tuple else event_shape
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any, ClassVar
 
-from .. import no_grad
+from .. import no_grad, where
 from .._core import Tensor
 from . import constraints
 from .discrete import Categorical
@@ -82,8 +84,18 @@ class MixtureSameFamily(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        each = self._component_distribution.log_prob(self._pad(value))
-        return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
+        return (self._log_probs(value) + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
+
+    def _log_probs(self, value: Tensor) -> Tensor:
+        """The logarithm of each component's density, -inf outside of its region."""
+        components = self._component_distribution
+        if not self._validate_args or not components._validate_args:
+            return components.log_prob(self._pad(value))
+        within = self.support.check_components(value)
+        if not bool(within.all()):
+            components = copy.copy(components)
+            components._validate_args = False
+        return where(within, components.log_prob(self._pad(value)), -math.inf)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import Tensor, selection
+from .._core import Tensor
 from .._core import tensor as core
 from .._core.callbacks import callbacks
-from .table import composite, pointwise, primitive
+from .table import OPS, composite, pointwise, primitive
 from .views import (
     _as_strided_backward,
     _overlaps,
@@ -168,7 +168,7 @@ def _assign(place, value):
     elif isinstance(value, (int, float, complex)):
         if not place.is_contiguous():
             core.refuse_overlap(copy_, place, place)
-        place.fill_(selection.as_element(value, place))
+        place.fill_(OPS["scalar_tensor"](value, dtype=place.dtype) if core.is_infinite_in(place, value) else value)
     else:
         copy_(place, callbacks.operand_tensor(value, place))
 

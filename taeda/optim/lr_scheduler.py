@@ -289,9 +289,13 @@ class SequentialLR(_Several):
         for group in optimizer.param_groups:
             _set(group, "lr", group["initial_lr"])
         self.recursive_undo()  # each scheduler has made its first step already
-        first = schedulers[bisect_right(milestones, 0)]
-        first._initial_step()
-        self._last_lr = first.get_last_lr()
+        i = bisect_right(milestones, self.last_epoch)
+        current = schedulers[i]
+        current._initial_step()
+        epoch = self.last_epoch - (milestones[i - 1] if i else 0)
+        while current.last_epoch < epoch:  # one that is made anew, for a run that goes on, starts at its first epoch
+            current._update_lr()
+        self._last_lr = current.get_last_lr()
 
     def recursive_undo(self, sched: LRScheduler | None = None) -> None:
         """Take back one epoch of every scheduler that holds no others."""

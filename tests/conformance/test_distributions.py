@@ -550,3 +550,22 @@ def test_with_cache_makes_the_same_transform():
 
     with pytest.raises(NotImplementedError):
         Mine(1).with_cache()
+
+
+def test_a_mixture_has_the_union_of_the_regions():
+    d = taeda.distributions
+    mixture = d.MixtureSameFamily(d.Categorical(taeda.ones(2)), d.Uniform(taeda.zeros(2), taeda.tensor([1.0, 2.0])))
+    assert mixture.log_prob(taeda.tensor([0.5, 1.5])).exp().tolist() == pytest.approx([0.75, 0.25])
+    assert mixture.log_prob(taeda.tensor(1.5)).item() == pytest.approx(-1.3863, abs=1e-4)
+    with pytest.raises(ValueError):
+        mixture.log_prob(taeda.tensor(2.5))
+    paired = d.Independent(d.Uniform(taeda.zeros(2, 3), taeda.tensor([[1.0] * 3, [2.0] * 3])), 1)
+    mixture = d.MixtureSameFamily(d.Categorical(taeda.ones(2)), paired)
+    assert mixture.log_prob(taeda.tensor([[0.5] * 3, [0.5, 0.5, 1.5]])).exp().tolist() == pytest.approx(
+        [9 / 16, 1 / 16]
+    )
+
+
+def test_a_distribution_keeps_the_shapes_that_it_is_given():
+    made = taeda.distributions.Distribution([2], 3, validate_args=False)
+    assert made.batch_shape == [2] and made.event_shape == 3
