@@ -16,6 +16,15 @@ from .utils import formula
 __all__ = ["MixtureSameFamily"]
 
 
+def _unchecked(distribution: Distribution) -> Distribution:
+    """The same distribution, and those that it is made of, without a check of values."""
+    made: Any = copy.copy(distribution)
+    made._validate_args = False
+    if isinstance(getattr(made, "base_dist", None), Distribution):
+        made.base_dist = _unchecked(made.base_dist)
+    return made
+
+
 class MixtureSameFamily(Distribution):
     """A sample of one of ``k`` components, which is drawn first.
 
@@ -93,8 +102,7 @@ class MixtureSameFamily(Distribution):
             return components.log_prob(self._pad(value))
         within = self.support.check_components(value)
         if not bool(within.all()):
-            components = copy.copy(components)
-            components._validate_args = False
+            components = _unchecked(components)
         return where(within, components.log_prob(self._pad(value)), -math.inf)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:

@@ -53,7 +53,7 @@ class Batched(Tensor):
         return self.physical.is_meta
 
     def _detached(self) -> Batched:
-        return self.mode.wrap(self.mode.below(self.physical.detach))
+        return self._mode.wrap(self._mode.below(self.physical.detach))
 
     detach = _detached
 
@@ -67,7 +67,7 @@ class Batched(Tensor):
 
     def _replace(self, other: Tensor) -> Tensor:
         """Make ``other`` what this tensor is."""
-        if type(other) is not Batched or other.mode is not self.mode:
+        if type(other) is not Batched or other._mode is not self._mode:
             raise RuntimeError(
                 "vmap: a tensor that is not batched cannot be changed in place to one that is; use out-of-place ops"
             )
@@ -76,31 +76,31 @@ class Batched(Tensor):
         return other
 
     def _empty_like(self, dtype: Any) -> Batched:
-        return self.mode.wrap(self.mode.below(_core.empty_like, self.physical, dtype))
+        return self._mode.wrap(self._mode.below(_core.empty_like, self.physical, dtype))
 
     def _zero(self) -> None:
-        self.mode.below(_core.zero, self.physical)
+        self._mode.below(_core.zero, self.physical)
 
     def _spread(self, t: Tensor) -> Batched:
         """``t``, which was made for one example, for each of them."""
 
         def inside() -> Tensor:
-            made = t.expand(self.mode.size, *t.shape).clone()
+            made = t.expand(self._mode.size, *t.shape).clone()
             return self.physical._spread(made) if type(self.physical) is Batched else made
 
-        return self.mode.wrap(self.mode.below(inside))
+        return self._mode.wrap(self._mode.below(inside))
 
     def _hidden(self) -> Batched:
         """With a node that reverse passes do not enter."""
-        return self.mode.wrap(self.mode.below(hidden, self.physical))
+        return self._mode.wrap(self._mode.below(hidden, self.physical))
 
     def __repr__(self) -> str:
-        return f"BatchedTensor(size={self.mode.size}, value=\n{self.mode.below(repr, self.physical)}\n)"
+        return f"BatchedTensor(size={self._mode.size}, value=\n{self._mode.below(repr, self.physical)}\n)"
 
     __str__ = __repr__
 
     def __deepcopy__(self, memo: dict) -> Batched:
-        return self.mode.wrap(self.mode.below(self.physical.detach().clone))
+        return self._mode.wrap(self._mode.below(self.physical.detach().clone))
 
 
 def _making(name: str) -> Callable:
@@ -185,13 +185,13 @@ class VmapMode:
         example = _core.strided_view(physical, physical.shape[1:], physical.stride()[1:])
         t = Tensor._make_subclass(Batched, example)
         t.physical = physical
-        t.mode = self
+        t._mode = self
         self.made.add(t)
         return t
 
     def holds(self, x: Any) -> bool:
         """Whether ``x`` is batched here."""
-        return type(x) is Batched and x.mode is self
+        return type(x) is Batched and x._mode is self
 
     def below(self, function: Callable, *args: Any) -> Any:
         """``function(*args)`` with this mode off."""
@@ -349,7 +349,7 @@ def vmap_modes() -> list[VmapMode]:
 def is_batched(t: Any, mode: VmapMode) -> bool:
     """Whether ``t`` is batched by ``mode``, at any depth."""
     while type(t) is Batched:
-        if t.mode is mode:
+        if t._mode is mode:
             return True
         t = t.physical
     return False
@@ -357,26 +357,26 @@ def is_batched(t: Any, mode: VmapMode) -> bool:
 
 def renewed(t: Any) -> Any:
     """``t`` as it was, if its vmap has ended."""
-    return t.mode.wrap(renewed(t.physical)) if type(t) is Batched else t
+    return t._mode.wrap(renewed(t.physical)) if type(t) is Batched else t
 
 
 def lower(t: Tensor, mode: VmapMode) -> Tensor:
     """``t`` with the batch of ``mode`` as an ordinary first dimension, repeated where ``t`` is not batched by it."""
     if type(t) is Batched:
-        if t.mode is mode:
+        if t._mode is mode:
             return t.physical
         if is_batched(t, mode):
-            inner = t.mode.below(lower, t.physical, mode)
-            return t.mode.wrap(t.mode.below(inner.movedim, 1, 0))
+            inner = t._mode.below(lower, t.physical, mode)
+            return t._mode.wrap(t._mode.below(inner.movedim, 1, 0))
     return t.expand(mode.size, *t.shape)
 
 
 def raise_(t: Tensor, mode: VmapMode, order: list) -> Tensor:
     """The inverse of :func:`lower`: the first dimension becomes the batch of ``mode``, inside modes later in
     ``order``."""
-    if type(t) is Batched and order.index(t.mode) > order.index(mode):
-        inner = t.mode.below(lambda: t.physical.movedim(1, 0))
-        return t.mode.wrap(t.mode.below(raise_, inner, mode, order))
+    if type(t) is Batched and order.index(t._mode) > order.index(mode):
+        inner = t._mode.below(lambda: t.physical.movedim(1, 0))
+        return t._mode.wrap(t._mode.below(raise_, inner, mode, order))
     return mode.wrap(t)
 
 

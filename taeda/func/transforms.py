@@ -63,7 +63,7 @@ class _Inputs:
         others = [mode for mode in vmap_modes() if not is_batched(t, mode)]
         wrappers = []
         while type(t) is Batched:
-            wrappers.append(t.mode)
+            wrappers.append(t._mode)
             t = t.physical
         source = t if self.outer and t.requires_grad else t.detach().requires_grad_()
         if source is not t:

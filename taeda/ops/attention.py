@@ -199,6 +199,12 @@ def _by_definition(query, key, value, attn_mask, dropout_p, is_causal, scale, en
     return (weights @ value).to(dtype)
 
 
+def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
+    """A mask that lets through what ``mask`` does and is not after the row's position."""
+    causal = ones((rows, columns), dtype=bool_).tril()
+    return mask & causal if mask.dtype is bool_ else mask.masked_fill(causal.logical_not(), -math.inf)
+
+
 @composite(method=False, autocast="lower", lowering=_by_definition)
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
@@ -217,11 +223,15 @@ def scaled_dot_product_attention(
     Returns:
         ``[..., heads, l, ev]``. A row whose every weight is masked is 0.
     Raises:
-        RuntimeError: shapes or dtypes do not match, or both a mask and ``is_causal`` are given.
+        RuntimeError: shapes or dtypes do not match, or both a mask and ``is_causal`` are given and the arguments are
+            not such that PyTorch's fused kernel applies both (four dimensions, no dropout, a mask without gradient).
     """
     if core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
         return _fused(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    if is_causal and attn_mask is not None and query.dim() == 4 and not (dropout_p or attn_mask.requires_grad):
+        both = _with_causal(attn_mask, query.shape[-2], key.shape[-2])
+        return scaled_dot_product_attention(query, key, value, both, 0.0, False, scale, enable_gqa)
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         heads = query.shape[-3]

@@ -165,7 +165,12 @@ _fused_nll_loss.vjp(
 _fused_nll_loss.traits["lowering"] = _nll_loss_in_parts
 
 
-def _class_numbers(target):
+def _class_numbers(input, target):
+    """The class numbers as int64; of one sample, which has no dimension of a batch, its number may be in a vector."""
+    if input.dim() == target.dim() == 1:
+        if target.shape[0] != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
+        target = target.reshape(())
     return target.to(int64) if target.dtype is uint8 else target
 
 
@@ -187,7 +192,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is not None and weight.dtype != input.dtype:
         raise RuntimeError(f"nll_loss: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")
-    return _fused_nll_loss(input, _class_numbers(target), weight, ignore_index, reduction)[0]
+    return _fused_nll_loss(input, _class_numbers(input, target), weight, ignore_index, reduction)[0]
 
 
 @composite(method=False, autocast="float32")
@@ -208,7 +213,7 @@ def cross_entropy(
         IndexError: a class out of range.
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    if not label_smoothing and target.dtype is int64:
+    if not (label_smoothing or (isinstance(input, Tensor) and input.dim() == 1)) and target.dtype is int64:
         return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
@@ -219,7 +224,7 @@ def cross_entropy(
                 f"ignore_index={ignore_index} and target of {target.dtype}"
             )
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    target = _class_numbers(target)
+    target = _class_numbers(input, target)
     if not label_smoothing:
         return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
     return _smooth_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, _class_dim(input))

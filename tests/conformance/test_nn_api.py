@@ -703,3 +703,34 @@ def warnings_of_what_is_left_out(L):
 def test_indices_come_in_a_plain_tuple(name):
     pairs = [getattr(lib.nn.functional, name)(lib.ones(1, 1, 4), 2, return_indices=True) for lib in (torch, taeda)]
     assert [type(p) for p in pairs] == [tuple, tuple]
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_one_sample_with_its_class_in_a_vector(name):
+    for reduction in ("mean", "sum", "none"):  # PyTorch has no gradient there
+        want = getattr(torch.nn.functional, name)(torch.arange(4.0), torch.tensor([2]), reduction=reduction)
+        grads = []
+        for target in (taeda.tensor([2]), taeda.tensor(2)):
+            x = taeda.arange(4.0).requires_grad_()
+            y = getattr(taeda.nn.functional, name)(x, target, reduction=reduction)
+            y.backward()
+            assert y.shape == () == tuple(want.shape) and y.item() == pytest.approx(want.item())
+            grads.append(x.grad.tolist())
+        assert grads[0] == grads[1]
+    for n in (0, 2):
+        with pytest.raises(ValueError, match="1D target must have size 1"):
+            getattr(taeda.nn.functional, name)(taeda.arange(4.0), taeda.zeros(n, dtype=taeda.int64))
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_attention_with_a_mask_that_is_causal_too(kind):
+    found = []
+    for t in (torch, taeda):
+        q = (t.arange(64.0).reshape(1, 2, 4, 8) / 10).sin()
+        keep = t.tensor([[True, False, True, True]] * 4)
+        mask = keep if kind == "bool" else t.zeros(4, 4).masked_fill(~keep, -1.0)
+        attention = t.nn.functional.scaled_dot_product_attention
+        found.append(attention(q, q, q, attn_mask=mask, is_causal=True).flatten().tolist())
+        with pytest.raises(RuntimeError, match="attn_mask should not be set"):
+            attention(q[0], q[0], q[0], attn_mask=mask, is_causal=True)
+    assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-6)
