@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
+from ..ops.parts import OfParts
 from .backward import grad
 from .modes import forward_mode, on_values, passing_tangents
 
@@ -98,6 +99,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             f"make_dual: expected a tangent of sizes {tuple(tensor.shape)}, as the tensor, got {tuple(tangent.shape)}"
         )
+    if isinstance(tensor, OfParts):
+        raise NotImplementedError(
+            f"make_dual: not of {tensor._without_memory}; give tangents to the tensors that it is made of"
+        )
     if _has_tangent(tensor):
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
@@ -132,6 +137,8 @@ def hidden(t: Tensor) -> Tensor:
         return t
     if hasattr(t, "_hidden"):  # under vmap
         return t._hidden()
+    if isinstance(t, OfParts):
+        return t._of_graph_parts([hidden(x) for x in t._graph_parts()])
     made = t.detach()
     _core.record_custom(list, "InputBackward", [t], [made])
     return made

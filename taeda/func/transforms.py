@@ -18,6 +18,7 @@ from .._core import Tensor
 from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
 from ..autograd.modes import enable_grad, forward_mode, no_grad, on_values, passing_tangents
+from ..ops.parts import OfParts
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, as_one, is_batched, vmap_modes
 from .vmap import vmap
@@ -45,10 +46,17 @@ class _Inputs:
         self.leaves: list[Tensor] = []
         self.nodes: set[Any] = set()  # of what the function gets
         self.given, self.edges = [], []
+        self.forms: list = []  # a tensor like the input, where that consists of parts
         for t in tensors:
-            given, edge = self._own(t, name)
-            self.given.append(given)
-            self.edges.append(edge)
+            of_parts = isinstance(t, OfParts)
+            if of_parts and name not in ("grad", "vjp"):
+                raise NotImplementedError(
+                    f"{name}: not with respect to {t._without_memory}; differentiate by the tensors that it is made of"
+                )
+            own = [self._own(x, name) for x in (t._graph_parts() if of_parts else (t,))]
+            self.given.append(t._of_graph_parts([given for given, _ in own]) if of_parts else own[0][0])
+            self.edges.extend(edge for _, edge in own)
+            self.forms.append(t._detached() if of_parts else None)
 
     def _own(self, t: Any, name: str) -> tuple[Tensor, Tensor]:
         if not isinstance(t, Tensor):
@@ -108,19 +116,25 @@ class _Inputs:
             return False
         if any(_bottom(t).requires_grad for t in others if t is not None):
             return True
-        return _core.depends_on_others([_bottom(t) for t in outputs], self.leaves, through)
+        parts = [part for t in outputs for part in (t._output_parts() if isinstance(t, OfParts) else (t,))]
+        return _core.depends_on_others([_bottom(t) for t in parts], self.leaves, through)
 
     def gradients(self, outputs: list, cotangents: list, keep: bool, create: bool) -> list:
         """One per input, zeros where no output depends on it."""
         if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
             return callbacks.overrides(type(self).gradients, (self, outputs, cotangents, keep, create), {})
-        pairs = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
+        whole = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
+        pairs = [pair for o, g in whole for pair in _of_parts(o, g)]
         made: list = [None] * len(self.edges)
         if pairs:
             made = _core.run_backward(
                 [o for o, _ in pairs], [g for _, g in pairs], keep, create, list(self.edges), False
             )
-        return [e.new_zeros(e.shape) if g is None else g for g, e in zip(made, self.edges, strict=True)]
+        flat = iter([e.new_zeros(e.shape) if g is None else g for g, e in zip(made, self.edges, strict=True)])
+        return [
+            next(flat) if form is None else form._whole_gradient([next(flat) for _ in form._graph_parts()])
+            for form in self.forms
+        ]
 
 
 _FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
@@ -133,6 +147,14 @@ def _refuse_captured(op: Any, target: Tensor, args: list) -> None:
 
 
 callbacks.refuse_captured = _refuse_captured
+
+
+def _of_parts(output: Tensor, cotangent: Tensor) -> list[tuple]:
+    """An output and its cotangent; of one that consists of parts each part with its own."""
+    if not isinstance(output, OfParts):
+        return [(output, cotangent)]
+    pairs = zip(output._output_parts(), output._part_gradients(cotangent), strict=True)
+    return [(x, g) for x, g in pairs if x.requires_grad]
 
 
 def _bottom(t: Tensor) -> Tensor:

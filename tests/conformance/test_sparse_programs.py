@@ -624,3 +624,51 @@ def test_copies_have_gradients():
     assert taeda.equal(copied.grad.to_dense(), leaf.grad.to_dense())
     with pytest.raises(RuntimeError, match="graph leaves"):
         copy.deepcopy(leaf * 2)
+
+
+TRANSFORMS = {
+    "grad": lambda f, g: f.func.grad(lambda s: (s @ g.x).sum())(g.s),
+    "grad to_dense": lambda f, g: f.func.grad(lambda s: (s.to_dense() ** 2).sum())(g.s),
+    "grad of a dense one": lambda f, g: f.func.grad(lambda x: ((g.s @ x) ** 2).sum())(g.x),
+    "vjp": lambda f, g: f.func.vjp(lambda s: s @ g.x, g.s)[1](f.ones(4, 3, dtype=f.float64))[0],
+    "vjp of a dense one": lambda f, g: f.func.vjp(lambda x: g.s @ x, g.x)[1](f.ones(4, 3, dtype=f.float64))[0],
+    "both": lambda f, g: list(f.func.grad(lambda s, x: ((s @ x) ** 2).sum(), argnums=(0, 1))(g.s, g.x)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transformation(name):
+    """Where PyTorch's gradient of a sparse tensor is dense, ours has its entries."""
+    want, got = (outcome(f, TRANSFORMS[name]) for f in (torch, taeda))
+    assert not isinstance(want, Exception) and not isinstance(got, Exception), (want, got)
+    places = (Given(taeda).d != 0).double()
+    for a, b in zip(*(x if isinstance(x, list) else [x] for x in (got, want)), strict=True):
+        b = b if b.layout == torch.strided else b.to_dense()
+        b = taeda.tensor(b.tolist(), dtype=taeda.float64)
+        assert taeda.allclose(a.to_dense(), b if a.layout == taeda.strided else b * places)
+
+
+def test_transformations_of_every_layout():
+    g = Given(taeda)
+    for s in (g.s, g.u, g.h, g.csr, g.csc, g.bsr, g.hcsr):
+        made = taeda.func.grad(lambda t: (t.to_dense() ** 2).sum())(s)
+        assert made.layout is s.layout and taeda.allclose(made.to_dense(), 2 * s.to_dense())
+    n = taeda.nested.nested_tensor([taeda.ones(2, 3), taeda.ones(1, 3)], layout=taeda.jagged)
+    assert taeda.func.grad(lambda t: (t * t).values().sum())(n).values().tolist() == [[2.0] * 3] * 3
+
+
+@pytest.mark.parametrize("name", ["jvp", "jacrev", "jacfwd", "hessian", "vmap", "make_dual"])
+def test_transformations_that_refuse(name):
+    """A clear error, no wrong numbers."""
+    g, f = Given(taeda), taeda.func
+    for s in (g.s, g.csr):
+        with pytest.raises(NotImplementedError):
+            if name == "jvp":
+                f.jvp(lambda t: t @ g.x, (s,), (s,))
+            elif name == "vmap":
+                f.vmap(lambda t: t * 2)(s)
+            elif name == "make_dual":
+                with taeda.autograd.forward_ad.dual_level():
+                    taeda.autograd.forward_ad.make_dual(s, s)
+            else:
+                getattr(f, name)(lambda t: (t @ g.x).sum())(s)
