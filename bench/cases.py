@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import everyday
 import models
 import workloads
 
@@ -119,6 +120,11 @@ def _small(expression: str) -> Make:
 
 for _name, _expression in SMALL.items():
     case(_name, "small_ops", None)(_small(_expression))
+
+
+# ---- a hundred everyday calls: each has a bar -----------------------------------------------------------------------
+for _expression in everyday.EXPRESSIONS:
+    case(f"everyday: {_expression}", "everyday", 0.5)(everyday.maker(_expression))
 
 
 # ---- training steps of small programs ------------------------------------------------------------------------------

@@ -87,10 +87,16 @@ def small_ops_mean(rows: list[Row]) -> list[str]:
     return [f"geometric mean over {len(ratios)} small ops (8x8){failed}", "", "", f"{mean:.2f}", *bar, ""]
 
 
+def by_ratio(row: Row) -> float:
+    """What sorts rows, slowest and failed ones first."""
+    return -math.inf if math.isnan(row.ratio) else -row.ratio
+
+
 def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) -> str:
     """The page: where and how it was measured, the table with bars, the small ops one by one."""
     small = [row for row in rows if row.group == "small_ops"]
-    others = [row for row in rows if row.group != "small_ops"]
+    calls = [row for row in rows if row.group == "everyday"]
+    others = [row for row in rows if row.group not in ("small_ops", "everyday")]
     main = [row.cells() for row in others if row.group == "import"]
     if small:
         main.append(small_ops_mean(small))
@@ -111,6 +117,8 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
     ]
     if small:
         parts += ["## The small ops, one by one", table([row.cells() for row in small])]
+    if calls:
+        parts += ["## Everyday calls, slowest first", table([row.cells() for row in sorted(calls, key=by_ratio)])]
     errors = [f"- {row.name}: {row.error}" for row in rows if row.error]
     if errors:
         parts += ["## Failures", "\n".join(errors)]

@@ -114,6 +114,8 @@ cdef class Op:
         self.rounds = (None, "one", "all").index((traits or {}).get("rounds"))
         self.strict_bool = bool((traits or {}).get("strict_bool", False))
         self.row_major = bool((traits or {}).get("row_major", False))
+        self.exact = bool((traits or {}).get("exact", False))
+        self.one_dtype = bool((traits or {}).get("one_dtype", False))
         self.tensor_mask = sum([1 << params.index(p) for p in (traits or {}).get("tensors", ())])
         self.variants = {}
         self.plans = {} if traits and "planned" in traits else None
@@ -274,6 +276,24 @@ cdef inline bint is_index(object x):
     return PyIndex_Check(x)
 
 
+cdef inline Py_ssize_t parameter_at(Op op, PyObject* name) noexcept:
+    """Which parameter this string is the name of, as names in a call's source are (they are interned); else -1."""
+    cdef Py_ssize_t i
+    for i in range(op.nparams):
+        if PyTuple_GET_ITEM(op.params, i) == name:
+            return i
+    return -1
+
+
+cdef Py_ssize_t spelled_position(Op op, object name, bint first_is_free) except -1:
+    """Which parameter a call means by ``name``, however it is spelled."""
+    found = op.param_index.get(spelled(name, op.param_index, op.params, first_is_free, op.traits.get("also")))
+    if found is None:
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' (it takes {', '.join(op.params)})"
+                        f"{suggestion(name, op.params)}")
+    return found
+
+
 cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObject** bound, PyObject** out):
     """Positional and keyword arguments to one slot per parameter; gives back what must stay alive."""
     cdef Py_ssize_t i, position, m
@@ -294,17 +314,12 @@ cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObje
         m = PyTuple_GET_SIZE(<object>kwnames)
         for i in range(m):
             name = <object>PyTuple_GET_ITEM(<object>kwnames, i)
-            if op.has_out and name == "out":
-                out[0] = args[n + i]
-                continue
-            found = op.param_index.get(name)
-            if found is None:
-                other = spelled(name, op.param_index, op.params, bound[0] == NULL, op.traits.get("also"))
-                found = op.param_index.get(other)
-                if found is None:
-                    raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' (it takes "
-                                    f"{', '.join(op.params)}){suggestion(name, op.params)}")
-            position = found
+            position = parameter_at(op, <PyObject*>name)
+            if position < 0:
+                if op.has_out and name == "out":
+                    out[0] = args[n + i]
+                    continue
+                position = spelled_position(op, name, bound[0] == NULL)
             if bound[position] != NULL:
                 return bind_older(op, args, n, kwnames, bound, out, name)
             bound[position] = args[n + i]

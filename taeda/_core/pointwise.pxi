@@ -245,17 +245,62 @@ cdef int number_slots(object x, int compute, int64_t* slots) except -1:
 
 cdef int check_and_find_variant(Op op, PyObject** bound, PyObject** params, int* nparams, int compute) except -1:
     """The number of this combination of attributes, of which the op looks at those that are not the default."""
-    cdef int i
-    cdef bint plain = True
+    cdef int i, variant
+    cdef uint32_t given = 0
+    cdef bint numbers = True
     for i in range(op.noperands, op.nparams):
         if bound[i] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
-            plain = False
-            break
-    if op.body_check is not None and not (plain and op.nparams > op.noperands):
-        op.body_check(*[<object>bound[i] for i in range(op.nparams)])
+            given |= <uint32_t>1 << (i - op.noperands)
+            numbers &= PyFloat_CheckExact(<object>bound[i]) or PyLong_CheckExact(<object>bound[i])
+    if op.body_check is not None and (given or op.nparams == op.noperands):
+        if not op.one_dtype or not of_one_dtype(op, params):
+            op.body_check(*[<object>bound[i] for i in range(op.nparams)])
     if op.fits:
         check_operands(op, params, compute)
-    return 0 if plain else variant_of(op, bound, params, nparams, compute)
+    if not given:
+        return 0
+    if op.exact:
+        check_exact(op, bound, compute)
+    if not numbers or given >= KNOWN_VARIANTS:
+        return variant_of(op, bound, params, nparams, compute)
+    variant = op.known_variants[given]
+    if not variant:
+        variant = op.known_variants[given] = variant_of(op, bound, params, nparams, compute)
+        return variant
+    for i in range(op.noperands, op.nparams):
+        if given >> (i - op.noperands) & 1:
+            check_fits(op, i, <object>bound[i], compute)
+            params[nparams[0]] = bound[i]
+            nparams[0] += 1
+    return variant
+
+
+cdef bint of_one_dtype(Op op, PyObject** inputs) noexcept:
+    """Whether the tensors among the operands are all of one dtype."""
+    cdef int i, code = -1
+    for i in range(op.noperands):
+        if is_tensor(inputs[i]):
+            if code >= 0 and (<Tensor>inputs[i]).code != code:
+                return False
+            code = (<Tensor>inputs[i]).code
+    return True
+
+
+cdef int check_exact(Op op, PyObject** bound, int compute) except -1:
+    """Refuse an attribute of a higher kind than the computing dtype: a fraction would be cut off."""
+    cdef int i, kind
+    cdef object x
+    for i in range(op.noperands, op.nparams):
+        x = <object>bound[i]
+        kind = (KIND[(<Tensor>x).code] if isinstance(x, Tensor) else 3 if PyComplex_Check(x) else 2 if PyFloat_Check(x)
+                else 0 if PyBool_Check(x) else 1)
+        if kind > max(KIND[compute], 1):
+            raise RuntimeError(
+                f"For {'integral' if KIND[compute] < 2 else 'non-complex'} input tensors, argument {op.params[i]} must "
+                f"not be a {'complex' if kind == 3 else 'floating point'} number (got {op.params[i]}={x})")
+        if not kind and KIND[compute]:
+            raise RuntimeError(f"Boolean {op.params[i]} only supported for Boolean results.")
+    return 0
 
 
 cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams, int compute) except -1:

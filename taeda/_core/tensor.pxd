@@ -12,6 +12,7 @@ cdef enum:
     INLINE = 6       # dimensions kept inside the Tensor object
     MAXDIM = 64
     MAXARGS = 32     # parameters of an op
+    KNOWN_VARIANTS = 16  # those of the first four attributes of a pointwise op
     MAXOPERANDS = 8  # memory operands of a pointwise op
     MOST_FUSED = 14  # the same of a kernel of several ops
 
@@ -209,8 +210,11 @@ cdef class Op:
     cdef int8_t rounds                  # when float16, bfloat16 and float8 take what they cannot hold as infinite
     cdef bint strict_bool               # a difference: no operand may be a bool
     cdef bint row_major                 # its result is contiguous, however the operands lie in memory
+    cdef bint exact                     # its attributes may not be of a higher kind than the computing dtype
+    cdef bint one_dtype                 # body_check is about operands of several dtypes alone
     cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
     cdef dict variants
+    cdef uint8_t known_variants[KNOWN_VARIANTS]  # by which attributes are numbers, where the others are the default
     cdef uint64_t owner          # of its kernels in the table, see planners.pxd
     cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
     cdef bint repeats            # whether its result can be computed again from what its derivative keeps

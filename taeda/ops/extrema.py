@@ -99,6 +99,7 @@ def clamp_gradient(grad, input, min=None, max=None):
 
 
 clamp_gradient.vjp(grad=lambda g, input, min, max: clamp_gradient(g, input, min, max))
+_clamp_between_ = clamp_between.traits["inplace"]
 clamp_between.vjp(input=lambda g, input, min, max: clamp_gradient(g, input, min, max))
 
 
@@ -191,7 +192,26 @@ def _bound(x):
     return x if found is None else found
 
 
+#: Types of the bounds of most calls.
+_NUMBERS = frozenset((float, int, type(None)))
+
+
+def _is_common(input, min, max):
+    """Whether a call is of floats and of bounds that are plain numbers, which need no look at dtypes."""
+    return (
+        min.__class__ in _NUMBERS
+        and max.__class__ in _NUMBERS
+        and input.__class__ is Tensor
+        and input.dtype.is_floating_point
+        and min == min
+        and max == max
+        and (min is not None or max is not None)
+    )
+
+
 def _clamp(input, min, max, out, inplace, name="clamp"):
+    if out is None and _is_common(input, min, max):
+        return (_clamp_between_ if inplace else clamp_between)(input, min, max)
     if not isinstance(input, Tensor):
         expect_tensors(name, input=input)
     if type(min) not in _BOUNDS or type(max) not in _BOUNDS:
@@ -200,8 +220,6 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
     if numbers and (min != min or max != max):  # NaN bounds give NaN, as tensors of them do
         min, max = (_as_tensor(b, input) if b != b else b for b in (min, max))
         return _clamp_to_tensors(input, min, max, out, inplace)
-    if numbers and not inplace and out is None and input.is_floating_point() and (min is not None or max is not None):
-        return clamp_between(input, min, max)  # the common case, at once
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
     if not numbers:
@@ -217,16 +235,13 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
                     f"{name}_: result type {_core.result_type(input, bound)} can't be cast to the desired output type "
                     f"{input.dtype}"
                 )
-        return clamp_between.traits["inplace"](input, min, max)
+        return _clamp_between_(input, min, max)
     return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)
 
 
 @composite(names=("clip",), pointwise=True, canonical=True)
 def clamp(input, min=None, max=None, *, out=None):
     """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
-    if out is None and min.__class__ is float is max.__class__ and input.__class__ is Tensor:  # what is common, at once
-        if min == min and max == max and input.dtype.is_floating_point:
-            return clamp_between(input, min, max)
     return _clamp(input, min, max, out, False)
 
 

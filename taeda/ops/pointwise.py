@@ -39,10 +39,6 @@ def check_factor(name, x, dtype):
         )
 
 
-def _check_alpha(input, other, alpha=1):
-    check_factor("alpha", alpha, _core.result_type(input, other))
-
-
 def _times(x, factor):
     """``x * factor``, and ``x`` itself for the default factor, 1."""
     return x if isinstance(factor, int) and factor == 1 else x * factor
@@ -51,7 +47,7 @@ def _times(x, factor):
 # ---- sums and products ----------------------------------------------------------------------------------------------
 
 
-@pointwise(numbers=True, factors=("alpha",), fits=("alpha",), check=_check_alpha, reference="add", canonical=True)
+@pointwise(numbers=True, factors=("alpha",), fits=("alpha",), exact=True, reference="add", canonical=True)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``; of bools, whether either holds.
 
@@ -70,7 +66,7 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
 
 
 @pointwise(
-    numbers=True, factors=("alpha",), fits=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION,
+    numbers=True, factors=("alpha",), fits=("alpha",), exact=True, dtypes=NUMBER, strict_bool=SUBTRACTION,
     reference="subtract", canonical=True,
 )  # fmt: skip
 def sub(input, other, *, alpha=1):
@@ -83,7 +79,7 @@ alias(sub, "subtract")
 
 
 @pointwise(
-    factors=("alpha",), fits=("alpha",), check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, inplace=False,
+    factors=("alpha",), fits=("alpha",), exact=True, dtypes=NUMBER, strict_bool=SUBTRACTION, inplace=False,
     reference=lambda a, b: b - a, tensors=("input",), node="RsubBackward1",
 )  # fmt: skip
 def rsub(input, other, *, alpha=1):

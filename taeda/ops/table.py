@@ -191,6 +191,8 @@ def pointwise(
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
+        exact: attributes may not be of a higher kind than the computing dtype, as a fraction for whole numbers is.
+        one_dtype: ``check`` is called only where the operands are of several dtypes, which it refuses.
         row_major: the result is contiguous, however the operands lie in memory.
         traits: more that is said of the op (``ops/traits.py`` lists the names).
     """

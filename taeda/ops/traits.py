@@ -72,7 +72,8 @@ TRAITS: dict[str, str] = {
     "domain": "lowest and highest number that tests give it",
     "samples": "makes the arguments that tests give it",
     "second": "False where second derivatives are not tested",
-    "one_dtype": "operands of two dtypes are refused",
+    "one_dtype": "operands of several dtypes are refused, by the op's check, which is called only then",
+    "exact": "attributes may not be of a higher kind than the computing dtype, as a fraction for whole numbers is",
 }  # fmt: skip
 
 

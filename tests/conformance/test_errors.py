@@ -1,6 +1,7 @@
 """Calls that PyTorch refuses: taeda refuses them too, and leaves every tensor as it was."""
 
 import copy
+import itertools
 
 import pytest
 
@@ -170,6 +171,8 @@ def fitting(t):
         yield from (lambda f=f: f(x, 2, x), lambda f=f: f(x, x, 2), lambda f=f: f(2, x, x), lambda f=f: f(x, x, x))
     yield from (lambda: t.lerp(x, 2.0, 0.5), lambda: t.lerp(2.0, x, 0.5), lambda: t.lerp(x, x, t.tensor(0.5)))
     yield from (lambda: t.add(i, 2, alpha=0.5), lambda: t.add(2, i, alpha=0.5), lambda: t.add(i, 2, alpha=2))
+    for f, y in itertools.product((t.add, t.sub, t.rsub), (i, i[:0], i > 0, x, x + 0j)):
+        yield from (lambda f=f, y=y, a=a: f(y, y, alpha=a) for a in (1j, 0.5, True, 2))
     for n in (1.5, True, "x", None, t.tensor(1), t.tensor([1.0, 2.0]), 1):
         yield from (lambda n=n: x.narrow(0, n, 1), lambda n=n: x.narrow(0, 0, n), lambda n=n: x.select(0, n))
         yield from (lambda n=n: t.linspace(n, 1, 1), lambda n=n: t.linspace(0, n, 1), lambda n=n: t.linspace(0, 1, n))

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -307,6 +308,21 @@ def test_gradients(name, dtype):
         return
     for g, w in zip(gradients(ours, b), want, strict=True):
         np.testing.assert_allclose(g.detach().numpy(), _values(w), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_numbers_among_the_attributes():
+    """The kernel depends on which of them are given, and not on the numbers."""
+    values = [math.nan, math.inf, -math.inf, 1.0]
+    names = ("nan", "posinf", "neginf")
+    for numbers in itertools.product((None, 2, 3.5), repeat=3):
+        given = {name: x for name, x in zip(names, numbers, strict=True) if x is not None}
+        for x in (numbers[0], 7.25):
+            given.update({"nan": x} if "nan" in given else {})
+            want = torch.tensor(values).nan_to_num(**given).tolist()
+            assert taeda.tensor(values).nan_to_num(**given).tolist() == want
+    for a in (2, 0.5, np.float64(3), taeda.tensor(4.0), 2, 0.5):
+        assert taeda.add(taeda.ones(2), 1, alpha=a).tolist() == [1 + float(a)] * 2
+        assert taeda.ones(2).addcmul_(taeda.ones(2), taeda.ones(2), value=a).tolist() == [1 + float(a)] * 2
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
