@@ -34,6 +34,9 @@ class Callbacks:
     finish: Callable[..., Any]  # puts what was made into `out=`
     empty_in_format: Callable[..., Any]  # in a memory format
 
+    # ops/random.py
+    fresh: Callable[..., Any]  # fills what was just made, under a mode
+
     # ops/copies.py: what derivatives and assignment need
     clone: Callable[..., Any]
     zeros: Callable[..., Any]

@@ -14,6 +14,7 @@ from cpython.complex cimport PyComplex_Check, PyComplex_CheckExact, PyComplex_Im
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.list cimport PyList_Check, PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_Check
@@ -33,6 +34,9 @@ from .tensor cimport (
 from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types, refuse_to_pin
 
 cdef extern from "Python.h":
+    PyObject* PyFloat_FromDouble(double) except NULL
+    PyObject* PyLong_FromLongLong(long long) except NULL
+    void set_new "PyList_SET_ITEM"(object, Py_ssize_t, PyObject*)
     double PyFloat_Unpack2(const char*, int) except? -1
     int PyFloat_Pack2(double, char*, int) except -1
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -740,6 +744,11 @@ cdef object listed(Tensor t, int dim, const char* p):
         return read_scalar(p, t.code)
     n, step = t.sizes[dim], t.strides[dim] * ITEMSIZE[t.code]
     result = PyList_New(n)
+    if dim + 1 == t.nd and (t.code == F32 or t.code == I64):  # as read_scalar, at once
+        for i in range(n):
+            set_new(result, i, PyFloat_FromDouble((<const float*>(p + i * step))[0]) if t.code == F32
+                    else PyLong_FromLongLong((<const int64_t*>(p + i * step))[0]))
+        return result
     for i in range(n):
         item = listed(t, dim + 1, p + i * step)
         Py_INCREF(item)

@@ -3,6 +3,7 @@
 from cpython.float cimport PyFloat_CheckExact
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_Check
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint64_t
@@ -10,13 +11,16 @@ from libc.string cimport memcpy
 
 from .planners cimport new_owner, of_dtype
 from .pool cimport launch as run_kernel
-from .tensor cimport KIND, MAXDIM, Tensor, check_device, dtype, empty_tensor, operand, scalar_code
+from .tensor cimport (
+    KIND, MAXDIM, Op, Tensor, call_body, check_device, dtype, empty_tensor, has_mode, operand, scalar_code,
+)
 
 import math
 
 from .callbacks import callbacks
 
 cdef uint64_t SEQUENCE = new_owner("copy.sequence"), SPACED = new_owner("copy.spaced")
+cdef uint64_t IDENTITY = new_owner("copy.identity")
 
 cdef enum:
     COUNT_PIECE = 1 << 15  # elements that are worth a piece of their own
@@ -54,6 +58,19 @@ def finish(Tensor result, out, bint requires_grad, device=None, str name=""):
         return callbacks.finish(result, out, name)
     result.storage.version = 0
     return result.requires_grad_() if requires_grad else result
+
+
+def fresh(Op fill, Tensor t, a, b, generator=None, bint requires_grad=False, out=None):
+    """``t``, which is new or ``out``, with the random numbers of ``fill(t, a, b)``.
+
+    Under a mode, and with an ``out``, that is for ``callbacks.fresh``.
+    """
+    cdef PyObject* bound[4]
+    if out is not None or has_mode():
+        return callbacks.fresh(fill, t, a, b, generator, requires_grad, out)
+    bound[0], bound[1], bound[2], bound[3] = <PyObject*>t, <PyObject*>a, <PyObject*>b, <PyObject*>generator
+    call_body(fill, bound)  # what is new has no history
+    return t.requires_grad_() if requires_grad else t
 
 
 # ---- sequences -------------------------------------------------------------------------------------------------------
@@ -99,14 +116,31 @@ def sequence(start, step, int64_t n, dtype d):
     return t
 
 
-def spaced(double start, double end, double step, int64_t n, dtype d):
-    """``n`` numbers, ``step`` apart, from the nearer of ``start`` and ``end``."""
-    cdef Tensor t = empty_tensor(d.code, 1, &n)
-    cdef double* reals = [0, start, end, step]
+def spaced(start, end, int64_t n, dtype d):
+    """``n`` evenly spaced real numbers from ``start`` to ``end``, each counted from the nearer of the two."""
+    cdef Tensor t
+    cdef double* reals = [0, 0, 0, 0]
     cdef int64_t[4] numbers
+    if KIND[d.code] < 2:
+        start, end = int(start), int(end)
+    reals[1], reals[2] = start, end if n > 1 else start
+    reals[3] = (end - start) / (n - 1) if n > 1 else 0.0
+    t = empty_tensor(d.code, 1, &n)
     memcpy(numbers, reals, 32)
     numbers[0] = n
     count(t, SPACED, numbers, 4)
+    return t
+
+
+def identity(int64_t n, int64_t m, dtype d):
+    """The identity matrix of ``n`` rows and ``m`` columns."""
+    cdef int64_t[2] sizes
+    cdef Tensor t
+    cdef char* to
+    sizes[0], sizes[1] = n, m
+    t = empty_tensor(d.code, 2, sizes)
+    to = operand(t)
+    run_kernel(of_dtype(IDENTITY, d.code), &to, 1, &m, 1, n, max(COUNT_PIECE // max(m, 1), 1), False)
     return t
 
 

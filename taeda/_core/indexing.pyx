@@ -36,6 +36,7 @@ cdef uint64_t ROWS = new_owner("indexing.rows"), ADD_ROWS = new_owner("indexing.
 cdef uint64_t ALONG = new_owner("indexing.along"), OFFSETS = new_owner("indexing.offsets")
 cdef uint64_t CHECK = new_owner("indexing.check_bounds"), POSITIONS = new_owner("indexing.mask_positions")
 cdef uint64_t COUNT_MASK = new_owner("indexing.count_mask"), TOTAL = new_owner("indexing.running_total")
+cdef uint64_t EXTENT = new_owner("indexing.extent"), BINCOUNT = new_owner("indexing.bincount")
 cdef uint64_t SELECT = new_owner("indexing.mask_select"), SCATTER = new_owner("indexing.mask_scatter")
 
 
@@ -75,6 +76,28 @@ cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
 def check_index(Tensor index, int64_t size, bint wrap=False):
     """Whether every element of an int64 index is within a dimension of that size."""
     return in_range(as_index(index), size, wrap)
+
+
+def extent(Tensor index):
+    """The smallest and the largest of a few int64 numbers that lie side by side; None of any other tensor."""
+    cdef int64_t[2] found
+    cdef char* ptr[2]
+    if index.code != I64 or not index.contiguous or not 0 < index.count * 8 <= SMALL_BYTES:
+        return None
+    ptr[0], ptr[1] = <char*>found, elements_of(index)
+    run_kernel(of_family(EXTENT), ptr, 2, &index.count, 1, 1, 1, True)
+    return found[0], found[1]
+
+
+def counts(Tensor index, int64_t size):
+    """How often each number below ``size`` is in a contiguous int64 vector of such numbers."""
+    cdef Tensor made = empty_tensor(I64, 1, &size)
+    cdef char* ptr[3]
+    cdef kernel_t fn = known(BINCOUNT, 0)
+    ptr[0], ptr[1], ptr[2] = address_of(made), elements_of(index), NULL
+    memset(ptr[0], 0, size * 8)
+    run_kernel(fn if fn != NULL else build(BINCOUNT, 0, (None,)), ptr, 3, &index.count, 1, 1, 1, True)
+    return made
 
 
 cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from . import float8
 from .build import kernel
-from .ir import BOOL, F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
-from .pointwise import AHEAD
+from .ir import BOOL, F32, F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
+from .pointwise import AHEAD, cast, is_complex, stored
 
 #: The unsigned type that carries one item of so many bytes; 16 bytes are two lanes of 8.
 CARRIER: dict[int, tuple[Type, int]] = {1: (U8, 1), 2: (U16, 1), 4: (U32, 1), 8: (U64, 1), 16: (U64, 2)}
@@ -459,6 +460,20 @@ def spaced(f: Function, dtype: str) -> None:
         return x.to(I64) if t.kind in "iu" else x
 
     _store_counted(f, t, F64, value)
+
+
+@kernel
+def identity(f: Function, dtype: str) -> None:
+    """The rows ``[begin, end)`` of the identity matrix: ``arg = [columns]``."""
+    columns = f.size(0)
+    one = cast(f.const(F32, 1), dtype) if dtype in float8.NAMES else f.const(stored(dtype), 1)
+    item = stored(dtype).bytes * (2 if is_complex(dtype) else 1)
+    carrier, lanes = CARRIER[item]
+    with f.loop(f.begin, f.end) as R:
+        row = f.offset(f.data(0), R.index * columns * item)
+        fill_bytes(f, row, columns * item, f.const(carrier, 0, lanes), item)
+        with f.when(R.index < columns):
+            f.store(f.offset(row, R.index * item), one)  # of a complex number, the real part
 
 
 def _store_counted(f: Function, t: Type, work: Type, value: Callable[[Value], Value]) -> None:

@@ -101,6 +101,26 @@ def check_bounds(f: Function, wrap: bool) -> None:
 
 
 @kernel
+def extent(f: Function) -> None:
+    """The smallest and the largest of ``n`` indices, at least one: ``ptr = [found, index]``, ``arg = [n]``."""
+    n, index = f.size(0), f.data(1)
+    lanes = f.lanes(I64)
+
+    def wider(x, low, high):
+        return [f.select(x < low, x, low), f.select(x > high, x, high)]
+
+    with f.loop(0, n - (lanes - 1), lanes, carry=[f.splat(f.load(index, I64), lanes)] * 2) as L:
+        L.carry = wider(f.load(f.offset(index, L.index * 8), I64, lanes), *L.carry)
+    found = [L.carry[0].lane(0), L.carry[1].lane(0)]
+    for i in range(1, lanes):
+        found = [wider(L.carry[0].lane(i), *found)[0], wider(L.carry[1].lane(i), *found)[1]]
+    with f.loop(n & f.i64(-lanes), n, carry=found) as L:
+        L.carry = wider(f.load(f.offset(index, L.index * 8), I64), *L.carry)
+    for i in range(2):
+        f.store(f.offset(f.data(0), 8 * i), L.carry[i])
+
+
+@kernel
 def offsets(f: Function, count: int) -> None:
     """Byte offsets of ``count`` indices taken together, negative ones counted from the end.
 

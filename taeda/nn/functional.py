@@ -45,6 +45,8 @@ from ..ops.loss import (
 from ..ops.matmul import bilinear, linear
 from ..ops.batch_norm import batch_norm, instance_norm
 from ..ops.normalization import group_norm, layer_norm, rms_norm
+from ..ops.extrema import clamp_between as _clamp_between
+from ..ops.reduction import _vector_norm
 from ..ops.pooling import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
     adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d,
@@ -362,17 +364,15 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         dim: the dimension of the vectors, which the result does not have.
         eps: the smallest length that is divided by.
     """
-    if not (x1.is_floating_point() and x2.is_floating_point()):
-        dtype = taeda.promote_types(x1.dtype, x2.dtype)
+    dtype = x1.dtype
+    if dtype is not x2.dtype or not dtype.is_floating_point:
+        dtype = taeda.promote_types(dtype, x2.dtype)
         if not dtype.is_floating_point:
             raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
-    if x1.dtype != x2.dtype:
-        dtype = taeda.promote_types(x1.dtype, x2.dtype)
         x1, x2 = x1.to(dtype), x2.to(dtype)
     if x1.shape != x2.shape:
         x1, x2 = taeda.broadcast_tensors(x1, x2)
-    n1 = taeda.linalg.vector_norm(x1, 2, dim, keepdim=True).clamp_min(eps)
-    n2 = taeda.linalg.vector_norm(x2, 2, dim, keepdim=True).clamp_min(eps)
+    n1, n2 = (_clamp_between(_vector_norm(x, 2.0, dim, True), eps) for x in (x1, x2))
     return ((x1 / n1) * (x2 / n2)).sum(dim)
 
 

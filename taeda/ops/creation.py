@@ -316,18 +316,19 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
 
     The dtype is int64 where all three are integers, else the default floating-point one.
     """
-    if not bounds and len(args) == 1 and isinstance(args[0], int):
-        start, end, step = 0, args[0], 1
-    else:
-        start, end, step = _range_arguments("arange", args, bounds)
+    if len(args) == 1 and args[0].__class__ is int and dtype is None and out is None and args[0] >= 0 and not bounds:
+        return finish(_sequence(0, 1, args[0], _core.int64), None, requires_grad, device)  # the most common call
+    start, end, step = _range_arguments("arange", args, bounds)
     if dtype is None:
         if out is not None:
             dtype = out.dtype
         else:
             whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
             dtype = _core.int64 if whole else _core.get_default_dtype()
-    n = range_length("arange", start, end, step, dtype is _core.int64)
-    return _finish_sequence("arange", _sequence(start, step, n, dtype), out, requires_grad, device)
+    result = _sequence(start, step, range_length("arange", start, end, step, dtype is _core.int64), dtype)
+    if out is None:
+        return finish(result, None, requires_grad, device)
+    return _finish_sequence("arange", result, out, requires_grad, device)
 
 
 def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, Any]:
@@ -366,11 +367,16 @@ def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
-    steps = _steps("linspace", steps)
+    if steps.__class__ is not int or steps < 0:
+        steps = _steps("linspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-        dtype = dtype.to_complex() if _are_complex(start, end) and not dtype.is_complex else dtype
-    return _finish_sequence("linspace", _spaced(start, end, steps, dtype), out, requires_grad, device)
+        if not (start.__class__ in _REALS and end.__class__ in _REALS) and _are_complex(start, end):
+            dtype = dtype if dtype.is_complex else dtype.to_complex()
+    result = _spaced(start, end, steps, dtype)
+    if out is None:
+        return finish(result, None, requires_grad, device)
+    return _finish_sequence("linspace", result, out, requires_grad, device)
 
 
 _REALS = frozenset((float, int))
@@ -384,9 +390,7 @@ def _steps(name: str, steps: Any) -> int:
 
 
 def _are_complex(*ends: Any) -> bool:
-    return not _REALS.issuperset(map(type, ends)) and any(
-        x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends
-    )
+    return any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends)
 
 
 def _end(name: str, x: Any) -> Any:
@@ -402,10 +406,12 @@ def _end(name: str, x: Any) -> Any:
 
 @primitive(method=False, out=False)
 def _spaced(start, end, steps, dtype):
-    if not (start.__class__ in _REALS and end.__class__ in _REALS):
-        if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
-            return _core.empty((steps,), dtype)
-        start, end = _end("start", start), _end("end", end)
+    """``steps`` evenly spaced numbers of that dtype."""
+    if start.__class__ in _REALS and end.__class__ in _REALS and steps != 1 and not dtype.is_complex:
+        return factories.spaced(_core.fitting(start, dtype), _core.fitting(end, dtype), steps, dtype)
+    if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
+        return _core.empty((steps,), dtype)
+    start, end = _end("start", start), _end("end", end)
     if dtype.is_complex:
         start, end = complex(start), complex(end)
         real, imag = (
@@ -419,9 +425,7 @@ def _spaced(start, end, steps, dtype):
         raise RuntimeError(f"linspace: complex ends can't be safely cast to {dtype}")
     if steps == 1:  # as `full` writes it
         return full((1,), start, dtype=dtype)
-    start, end = _core.fitting(start, dtype), _core.fitting(end, dtype)
-    step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    return factories.spaced(start, end if steps > 1 else start, step, steps, dtype)
+    return factories.spaced(_core.fitting(start, dtype), _core.fitting(end, dtype), steps, dtype)
 
 
 def _spaced_in_parts(start, end, steps, dtype):
@@ -464,6 +468,11 @@ def _eye_by_comparison(n, m, dtype, device):
     return (rows.unsqueeze(-1) == columns).to(dtype)
 
 
+@primitive(factories.identity, method=False, out=False)
+def _identity(n, m, dtype):
+    """The identity matrix of ``n`` rows and ``m`` columns."""
+
+
 @composite(method=False, meta="numbers", lowering=_eye_by_comparison, native=True)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns.
@@ -478,7 +487,6 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     m = n if m is None else m
     if n < 0 or m < 0:
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
-    result = factories.new("eye", (n, m), None, dtype or (out.dtype if out is not None else None), None, None)
-    core.zero(result)
-    _fill(_core.strided_view(result, (min(n, m),), (m + 1,)), 1)
-    return finish(result, out, requires_grad, device, "eye")
+    if dtype is None:
+        dtype = out.dtype if out is not None else _core.get_default_dtype()
+    return finish(_identity(n, m, dtype), out, requires_grad, device, "eye")

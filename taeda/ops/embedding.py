@@ -7,7 +7,7 @@ from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import bags as kernels
-from .creation import arange
+from .creation import arange, zeros
 from .indexing import masked_fill
 from .joining import cat
 from .reduction import extent
@@ -308,5 +308,6 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError("num_classes should be positive")
     elif top > num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes, got {top - 1} for {num_classes} classes.")
-    zeros = tensor.new_zeros(()).expand((*tensor.shape, num_classes))  # one zero in memory: scatter writes the rest
-    return scatter(zeros, -1, unsqueeze(tensor, -1), 1)
+    zero = zeros((), dtype=_core.int64, device=tensor.device if tensor.is_meta else None)
+    # one zero in memory: scatter writes the rest
+    return scatter(zero.expand((*tensor.shape, num_classes)), -1, unsqueeze(tensor, -1), 1)

@@ -232,8 +232,13 @@ def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
     if step == 0 and size != 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    sections = [min(step, size - i) for i in range(0, size, step)] if size else [0]
-    return split_with_sizes(tensor, sections, at)
+    return split_with_sizes(tensor, _pieces(size, step) if size else [0], at)
+
+
+def _pieces(size: int, step: int) -> list[int]:
+    """The sizes of pieces of ``step`` elements, of which the last may be smaller."""
+    whole, rest = divmod(size, step)
+    return [step] * whole + [rest] if rest else [step] * whole
 
 
 @composite()
@@ -254,9 +259,7 @@ def chunk(input, chunks, dim=0):
     at = _core.wrapped_dim(dim, input.dim(), "chunk")
     size = input.shape[at]
     step = -(-size // chunks)
-    if step == 0:
-        return split_with_sizes(input, [0] * chunks, at)
-    return split(input, step, at)
+    return split_with_sizes(input, _pieces(size, step) if step else [0] * chunks, at)
 
 
 @composite()

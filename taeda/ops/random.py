@@ -14,6 +14,7 @@ from .. import _core
 from .._core import Tensor, factories
 from .._core import sampling as core
 from .._core import tensor as core_tensor
+from .._core.callbacks import callbacks
 from .._core.factories import finish
 from .reduction import extent
 from .table import _make, _register, composite, primitive
@@ -308,15 +309,19 @@ def _filled(input, fill, numbers, generator):
     return finish(fill(input.clone(), *numbers, generator=generator), None, False)
 
 
-def _fresh(
+def _fresh_under_mode(
     fill: Any, t: Tensor, a: Any, b: Any, generator: Any, requires_grad: bool = False, out: Any = None
 ) -> Tensor:
-    """``t``, which is new or ``out``, filled by ``fill(t, a, b)``."""
+    """``t``, which is new or ``out``, filled by ``fill(t, a, b)``, whoever looks on."""
     if out is None and not _core.is_mode_active():
-        fill(t, a, b) if generator is None else fill(t, a, b, generator=generator)
+        fill(t, a, b, generator=generator)
         return finish(t, None, requires_grad)
     t = _filled(t, fill, (a, b), generator) if out is None else fill(t, a, b, generator=generator)
     return t.requires_grad_() if requires_grad else t
+
+
+callbacks.fresh = _fresh_under_mode
+_fresh = factories.fresh
 
 
 @composite(method=False, meta="sizes", canonical=True, native=True)

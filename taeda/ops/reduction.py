@@ -8,7 +8,7 @@ import operator
 import warnings
 from typing import Any
 
-from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, int64, uint8, wrapped_dim
+from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, indexing, int64, uint8, wrapped_dim
 from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
 from ._choices import choice, picked_one
@@ -268,7 +268,10 @@ aminmax.vjp(
 def extent(input):
     """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are
     valid."""
-    low, high = aminmax(input)
+    found = indexing.extent(input)
+    if found is not None:
+        return found
+    low, high = aminmax.run_bound(input, None, False)
     return low.item(), high.item()
 
 

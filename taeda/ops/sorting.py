@@ -13,7 +13,7 @@ from ..kernels import sort as kernels
 from ._choices import choice, picked, picked_one
 from .copies import convert
 from .creation import full
-from .reduction import aminmax
+from .reduction import extent
 from .table import composite, primitive
 from .views import reshape
 
@@ -348,13 +348,13 @@ def bincount(input, weights=None, minlength=0):
     """
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
-    if input.is_floating_point() or input.is_complex() or input.dtype is _core.bool_:
+    if input.dtype.is_floating_point or input.dtype.is_complex or input.dtype is _core.bool_:
         raise NotImplementedError(f'"bincount_cpu" not implemented for {input.dtype}')
     if input.dim() != 1:
         raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got shape {list(input.shape)}")
     index = core_indexing.int64_index(input)
     n = index.shape[0]
-    low, high = (x.item() for x in aminmax(index)) if n else (0, -1)
+    low, high = extent(index) if n else (0, -1)
     if low < 0:
         raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got {low}")
     top = high + 1
@@ -363,15 +363,14 @@ def bincount(input, weights=None, minlength=0):
             f"weights should be 1-d and have the same length as input, got {list(weights.shape)} for "
             f"{list(input.shape)}"
         )
-    dtype = _core.int64
-    if weights is not None:
-        dtype = _core.float32 if weights.dtype is _core.float32 else _core.float64
-        weights = convert(weights, dtype).contiguous()
+    if weights is None:
+        return core_indexing.counts(index, max(top, minlength))
+    dtype = _core.float32 if weights.dtype is _core.float32 else _core.float64
+    weights = convert(weights, dtype).contiguous()
     out = _core.empty((max(top, minlength),), dtype)
     core.zero(out)
     if n:
-        name = None if weights is None else dtype.name
-        _core.launch(index_kernels.bincount(name), (out, index, weights if weights is not None else 0), (n,), 1, 1)
+        _core.launch(index_kernels.bincount(dtype.name), (out, index, weights), (n,), 1, 1)
     return out
 
 
