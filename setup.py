@@ -2,11 +2,16 @@
 
 import ast
 import os
+import shlex
+import shutil
 import sys
+import sysconfig
 import textwrap
 from pathlib import Path
 
-from Cython.Build import cythonize
+if sys.version_info < (3, 11):  # noqa: UP036 - pip checks it, setup.py is also run by itself
+    raise SystemExit(f"taeda needs Python 3.11 or newer, and this is Python {sys.version.split()[0]}.")
+
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -71,16 +76,46 @@ def write_kernel_args() -> None:
         path.write_text(text)
 
 
-write_kernel_args()
+def check_compiler() -> None:
+    """Say so at once where there is no C compiler: what comes before the compiler takes a minute."""
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    if sys.platform != "win32" and shutil.which(shlex.split(command)[0]) is None:
+        raise SystemExit(
+            f"taeda needs a C compiler to build, and there is no '{shlex.split(command)[0]}' here: install one (on "
+            "Debian: apt install gcc libc6-dev), or name yours in the environment variable CC."
+        )
 
 
 class Build(build_ext):
-    """Compiles the modules side by side, the longest first."""
+    """Turns Cython into C, when that is to be compiled, and compiles the modules side by side, the longest first."""
 
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or processors
+
+    def run(self):
+        check_compiler()
+        write_kernel_args()
+        from Cython.Build import cythonize
+
+        made = cythonize(
+            self.extensions,
+            nthreads=0 if sys.platform == "win32" else processors,
+            compiler_directives={
+                "language_level": "3",
+                "boundscheck": False,
+                "wraparound": False,
+                "cdivision": True,
+                "initializedcheck": False,
+                "embedsignature": False,
+                "allow_none_for_extension_args": False,  # a function that reads a Tensor's fields is never given None
+            },
+        )
+        sources_by_name = {extension.name: extension.sources for extension in made}
+        for extension in self.extensions:
+            extension.sources = sources_by_name[extension.name]
         self.extensions.sort(key=lambda extension: -os.path.getsize(extension.sources[0]))
+        super().run()
 
 
 #: Compiled with -O2: what every small call runs. A call of the other modules' takes 1 to 2 % longer with -O1, and the
@@ -100,19 +135,4 @@ def extension(path: Path) -> Extension:
     return Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags, extra_link_args=linking)
 
 
-setup(
-    cmdclass={"build_ext": Build},
-    ext_modules=cythonize(
-        [extension(path) for path in sources],
-        nthreads=0 if sys.platform == "win32" else processors,
-        compiler_directives={
-            "language_level": "3",
-            "boundscheck": False,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": False,
-            "embedsignature": False,
-            "allow_none_for_extension_args": False,  # a function that reads a Tensor's fields is never given None
-        },
-    ),
-)
+setup(cmdclass={"build_ext": Build}, ext_modules=[extension(path) for path in sources])

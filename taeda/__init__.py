@@ -153,31 +153,16 @@ from .ops.compressed import (
     _convert_indices_from_coo_to_csr, _convert_indices_from_csr_to_coo, sparse_bsc, sparse_bsc_tensor, sparse_bsr,
     sparse_bsr_tensor, sparse_compressed_tensor, sparse_csc, sparse_csc_tensor, sparse_csr, sparse_csr_tensor,
 )  # fmt: skip
-from . import autograd, fft, functional, linalg, random, signal, special
+from . import autograd, functional, linalg, random, special
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from .random import (
     Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state,
 )  # fmt: skip
-from . import func, nn, optim
-from .nn.functional import (
-    adaptive_avg_pool1d, avg_pool1d, channel_shuffle, cosine_similarity, max_pool1d, max_pool2d, max_pool3d,
-    native_channel_shuffle, pairwise_distance, pixel_shuffle, pixel_unshuffle,
-)  # fmt: skip
-from .nn.lower import (
-    _batch_norm_with_update, _log_softmax, _log_softmax_backward_data, _native_batch_norm_legit,
-    _native_batch_norm_legit_no_training, _safe_softmax, _softmax, _softmax_backward_data, _upsample_bicubic2d_aa,
-    _upsample_bilinear2d_aa, _weight_norm, adaptive_max_pool1d, affine_grid_generator, batch_norm,
-    binary_cross_entropy_with_logits, convolution, cosine_embedding_loss, ctc_loss, embedding_bag, grid_sampler,
-    grid_sampler_2d, grid_sampler_3d, gru, gru_cell, hinge_embedding_loss, instance_norm, kl_div, lstm, lstm_cell,
-    margin_ranking_loss, max_pool1d_with_indices, native_batch_norm, native_dropout, native_group_norm,
-    poisson_nll_loss, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell, triplet_margin_loss,
-)  # fmt: skip
-from . import array_api, cpu, io, masked, return_types, serialization, sparse, storage, testing, utils, version
+from . import return_types, storage, version
 from .storage import (
     BFloat16Storage, BoolStorage, ByteStorage, CharStorage, ComplexDoubleStorage, ComplexFloatStorage, DoubleStorage,
     FloatStorage, FloatStorage as Storage, HalfStorage, IntStorage, LongStorage, ShortStorage, TypedStorage,
     UntypedStorage,
 )  # fmt: skip
-from .serialization import load, save
 
 newaxis = None

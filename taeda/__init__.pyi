@@ -11,26 +11,37 @@ Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.com
 
 from . import accelerator as accelerator
 from . import amp as amp
+from . import array_api as array_api
 from . import backends as backends
 from . import compiler as compiler
+from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
 from . import distributions as distributions
 from . import export as export
+from . import fft as fft
+from . import func as func
 from . import futures as futures
 from . import fx as fx
 from . import hub as hub
+from . import io as io
 from . import jit as jit
 from . import library as library
+from . import masked as masked
 from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nested as nested
+from . import nn as nn
 from . import onnx as onnx
+from . import optim as optim
 from . import profiler as profiler
 from . import quasirandom as quasirandom
+from . import serialization as serialization
+from . import signal as signal
 from . import sparse as sparse
 from . import standin as standin
 from . import testing as testing
+from . import utils as utils
 from . import xpu as xpu
 from .accelerator import Event as Event
 from .accelerator import Stream as Stream
@@ -58,8 +69,50 @@ from .compiler import compile as compile
 from .func import vmap as vmap
 from .func.control_flow import cond as cond
 from .func.control_flow import while_loop as while_loop
+from .nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
+from .nn.functional import avg_pool1d as avg_pool1d
+from .nn.functional import channel_shuffle as channel_shuffle
+from .nn.functional import cosine_similarity as cosine_similarity
+from .nn.functional import max_pool1d as max_pool1d
+from .nn.functional import max_pool2d as max_pool2d
+from .nn.functional import max_pool3d as max_pool3d
+from .nn.functional import native_channel_shuffle as native_channel_shuffle
+from .nn.functional import pairwise_distance as pairwise_distance
+from .nn.functional import pixel_shuffle as pixel_shuffle
+from .nn.functional import pixel_unshuffle as pixel_unshuffle
+from .nn.lower import adaptive_max_pool1d as adaptive_max_pool1d
+from .nn.lower import affine_grid_generator as affine_grid_generator
+from .nn.lower import batch_norm as batch_norm
+from .nn.lower import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .nn.lower import convolution as convolution
+from .nn.lower import cosine_embedding_loss as cosine_embedding_loss
+from .nn.lower import ctc_loss as ctc_loss
+from .nn.lower import embedding_bag as embedding_bag
+from .nn.lower import grid_sampler as grid_sampler
+from .nn.lower import grid_sampler_2d as grid_sampler_2d
+from .nn.lower import grid_sampler_3d as grid_sampler_3d
+from .nn.lower import gru as gru
+from .nn.lower import gru_cell as gru_cell
+from .nn.lower import hinge_embedding_loss as hinge_embedding_loss
+from .nn.lower import instance_norm as instance_norm
+from .nn.lower import kl_div as kl_div
+from .nn.lower import lstm as lstm
+from .nn.lower import lstm_cell as lstm_cell
+from .nn.lower import margin_ranking_loss as margin_ranking_loss
+from .nn.lower import max_pool1d_with_indices as max_pool1d_with_indices
+from .nn.lower import native_batch_norm as native_batch_norm
+from .nn.lower import native_dropout as native_dropout
+from .nn.lower import native_group_norm as native_group_norm
+from .nn.lower import poisson_nll_loss as poisson_nll_loss
+from .nn.lower import rnn_relu as rnn_relu
+from .nn.lower import rnn_relu_cell as rnn_relu_cell
+from .nn.lower import rnn_tanh as rnn_tanh
+from .nn.lower import rnn_tanh_cell as rnn_tanh_cell
+from .nn.lower import triplet_margin_loss as triplet_margin_loss
 from .overrides import DisableTorchFunction as DisableTorchFunction
 from .overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from .serialization import load as load
+from .serialization import save as save
 from .sparse import dsmm as dsmm
 from .sparse import hspmm as hspmm
 from .sparse import resize_as_sparse_ as resize_as_sparse_
@@ -68,15 +121,11 @@ from .sparse import spmm as spmm
 from .sparse import sspaddmm as sspaddmm
 from .storage import TypedStorage as TypedStorage
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
-from . import array_api as array_api
 from . import autograd as autograd
 from .ops.out import can_cast as can_cast
-from . import cpu as cpu
 from .autograd.modes import enable_grad as enable_grad
-from . import fft as fft
 from .types import finfo as finfo
 from .random import fork_rng as fork_rng
-from . import func as func
 from . import functional as functional
 from ._settings import get_default_device as get_default_device
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
@@ -84,34 +133,23 @@ from ._settings import get_float32_matmul_precision as get_float32_matmul_precis
 from ._settings import get_num_interop_threads as get_num_interop_threads
 from ._print import get_printoptions as get_printoptions
 from .random import get_rng_state as get_rng_state
-from .nn.lower import gru as gru
 from .types import iinfo as iinfo
 from .autograd.modes import inference_mode as inference_mode
 from .random import initial_seed as initial_seed
-from . import io as io
 from ._settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from .types import is_storage as is_storage
 from .types import is_tensor as is_tensor
 from ._settings import is_warn_always_enabled as is_warn_always_enabled
 from . import kernels as kernels
 from . import linalg as linalg
-from .io.checkpoint import load as load
-from .nn.lower import lstm as lstm
 from .random import manual_seed as manual_seed
-from . import masked as masked
-from . import nn as nn
 from .autograd.modes import no_grad as no_grad
 from . import ops as ops
-from . import optim as optim
 from . import overrides as overrides
 from ._print import printoptions as printoptions
 from . import random as random
 from . import return_types as return_types
-from .nn.lower import rnn_relu as rnn_relu
-from .nn.lower import rnn_tanh as rnn_tanh
-from .io.checkpoint import save as save
 from .random import seed as seed
-from . import serialization as serialization
 from ._settings import set_default_device as set_default_device
 from ._settings import set_default_tensor_type as set_default_tensor_type
 from ._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
@@ -122,7 +160,6 @@ from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._print import set_printoptions as set_printoptions
 from .random import set_rng_state as set_rng_state
 from ._settings import set_warn_always as set_warn_always
-from . import signal as signal
 from . import special as special
 from . import storage as storage
 from ._scalars import sym_constrain_range as sym_constrain_range
@@ -138,7 +175,6 @@ from ._scalars import sym_sum as sym_sum
 from .types import typename as typename
 from . import types as types
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
-from . import utils as utils
 from . import version as version
 
 class dtype:
@@ -1920,10 +1956,6 @@ def acosh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic cosine; NaN below 1."""
 def acosh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`acosh`."""
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    r"""Average over windows chosen so that the output has ``output_size``."""
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    r""":func:`taeda.nn.functional.adaptive_max_pool1d`, and where each maximum was found."""
 def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input + alpha * other``; of bools, whether either holds."""
 def addbmm(
@@ -1944,10 +1976,6 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     r"""``beta * input + alpha * outer(vec1, vec2)``."""
 def adjoint(input: Tensor) -> Tensor:
     r"""The conjugate transpose of the last two dimensions."""
-def affine_grid_generator(
-    theta: Any, size: Sequence[builtins.int] | builtins.int, align_corners: Any, *, out: Any = None
-) -> Tensor:
-    r""":func:`taeda.nn.functional.affine_grid`."""
 def alias_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`alias` views."""
 def all(
@@ -2070,11 +2098,6 @@ def atleast_2d(*tensors: Any) -> Any:
     r"""Tensors of fewer than two dimensions as rows; others as they are."""
 def atleast_3d(*tensors: Any) -> Any:
     r"""Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are."""
-def avg_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Number = 0, ceil_mode: builtins.bool = False,
-    count_include_pad: builtins.bool = True
-) -> Tensor:
-    r"""Average of each window."""
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
 ) -> Tensor:
@@ -2085,20 +2108,10 @@ def bartlett_window(
     False, **options: Any
 ) -> Tensor:
     r"""Bartlett's triangular window. Periodic by default: its period is its length, rather than one point less."""
-def batch_norm(
-    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any,
-    cudnn_enabled: Any
-) -> Tensor:
-    r""":func:`taeda.nn.functional.batch_norm`, with its arguments in another order; ``cudnn_enabled`` is ignored."""
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
     r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     r"""``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
-def binary_cross_entropy_with_logits(
-    input: Tensor, target: Any, weight: Any = None, pos_weight: Any = None, reduction: Number = 0
-) -> Tensor:
-    r""":func:`taeda.nn.functional.binary_cross_entropy_with_logits` with a number as ``reduction``: 0 for none (the
-    default here, as in PyTorch),"""
 def bincount(input: Tensor, weights: Any = None, minlength: Number = 0) -> Tensor:
     r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
 def binomial(count: Any, prob: Any, generator: Any | None = None, *, out: Any = None) -> Tensor:
@@ -2152,8 +2165,6 @@ def celu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
     r"""In-place form of :func:`celu`."""
 def chain_matmul(*matrices: Any) -> Tensor:
     r"""Product of matrices in the order that takes the fewest multiplications."""
-def channel_shuffle(input: Tensor, groups: Any) -> Tensor:
-    r"""Interleaves ``groups`` groups of channels."""
 def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The Cholesky factor of positive definite matrices."""
 def cholesky_inverse(L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
@@ -2230,11 +2241,6 @@ def conv_transpose3d(
     groups: Number = 1, dilation: Number = 1, *, out: Any = None
 ) -> Tensor:
     r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
-def convolution(
-    input: Tensor, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding:
-    Any, groups: Any, *, out: Any = None
-) -> Tensor:
-    r"""A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has."""
 def copysign(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
 def corrcoef(input: Tensor) -> Tensor:
@@ -2247,11 +2253,6 @@ def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The hyperbolic cosine."""
 def cosh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`cosh`."""
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Number = 0.0, reduction: Number = 0) -> Tensor:
-    r""":func:`taeda.nn.functional.cosine_embedding_loss` with a number as ``reduction``: 0 for none (the default here,
-    as in PyTorch),"""
-def cosine_similarity(x1: Any, x2: Any, dim: builtins.int = 1, eps: Number = 1e-08) -> Tensor:
-    r"""``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``."""
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     r"""The number of elements along ``dim`` that are not 0, as int64."""
 def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
@@ -2260,12 +2261,6 @@ def cross(
     input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
 ) -> Tensor:
     r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
-def ctc_loss(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Number = 0, reduction: Number = 0,
-    zero_infinity: builtins.bool = False
-) -> Tensor:
-    r""":func:`taeda.nn.functional.ctc_loss` with a number as ``reduction``: 0 for none (the default here, as in
-    PyTorch),"""
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> return_types.cummax:
     r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
 def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> return_types.cummin:
@@ -2334,13 +2329,6 @@ def embedding(
     builtins.bool = False, *, out: Any = None
 ) -> Tensor:
     r"""Rows of ``weight`` at ``indices``."""
-def embedding_bag(
-    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: builtins.bool = False, mode: Number = 0, sparse:
-    builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: Any
-    = None
-) -> Any:
-    r""":func:`taeda.nn.functional.embedding_bag`, with the bag of each index, the bags' sizes and the maxima's
-    places."""
 def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Number = 2.0) -> Tensor:
     r"""Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
 def empty(
@@ -2498,23 +2486,11 @@ def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor
     r"""Whether ``input > other``."""
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
-def grid_sampler(input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
-    r""":func:`taeda.nn.functional.grid_sample` with numbers for modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1"""
-def grid_sampler_2d(
-    input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None
-) -> Tensor:
-    r""":func:`grid_sampler` of ``(N, C, H, W)``."""
-def grid_sampler_3d(
-    input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None
-) -> Tensor:
-    r""":func:`grid_sampler` of ``(N, C, D, H, W)``."""
 def group_norm(
     input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled:
     builtins.bool = True
 ) -> Tensor:
     r"""Normalise over each group of channels and all positions (Wu and He 2018)."""
-def gru_cell(input: Tensor, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
-    r"""One step of a GRU from its parameters: the new state."""
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
 def hamming_window(
@@ -2540,9 +2516,6 @@ def hash_tensor(
     uint64."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, ``values`` at 0."""
-def hinge_embedding_loss(input: Tensor, target: Any, margin: Number = 1.0, reduction: Number = 0) -> Tensor:
-    r""":func:`taeda.nn.functional.hinge_embedding_loss` with a number as ``reduction``: 0 for none (the default here,
-    as in PyTorch),"""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
     r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are
     equal)."""
@@ -2596,11 +2569,6 @@ def index_select(input: Tensor, dim: builtins.int, index: Any, *, out: Any = Non
     r"""The slices at ``index``, a vector, along ``dim``."""
 def inner(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
-def instance_norm(
-    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: Any, momentum: Any,
-    eps: Any, cudnn_enabled: Any
-) -> Tensor:
-    r""":func:`taeda.nn.functional.instance_norm`, with its arguments in another order; ``cudnn_enabled`` is ignored."""
 def inverse(A: Any, *, out: Any = None) -> Tensor:
     r"""The inverse of square matrices ``(..., n, n)``."""
 def is_complex(input: Tensor) -> builtins.bool:
@@ -2653,9 +2621,6 @@ def kaiser_window(
     False, **options: Any
 ) -> Tensor:
     r"""Kaiser's window of shape ``beta``. Periodic by default: its period is its length, rather than one point less."""
-def kl_div(input: Tensor, target: Any, reduction: Number = 0, log_target: builtins.bool = False) -> Tensor:
-    r""":func:`taeda.nn.functional.kl_div` with a number as ``reduction``: 0 for none (the default here, as in
-    PyTorch),"""
 def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
 def kthvalue(
@@ -2743,10 +2708,6 @@ def logspace(
     r"""``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
 def logsumexp(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
-def lstm_cell(
-    input: Tensor, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> tuple[Tensor, Tensor]:
-    r"""One step of an LSTM from its parameters: the new h and c."""
 def lstsq(*args: Any, **kwargs: Any) -> Tensor:
     r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are
     sums. Calling it is a RuntimeError."""
@@ -2761,9 +2722,6 @@ def lu_unpack(
     None
 ) -> return_types.lu_unpack:
     r"""``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Number = 0.0, reduction: Number = 0) -> Tensor:
-    r""":func:`taeda.nn.functional.margin_ranking_loss` with a number as ``reduction``: 0 for none (the default here, as
-    in PyTorch),"""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Any) -> Tensor:
@@ -2790,26 +2748,6 @@ def max(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out
 def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
     maximum."""
-def max_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Number = 0, dilation: Number = 1, ceil_mode:
-    builtins.bool = False, return_indices: builtins.bool = False
-) -> Tensor:
-    r"""Maximum of each window."""
-def max_pool1d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = ..., padding: Number = 0, dilation: Number = 1, ceil_mode:
-    builtins.bool = False
-) -> tuple[Tensor, Tensor]:
-    r""":func:`taeda.max_pool1d`, and where each maximum was found."""
-def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Number = 0, dilation: Number = 1, ceil_mode:
-    builtins.bool = False, return_indices: builtins.bool = False
-) -> Tensor:
-    r"""Maximum of each window."""
-def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Number = 0, dilation: Number = 1, ceil_mode:
-    builtins.bool = False, return_indices: builtins.bool = False
-) -> Tensor:
-    r"""Maximum of each window."""
 def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The larger of the two, NaN where either is NaN."""
 def mean(
@@ -2895,19 +2833,6 @@ def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Tensor:
     r"""A view of ``length`` elements from ``start`` along ``dim``."""
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Tensor:
     r"""A copy of :func:`narrow`."""
-def native_batch_norm(
-    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any,
-    *, out: Any = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    r""":func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not"""
-def native_channel_shuffle(input: Tensor, groups: Any) -> Tensor:
-    r"""Interleaves ``groups`` groups of channels."""
-def native_dropout(input: Tensor, p: Any, train: builtins.bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]:
-    r"""Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
-def native_group_norm(
-    input: Tensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, *, out: Any = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    r""":func:`taeda.group_norm`, with the mean and the inverse deviation of each group."""
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -2977,8 +2902,6 @@ def ormqr(
     where"""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     r"""``out[i, j] = input[i] * vec2[j]``."""
-def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: Number = 1e-06, keepdim: builtins.bool = False) -> Tensor:
-    r"""The p-norm of ``x1 - x2 + eps`` over the last dimension."""
 def pca_lowrank(
     A: Any, q: Any = None, center: builtins.bool = True, niter: Number = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -2991,15 +2914,8 @@ def permute_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`permute` views."""
 def pinverse(input: Tensor, rcond: Number = 1e-15) -> Tensor:
     r""":func:`linalg_pinv` with the older default of the tolerance."""
-def pixel_shuffle(input: Tensor, upscale_factor: Any) -> Tensor:
-    r"""``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``."""
-def pixel_unshuffle(input: Tensor, downscale_factor: Any) -> Tensor:
-    r"""``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``."""
 def poisson(input: Tensor, generator: Any | None = None, *, out: Any = None) -> Tensor:
     r"""Poisson numbers with the rates in ``input``, in its dtype."""
-def poisson_nll_loss(input: Tensor, target: Any, log_input: Any, full: Any, eps: Any, reduction: Any) -> Tensor:
-    r""":func:`taeda.nn.functional.poisson_nll_loss` with a number as ``reduction``: 0 for none (the default here, as in
-    PyTorch),"""
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Tensor:
     r"""The complex tensor with these absolute values and arguments (radians)."""
 def polygamma(n: Any, input: Tensor, *, out: Any = None) -> Tensor:
@@ -3106,10 +3022,6 @@ def resolve_neg(input: Tensor) -> Tensor:
     r"""``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Tensor:
     r"""``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019)."""
-def rnn_relu_cell(input: Tensor, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
-    r"""One step of an Elman network with ReLU from its parameters: the new state."""
-def rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
-    r"""One step of an Elman network with tanh from its parameters: the new state."""
 def roll(
     input: Tensor, shifts: Any, dims: Sequence[builtins.int] | builtins.int | None = None, *, out: Any = None
 ) -> Tensor:
@@ -3374,12 +3286,6 @@ def tril_indices(
     None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""Coordinates of the lower triangle, as two rows."""
-def triplet_margin_loss(
-    anchor: Any, positive: Any, negative: Any, margin: Number = 1.0, p: Any = 2.0, eps: Number = 1e-06, swap:
-    builtins.bool = False, reduction: Number = 0
-) -> Tensor:
-    r""":func:`taeda.nn.functional.triplet_margin_loss` with a number as ``reduction``: 0 for none (the default here, as
-    in PyTorch),"""
 def triu(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
 def triu_indices(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 #: Modules of taeda.
 MODULES = frozenset(
-    "amp backends compiler cuda distributed distributions export futures fx hub jit library mps "
-    "multiprocessing nested onnx profiler quasirandom sparse standin testing xpu accelerator".split()
+    "accelerator amp array_api backends compiler cpu cuda distributed distributions export fft func futures fx hub io "
+    "jit library masked mps multiprocessing nested nn onnx optim profiler quasirandom serialization signal sparse "
+    "standin testing utils xpu".split()
 )
 
 #: Functions and classes that live in one of them, by public name.
@@ -28,8 +30,23 @@ NAMES = {
         "taeda.compiler": "compile",
         "taeda.func.control_flow": "cond while_loop",
         "taeda.func": "vmap",
+        "taeda.nn.functional": (
+            "adaptive_avg_pool1d avg_pool1d channel_shuffle cosine_similarity max_pool1d max_pool2d max_pool3d "
+            "native_channel_shuffle pairwise_distance pixel_shuffle pixel_unshuffle"
+        ),
+        "taeda.nn.lower": (
+            "_batch_norm_with_update _log_softmax _log_softmax_backward_data _native_batch_norm_legit "
+            "_native_batch_norm_legit_no_training _safe_softmax _softmax _softmax_backward_data "
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _weight_norm adaptive_max_pool1d "
+            "affine_grid_generator batch_norm binary_cross_entropy_with_logits convolution cosine_embedding_loss "
+            "ctc_loss embedding_bag grid_sampler grid_sampler_2d grid_sampler_3d gru gru_cell "
+            "hinge_embedding_loss instance_norm kl_div lstm lstm_cell margin_ranking_loss max_pool1d_with_indices "
+            "native_batch_norm native_dropout native_group_norm poisson_nll_loss rnn_relu rnn_relu_cell rnn_tanh "
+            "rnn_tanh_cell triplet_margin_loss"
+        ),
         "taeda.overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
         "taeda.accelerator": "Event Stream",
+        "taeda.serialization": "load save",
         "taeda.sparse": "dsmm hspmm resize_as_sparse_ smm spmm sspaddmm",
     }.items()
     for name in names.split()
@@ -62,6 +79,26 @@ def lazy(name: str) -> Any:
     return value
 
 
+def parts(package: str, names: dict[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of ``package``, whose modules are imported when they, or names in them, are first asked for.
+
+    Args:
+        package: its full name.
+        names: by module, the public names that live there.
+    """
+    homes = {name: module for module, listed in names.items() for name in listed.split()}
+
+    def late(name: str) -> Any:
+        if name not in homes and name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+        module = importlib.import_module(f"{package}.{homes.get(name, name)}")
+        value = getattr(module, name) if name in homes else module
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return late
+
+
 def listing() -> list[str]:
     """All names of taeda, those that are not imported yet included: the ``__dir__`` of the package."""
     return sorted({*vars(sys.modules["taeda"]), *MODULES, *NAMES})
@@ -70,7 +107,8 @@ def listing() -> list[str]:
 def missing(name: str) -> AttributeError:
     """The error for a name that taeda does not have, with the nearest public one."""
     text = f"module 'taeda' has no attribute '{name}'"
-    if not name.startswith("_"):  # these are asked for by machinery, often, and caught
+    # Machinery asks for private names, often, and so does `from . import overrides` while taeda is being imported.
+    if not name.startswith("_") and not getattr(sys.modules["taeda"].__spec__, "_initializing", False):
         from ._core.nearest import nearest
 
         text += nearest(name, [x for x in listing() if not x.startswith("_")])

@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import taeda
+
 from . import _core
 from ._core import Storage, Tensor
-from ._core.callbacks import callbacks
 from ._core.exchange import tensor
 
 UntypedStorage = Storage
@@ -341,7 +342,7 @@ def _typed_storage(input: Tensor) -> TypedStorage:
 
 def _load_from_bytes(b: bytes) -> TypedStorage:
     """The storage that PyTorch wrote into a pickle of its own."""
-    return callbacks.load(io.BytesIO(b), weights_only=False)
+    return taeda.load(io.BytesIO(b), weights_only=False)
 
 
 _core.install("storage", _storage)

@@ -7,6 +7,8 @@ import json
 import pkgutil
 import re
 import shutil
+import subprocess
+import sys
 import types
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
@@ -508,3 +510,17 @@ def test_a_list_of_ops_is_found(tmp_path):
     for text in (f"X = '{names}'.split()", f"X = {names.split()}", f"X = {dict.fromkeys(names.split(), 1)}"):
         (tmp_path / "bad.py").write_text(text)
         assert max(map(len, _names_of_ops(tmp_path / "bad.py"))) == 9
+
+
+def test_import_loads_few_modules():
+    """``import taeda`` takes 0.07 of PyTorch's time with 278 modules, 191 of them its own; it took 0.13 with 472."""
+    code = "import sys, taeda; print(len(sys.modules), sum(name.startswith('taeda') for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    everything, own = map(int, done.stdout.split())
+    assert everything < 300 and own < 200, done.stdout
+
+
+def test_lazy_names_are_there():
+    code = "import taeda; print([getattr(taeda, name).__name__ for name in ('nn', 'optim', 'func', 'utils', 'io', 'load')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['taeda.nn', 'taeda.optim', 'taeda.func', 'taeda.utils', 'taeda.io', 'load']"

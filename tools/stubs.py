@@ -542,7 +542,7 @@ def result_classes() -> str:
 
 def generate() -> dict[Path, str]:
     """All stubs, by path."""
-    functional = sys.modules["taeda.nn.functional"]
+    functional = importlib.import_module("taeda.nn.functional")
     stubs = {
         "__init__": root(),
         "return_types": result_classes(),
@@ -552,6 +552,8 @@ def generate() -> dict[Path, str]:
         "special": namespace(taeda.special, "special_"),
         "distributed/__init__": package(taeda.distributed, (*taeda.distributed._LAZY, *taeda.distributed._PACKAGES)),
         "cuda/__init__": package(taeda.cuda),
+        "utils/__init__": package(taeda.utils, (*taeda.utils.__all__, "benchmark")),
+        "nn/utils/__init__": package(taeda.nn.utils, taeda.nn.utils.__all__),
     }
     return {
         ROOT / "taeda" / f"{name}.pyi": "".join(x if len(x) <= 121 else wrapped(x) for x in text.splitlines(True))

@@ -93,7 +93,6 @@ class Callbacks:
     entered_devices: Callable[[], int]  # how many such blocks this thread is in
     leave_devices: Callable[[int], None]  # all but the first so many
     default_device: Callable[..., Any]  # this thread's, of new tensors
-    load: Callable[..., Any]  # a storage that was pickled
     traced_sizes: Callable[..., Any]  # sizes while a thread traces
 
 

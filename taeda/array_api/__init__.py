@@ -7,11 +7,8 @@ way in promotion. What remains different is listed in ``docs/array-api.md``.
 
 from __future__ import annotations
 
-import sys
 from math import e, inf, nan, pi
-from typing import Any
 
-from .. import _core
 from .._core import bool_ as bool
 from .._core import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from . import _arranging, _creation, _dtypes, _elementwise, _reductions, fft, linalg
@@ -31,23 +28,3 @@ __all__ = [
     "__array_api_version__", "bool", "complex64", "complex128", "e", "fft", "float32", "float64", "inf", "int8",
     "int16", "int32", "int64", "linalg", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",
 ]  # fmt: skip
-
-
-def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
-    """The namespace of the array API standard: :mod:`taeda.array_api`."""
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", __array_api_version__):
-        raise ValueError(
-            f"__array_namespace__: version {api_version!r} is not known; up to {__array_api_version__} are"
-        )
-    return sys.modules[__name__]
-
-
-def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """``self`` on ``device``; streams belong to devices that have some, and the CPU has none."""
-    if stream is not None:
-        raise ValueError(f"to_device: the CPU has no streams, got stream={stream!r}")
-    return self.to(device)
-
-
-_core.install("__array_namespace__", _array_namespace)
-_core.install("to_device", _to_device)

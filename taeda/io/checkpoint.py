@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .._core.callbacks import callbacks
 from .._core.exchange import copy_to_storage, share_storage
 from ..kernels.files import atomic_write
 from . import safetensors, trusted
@@ -237,7 +236,5 @@ class _Buffered:
     def write(self, data: Any) -> None:
         self.file.write(bytes(data))
 
-
-callbacks.load = load
 
 __all__ = ["PicklingError", "UnpicklingError", "load", "save"]

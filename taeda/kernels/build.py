@@ -1,7 +1,7 @@
 """From kernel text to an address: hash, look up on disk, else compile, then load.
 
 A kernel is content-addressed: its name is the hash of its text, its target and the compiler's version. Look-up order:
-objects shipped with the package, the user's disk cache, LLVM. Cache files are written to a temporary name and renamed,
+the user's disk cache, LLVM. Cache files are written to a temporary name and renamed,
 so that processes can share a cache. An entry that does not load is dropped and built again.
 
 Every kernel has a probe: an entry that jumps to the body (a load, a test and a jump) unless a profiler has put its
@@ -26,7 +26,6 @@ from .ir import Function
 from .target import Target, host
 
 FORMAT = 1  # change it with the layout of the cache
-_SHIPPED = Path(__file__).with_name("shipped")
 _addresses: dict[str, int] = {}
 _sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel's text again
 _alive: list[object] = []  # what LLVM must not free
@@ -237,18 +236,16 @@ def build(f: Function, again: Callable[[], Function]) -> int:
         if digest in _addresses:
             return _addresses[digest]
         name = f"k{digest}"
-        places = (_SHIPPED / f"{digest}.o", cache_dir() / digest[:2] / f"{digest}.o")
-        for path in places:
-            code = read_entry(path)
-            if code is not None:
-                address = compiler().load(name, code)
-                if address:
-                    break
+        path = cache_dir() / digest[:2] / f"{digest}.o"
+        code = read_entry(path)
+        if code is not None:
+            address = compiler().load(name, code)
+            if not address:
                 with contextlib.suppress(OSError):
                     path.unlink()
-        else:
+        if not address:
             code = compiler().object(_with_probe(f, text, name))
-            write_entry(places[1], code)
+            write_entry(path, code)
             address = compiler().load(name, code)
         if not f.inner:
             _add_probe(f.label, compiler().probe(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import Any
 
 from .. import _core
@@ -137,3 +138,26 @@ callbacks.reduce = _reduce
 callbacks.deepcopy = _deepcopy
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_file", "from_numpy", "frombuffer", "tensor"]
+
+
+# ---- the array API standard ------------------------------------------------------------------------------------------
+
+
+def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
+    """The namespace of the array API standard: :mod:`taeda.array_api`."""
+    standard = importlib.import_module("taeda.array_api")  # when it is first asked for: few programs do
+    known = ("2021.12", "2022.12", "2023.12", standard.__array_api_version__)
+    if api_version is not None and api_version not in known:
+        raise ValueError(f"__array_namespace__: version {api_version!r} is not known; up to {known[-1]} are")
+    return standard
+
+
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """``self`` on ``device``; streams belong to devices that have some, and the CPU has none."""
+    if stream is not None:
+        raise ValueError(f"to_device: the CPU has no streams, got stream={stream!r}")
+    return self.to(device)
+
+
+_core.install("__array_namespace__", _array_namespace)
+_core.install("to_device", _to_device)

@@ -5,7 +5,6 @@ Code that needs a property of every op reads a trait and lists no ops (``docs/no
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -85,6 +84,8 @@ def check_traits(label: str, given: Iterable[str]) -> None:
     """
     for name in given:
         if name not in TRAITS:
+            import difflib  # only once something has failed
+
             near = difflib.get_close_matches(name, TRAITS, 1)
             hint = f"; did you mean '{near[0]}'?" if near else "; taeda/ops/traits.py lists them"
             raise TypeError(f"{label}: an op has no trait '{name}'{hint}")

@@ -11,7 +11,6 @@ from typing import Any
 import taeda
 from taeda import Tensor, _core
 
-from ...func.control_flow import scan
 from ...ops.recurrent import _recurrent_steps, cell, recurrent_layer
 from .. import functional as F
 
@@ -43,6 +42,8 @@ def _projected_steps(
         h, c = cell("LSTM", x, F.linear(carry[0], w_hh, b_hh), *carry)
         h = F.linear(h, w_hr)
         return (h, c), h.clone()
+
+    from ...func.control_flow import scan  # few programs compile or export a loop
 
     state, out = scan(step, state, gates.reshape(steps, state[0].size(0), gates.size(-1)), reverse=reverse)
     return (out.reshape(-1, out.size(-1)), *state)

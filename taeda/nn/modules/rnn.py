@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import taeda
 from taeda import Tensor
-from taeda.amp.autocast_mode import is_autocast_enabled
 
 from ...ops.recurrent import cell
 from .. import functional as F
@@ -163,7 +162,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless ``input`` has the right dtype, dimensions and width."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype and not is_autocast_enabled("cpu"):
+        if input.dtype != weight.dtype and not taeda.is_autocast_enabled("cpu"):
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"

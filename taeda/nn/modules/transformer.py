@@ -11,7 +11,6 @@ from taeda import Tensor
 
 from ... import _core
 from ..._core.scripting import is_scripting
-from ...backends import mha
 from .. import functional as F
 from .. import init
 from .attention import MultiheadAttention
@@ -210,7 +209,8 @@ class TransformerEncoder(Module):
             return None
         mode = _core.current_mode()
         maps = getattr(mode, "maps", False)
-        if not (mode is None or maps or getattr(mode, "watches", False)) or not mha.get_fastpath_enabled():
+        watched = mode is None or maps or getattr(mode, "watches", False)
+        if not watched or not taeda.backends.mha.get_fastpath_enabled():
             return None  # autocast, or one that records or transforms
         if _core.is_recorded() and any(x.requires_grad for x in (src, *first.parameters())):
             return None

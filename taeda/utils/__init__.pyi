@@ -1,0 +1,16 @@
+"""Names of taeda.utils. Written by tools/stubs.py: do not edit."""
+
+# ruff: noqa
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import Number, Size, Tensor, _device, _dtype
+from . import benchmark as benchmark
+from . import checkpoint as checkpoint
+from . import data as data
+from . import deterministic as deterministic
+from . import dlpack as dlpack
+from . import dot as dot
+
+swap_tensors: Any
