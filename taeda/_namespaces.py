@@ -99,6 +99,14 @@ def parts(package: str, names: dict[str, str]) -> Callable[[str], Any]:
     return late
 
 
+def complete() -> dict[str, Any]:
+    """The package's names with all of :data:`NAMES` imported: for who looks for functions."""
+    package = sys.modules["taeda"]
+    for name in NAMES:
+        getattr(package, name)
+    return vars(package)
+
+
 def listing() -> list[str]:
     """All names of taeda, those that are not imported yet included: the ``__dir__`` of the package."""
     return sorted({*vars(sys.modules["taeda"]), *MODULES, *NAMES})

@@ -23,6 +23,7 @@ from . import _core
 from ._core import DISPATCHING, OVERRIDING, Tensor
 from ._core.callbacks import callbacks
 from ._core.exchange import count_modes
+from ._namespaces import complete
 from .kernels.forks import free_in_children
 from .ops.meta import is_meta, planning
 from .ops.table import trait
@@ -585,6 +586,7 @@ def _namespaces() -> list[tuple[str, Any]]:
     """Modules whose functions can be overridden, by PyTorch's names; they lie above this one."""
     names = ("torch", "torch.functional", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
     own = {"torch.functional": "taeda.nn.functional"}
+    complete()
     return [(name, importlib.import_module(own.get(name, "taeda" + name[5:]))) for name in names]
 
 

@@ -2,8 +2,10 @@
 
 import ast
 import dis
+import fnmatch
 import importlib
 import json
+import os
 import pkgutil
 import re
 import shutil
@@ -218,8 +220,8 @@ def test_import_leaves_heavy_modules_alone(after_import, heavy):
 
 
 def test_import_runs_no_kernel_module(after_import):
-    # the writer of files and the lock, which have no kernels
-    assert sorted(after_import["kernels"]) == ["taeda.kernels.files", "taeda.kernels.forks"]
+    # the lock, which has no kernels
+    assert sorted(after_import["kernels"]) == ["taeda.kernels.forks"]
 
 
 def test_import_starts_no_thread(after_import):
@@ -361,7 +363,7 @@ def test_helpers_of_launchers_have_one_definition():
 def test_the_core_calls_python_through_declared_callbacks():
     from taeda._core.callbacks import Callbacks, callbacks
 
-    for module in ("autograd.anomaly", "func", "jit.tracing", "types"):  # imported when they are needed
+    for module in ("autograd.anomaly", "func", "graph.capture", "jit.tracing", "types"):  # imported when needed
         importlib.import_module("taeda." + module)
     files = [*_core_files(), *SOURCES.rglob("*.py")]
     used = {name for path in files for name in re.findall(r"\bcallbacks\.(\w+)(?! =)\b", path.read_text())}
@@ -524,3 +526,37 @@ def test_lazy_names_are_there():
     code = "import taeda; print([getattr(taeda, name).__name__ for name in ('nn', 'optim', 'func', 'utils', 'io', 'load')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['taeda.nn', 'taeda.optim', 'taeda.func', 'taeda.utils', 'taeda.io', 'load']"
+
+
+# ---- building -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_source_distribution_holds_every_file():
+    """What tests, examples and pages need is in it, and nothing that setup.py writes."""
+    root = PACKAGE.parent
+    done = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
+    if done.returncode or not (root / "MANIFEST.in").exists():
+        pytest.skip("not a checkout")
+    added = {".gitignore", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py"}  # but the first
+    rules = [line.split() for line in (root / "MANIFEST.in").read_text().splitlines()]
+    patterns = [
+        f"{folder}/*{end.removeprefix('*')}" for kind, folder, *ends in rules if "recursive" in kind for end in ends
+    ]
+    patterns += [name for kind, *names in rules if kind == "include" for name in names] + ["taeda/*.py"]
+    files = done.stdout.split()
+    assert [f for f in files if f not in added and not any(fnmatch.fnmatch(f, p) for p in patterns)] == []
+    assert not any(fnmatch.fnmatch("taeda/_core/tensor.c", p) for p in patterns)
+
+
+def test_a_missing_compiler_is_told_at_once():
+    root = PACKAGE.parent
+    if not (root / "setup.py").exists():
+        pytest.skip("not a checkout")
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext"], cwd=root, env={**os.environ, "CC": "no-such-compiler"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert (
+        done.stderr.strip().splitlines()[-1].startswith("taeda needs a C compiler to build, and there is no 'no-such")
+    )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import builtins
 import difflib
+import importlib
 import inspect
 import re
 import sys

@@ -224,9 +224,11 @@ cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):
     cdef int d, at
     if nd < t.nd:
         return None
-    for d in range(nd):
+    for d in range(nd - 1, -1, -1):
         at = d - (nd - t.nd)
-        if at < 0 or (t.sizes[at] == 1 and sizes[d] != 1):
+        if at < 0:  # a new dimension of one element steps over what follows, as in PyTorch
+            strides[d] = sizes[d + 1] * strides[d + 1] if sizes[d] == 1 and t.nd else 0
+        elif t.sizes[at] == 1 and sizes[d] != 1:
             strides[d] = 0
         elif t.sizes[at] == sizes[d]:
             strides[d] = t.strides[at]

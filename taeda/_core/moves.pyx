@@ -17,7 +17,7 @@ from .formats cimport empty_last, is_last
 from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
 from .tensor cimport (
     ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
-    dtype, empty_tensor, parse_sizes, recorders, wrap_dim,
+    dtype, empty_strided_like, empty_tensor, is_dense, parse_sizes, recorders, wrap_dim,
 )
 
 cdef extern from "Python.h":
@@ -486,14 +486,16 @@ def flip(Tensor input, dims):
         if rolled >> d & 1:
             raise RuntimeError(f"flip: dim {d} appears multiple times in the list of dims {dims}")
         rolled |= <unsigned long long>1 << d
-    cdef bint last = is_last(input)
-    out = empty_last(input.code, input.nd, input.sizes) if last else empty_tensor(input.code, input.nd, input.sizes)
+    cdef bint last = is_last(input), dense = not last and not input.contiguous and is_dense(input)
+    out = (empty_last(input.code, input.nd, input.sizes) if last else empty_strided_like(input.code, input) if dense
+           else empty_tensor(input.code, input.nd, input.sizes))
     if out.count == 0:
         return out
     while tail and rolled >> (tail - 1) & 1:
         tail -= 1
         length *= input.sizes[tail]
-    if last or rolled == 0 or input.nd == 0 or tail == input.nd or rolled & ((<unsigned long long>1 << tail) - 1):
+    if (last or dense or rolled == 0 or input.nd == 0 or tail == input.nd
+            or rolled & ((<unsigned long long>1 << tail) - 1)):
         for d in range(input.nd):
             strides[d] = input.strides[d]
             if rolled >> d & 1:

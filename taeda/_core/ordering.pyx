@@ -9,8 +9,8 @@ from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport kernel_t, launch, units_in
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
-    I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
-    wrap_dim,
+    I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into,
+    empty_strided_like, empty_tensor, is_dense, wrap_dim,
 )
 
 from .tensor import DTYPE_NAMES
@@ -138,7 +138,18 @@ def sort(Tensor input, dim=-1, descending=False, stable=None):
     cdef Tensor values = empty_tensor(rows.code, rows.nd, rows.sizes)
     cdef Tensor indices = empty_tensor(I64, rows.nd, rows.sizes)
     sort_into(rows, values, indices, extent(input, at), descending, extent(input, at))
-    return from_rows(values, at), from_rows(indices, at)
+    return laid_out_as(from_rows(values, at), input), laid_out_as(from_rows(indices, at), input)
+
+
+cdef Tensor laid_out_as(Tensor t, Tensor like):
+    """``t`` with the strides of ``like``, of the same sizes, where they leave no gaps."""
+    cdef Tensor made
+    if like.contiguous or not is_dense(like):
+        return t
+    made = empty_strided_like(t.code, like)
+    if made.count:
+        copy_into(made, t)
+    return made
 
 
 cdef Tensor first_of(Tensor rows, int64_t k):

@@ -17,6 +17,7 @@ from typing import Any
 
 from taeda._asserts import _assert
 from taeda._core import Composite, Method, Op, Size, Tensor
+from taeda._namespaces import complete
 from taeda.ops.aten import OpOverload, OpOverloadPacket
 
 #: Where a public function may be found, in order; what PyTorch calls the compiled part of it.
@@ -71,7 +72,7 @@ def _functions() -> dict[Callable, tuple[str, str]]:
     found: dict[Callable, tuple[str, str]] = {}
     for space in _SPACES:
         module = importlib.import_module(f"taeda.{space}".rstrip("."))
-        for name, value in vars(module).items():
+        for name, value in (vars(module) if space else complete()).copy().items():
             if not name.startswith("__") and isinstance(value, (Op, Composite, types.FunctionType)):
                 known = found.get(value)
                 same_space = known is not None and known[0] == space and name == value.__name__

@@ -279,6 +279,10 @@ def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, 
 
 
 def _max_of(input, size, rest, adaptive, return_indices):
+    if len(size) == 3 and input.dim() == 4 and not input.is_contiguous() and input.permute(1, 2, 3, 0).is_contiguous():
+        batch = input.permute(1, 2, 3, 0).unsqueeze(0).permute(0, 4, 1, 2, 3)  # PyTorch keeps this layout of volumes
+        made = _max_of(batch, size, rest, adaptive, return_indices)
+        return tuple(x.squeeze(0) for x in made) if return_indices else made.squeeze(0)
     if return_indices:
         return tuple(_max_pool(input, size, *rest, adaptive))
     return _max_pool_values(input, size, *rest, adaptive)
@@ -471,14 +475,22 @@ for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d),
 avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "same")
 
 
+def _mean_of_planes(input, n):
+    """The mean of each plane; its channels are last in memory if those of ``input`` are."""
+    if not _has_channels_last(input, n):
+        return input.mean(tuple(range(-n, 0)), keepdim=True)
+    means = input.permute((0, *range(2, n + 2), 1)).mean(tuple(range(1, n + 1)), keepdim=True)
+    return means.permute((0, n + 1, *range(1, n + 1)))
+
+
 def _adaptive_avg(name, n, input, output_size):
     if output_size.__class__ is int and output_size == 1 and (input.dim() in (2, 3) if n == 1 else input.dim() >= n):
         # PyTorch takes any number of leading dimensions here, and images without elements
-        return input.mean(tuple(range(-n, 0)), keepdim=True)
+        return _mean_of_planes(input, n)
     size, space = _adaptive_size(name, n, input, output_size, -n)
     dims = tuple(range(-n, 0))
     if all(o == 1 for o in size):
-        return input.mean(dims, keepdim=True)
+        return _mean_of_planes(input, n)
     if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
         kernel = tuple(i // o for i, o in zip(space, size, strict=True))
         if kernel[-1] in kernels.STRIDES or _has_channels_last(input, n):

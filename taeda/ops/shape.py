@@ -67,7 +67,7 @@ def rot90(input, k=1, dims=(0, 1)):
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     k %= 4
     if k == 0:
-        return input.clone()
+        return input.clone(memory_format=_core.contiguous_format)
     if k == 2:
         return flip(input, (first, second))
     transposed = flip(input, (second if k == 1 else first,))

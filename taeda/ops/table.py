@@ -437,7 +437,7 @@ class _SignatureWithOut(inspect.Signature):
     def __init__(self, function: Callable) -> None:
         self._function = function
 
-    @functools.cached_property
+    @property
     def _parameters(self) -> Any:
         given = inspect.signature(self._function)
         kept = [p for p in given.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]

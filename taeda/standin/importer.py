@@ -41,6 +41,11 @@ _OWN = ("_core", "io", "kernels", "ops", "standin")
 _HIDDEN = (*_OWN, "types")
 
 
+#: Modules of Python's own library that PyTorch imports, and that programs then find in their packages:
+#: ``import torch, urllib; urllib.request.urlopen(...)``.
+_BROUGHT_ALONG = ("multiprocessing.connection", "multiprocessing.resource_sharer", "unittest.mock", "urllib.request")
+
+
 def _version() -> str:
     from taeda import __version__
 
@@ -293,6 +298,8 @@ def install() -> types.ModuleType:
         )
     from taeda import _core
 
+    for name in _BROUGHT_ALONG:
+        importlib.import_module(name)
     torch = _root()
     sys.meta_path.insert(0, _finder)
     _adopt()

@@ -99,6 +99,14 @@ def test_every_path_is_the_first_that_is_imported(form):
     assert failures(f"{form} torch.{name}" for name in sorted({*paths_of_tables(), *paths_of_files()})) == ""
 
 
+def test_what_pytorch_imports_is_there():
+    """Programs that use a module of Python's library without importing it, which works where PyTorch has done so."""
+    uses = "multiprocessing.connection.Listener, urllib.request.urlopen, urllib.error.URLError, unittest.mock.patch"
+    code = f"import torch, multiprocessing, unittest, urllib; {uses}"
+    program = f"import taeda.standin; taeda.standin.install(); {code}"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_classes_are_pickled_by_path_whatever_was_imported_first():
     program = """
 import pickle, torch

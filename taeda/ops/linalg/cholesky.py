@@ -9,7 +9,7 @@ from ..._core import Tensor
 from ..._core.lapack import SMALL, small_cholesky
 from ..matmul import matmul
 from ..table import composite, no_derivative, primitive, result_type
-from .lapack import H, batch_of, call, check, check_same_dtype, columns, count_of, ints, raise_failed
+from .lapack import H, batch_of, by_columns, call, check, check_same_dtype, columns, count_of, ints, raise_failed
 from .lu import check_pivots
 from .triangular import linalg_solve_triangular
 
@@ -37,7 +37,7 @@ def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
         L, info = small_cholesky(H(A) if upper else A)
         if check_errors:
             raise_failed(info, "torch.linalg.cholesky_ex", _NOT_POSITIVE)
-        return H(L) if upper else L, info
+        return by_columns(H(L) if upper else L), info
     L, info = columns(A.triu() if upper else A.tril()), ints(*batch)
     if n:
         call("potrf", A.dtype, count_of(batch), "U" if upper else "L", n, L, n, info)

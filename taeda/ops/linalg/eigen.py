@@ -10,7 +10,7 @@ from ..indexing import where
 from ..matmul import matmul
 from ..shape import roll
 from ..table import primitive, result_type
-from .lapack import H, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
+from .lapack import H, by_columns, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
 from .solve import linalg_solve_ex
 
 Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
@@ -130,7 +130,7 @@ def _geev(A, vectors, name):
     call("geev", A.dtype, count, "N", job, n, packed, n, wr, wi, left, 1, right, lead, ..., info)
     raise_failed(info, f"torch.{name}", _STUCK)
     w = complex_of(wr, wi)
-    return w, _paired(right, wi) if vectors else None
+    return w, by_columns(_paired(right, wi)) if vectors else None
 
 
 def _paired(V, wi):

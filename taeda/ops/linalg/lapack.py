@@ -81,6 +81,11 @@ def readable(x: Tensor) -> tuple[Tensor, bool]:
     return (x, False) if transposed.is_contiguous() else (x.contiguous(), True)
 
 
+def by_columns(x: Tensor) -> Tensor:
+    """``x`` as it lies in PyTorch's results: by columns."""
+    return x if x.transpose(-2, -1).is_contiguous() else columns(x)
+
+
 def batch_of(*tensors: Tensor) -> tuple[int, ...]:
     """The broadcast batch sizes of several tensors of matrices."""
     first = tuple(tensors[0].shape[:-2])

@@ -16,6 +16,7 @@ from .lapack import (
     LAPACK_DTYPES,
     H,
     batch_of,
+    by_columns,
     call,
     check,
     check_same_dtype,
@@ -65,10 +66,10 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     check(A, "torch.linalg.lu_factor_ex", square=False)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; use pivot=True")
-    packed = factor(A)
+    LU, pivots, info = factor(A)
     if check_errors:
-        raise_failed(packed[2], "torch.linalg.lu_factor_ex", SINGULAR)
-    return packed
+        raise_failed(info, "torch.linalg.lu_factor_ex", SINGULAR)
+    return by_columns(LU), pivots, info
 
 
 def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +100,7 @@ def _permutation(pivots, m, dtype):
     P = columns(eye(m, dtype=dtype), batch)
     if P.numel():
         call("laswp", dtype, count_of(batch), m, P, m, 1, k, pivots.contiguous(), -1)
-    return P
+    return P.contiguous()
 
 
 @linalg_lu_factor_ex.vjp_all("A")
@@ -218,7 +219,8 @@ def substitute(LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint
         LU, pivots = LU.expand(*batch, n, n), pivots.expand(*batch, n)
     if n <= SMALL:
         B = B if tuple(B.shape[:-2]) == batch else B.expand(*batch, *B.shape[-2:])
-        return transposed(small_substitution(LU.contiguous(), pivots.contiguous(), B, "NTC".index(form)))
+        X = small_substitution(LU.contiguous(), pivots.contiguous(), B, "NTC".index(form))
+        return transposed(by_columns(X))
     X = columns(B, batch)
     if X.numel():
         LU, by_rows = readable(LU)

@@ -9,7 +9,7 @@ from ..creation import eye
 from ..joining import cat, stack
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
-from .lapack import H, call, check, check_same_dtype, columns, count_of, empty_columns, ints
+from .lapack import H, by_columns, call, check, check_same_dtype, columns, count_of, empty_columns, ints
 from .triangular import linalg_solve_triangular
 
 Qr = result_type("linalg_qr", "Q", "R")
@@ -46,9 +46,9 @@ def _qr(A, mode):
     k = min(m, n)
     if max(m, n) <= SMALL:
         Q, R = small_qr(A, mode == "complete", mode != "r")
-        return (_core.empty((0,), A.dtype) if Q is None else Q), R
+        return (_core.empty((0,), A.dtype) if Q is None else by_columns(Q)), by_columns(R)
     packed, tau = _factor(A)
-    R = packed[..., : m if mode == "complete" else k, :].triu()
+    R = by_columns(packed[..., : m if mode == "complete" else k, :].triu())
     if mode == "r":
         return _core.empty((0,), A.dtype), R
     return _product(packed, tau, m, m if mode == "complete" else k), R

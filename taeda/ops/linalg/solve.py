@@ -9,7 +9,7 @@ from ..._core.lapack import SMALL, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
-from .lapack import H, call, check, check_same_dtype, check_tensor, count_of, eye_like, raise_failed
+from .lapack import H, by_columns, call, check, check_same_dtype, check_tensor, count_of, eye_like, raise_failed
 
 InvEx = result_type("linalg_inv_ex", "inverse", "info")
 SolveEx = result_type("linalg_solve_ex", "result", "info")
@@ -33,7 +33,7 @@ def linalg_inv_ex(A, *, check_errors=False):
     inverse, pivots, info = lu.factor(A)
     n = A.shape[-1]
     if n <= SMALL:
-        inverse = small_substitution(inverse, pivots, eye_like(A).expand(A.shape), 0)
+        inverse = by_columns(small_substitution(inverse, pivots, eye_like(A).expand(A.shape), 0))
     elif inverse.numel():
         call("getri", A.dtype, count_of(A.shape[:-2]), n, inverse, n, pivots, ..., info)
     if check_errors:

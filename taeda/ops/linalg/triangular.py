@@ -8,7 +8,7 @@ from ..._warn import warn_once
 from ..creation import full
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
-from .lapack import H, batch_of, call, check, check_matrix, check_same_dtype, count_of, eye_like, readable
+from .lapack import H, batch_of, by_columns, call, check, check_matrix, check_same_dtype, count_of, eye_like, readable
 
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
@@ -34,7 +34,7 @@ def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
             "linalg.solve_triangular: Incompatible shapes of A and B for the equation "
             f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
         )
-    return substitute_triangular(A, B, bool(upper), bool(left), bool(unitriangular))
+    return by_columns(substitute_triangular(A, B, bool(upper), bool(left), bool(unitriangular)))
 
 
 def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
@@ -115,7 +115,8 @@ def cholesky_solve(B, L, upper=False):
             f"matrix is {B.shape[-2]} by {B.shape[-1]}"
         )
     lower = H(L) if upper else L
-    return substitute_triangular(H(lower), substitute_triangular(lower, B, False, True, False), True, True, False)
+    below = substitute_triangular(lower, B, False, True, False)
+    return by_columns(substitute_triangular(H(lower), below, True, True, False))
 
 
 @cholesky_solve.vjp_all("B", "L")
