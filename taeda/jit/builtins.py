@@ -6,6 +6,7 @@ Functions take arguments in the order of the signatures in ``schemas.txt``.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import warnings
@@ -22,6 +23,7 @@ from ..ops.table import METHODS, OPS
 from ..ops.views import broadcast_shapes
 from .arithmetic import ARITHMETIC, from_float, from_tensor, from_text, larger, smaller, wrapping
 from .dtypes import CONVERT, number
+from .types import ScriptObject
 
 INT_MAX = 2**63 - 1
 
@@ -36,6 +38,19 @@ def raise_exception(message: Any, name: str | None = None) -> None:
     kind = (name or "").removeprefix("builtins.")
     text = message if isinstance(message, str) else show(message)
     raise ScriptError(f"{kind}: {text}" if kind and kind != "Exception" else text)
+
+
+class ScriptLookupError(RuntimeError, LookupError):
+    """A key or an index that a container has not: a RuntimeError, as in PyTorch's scripts."""
+
+
+def _item(x: Any, key: Any) -> Any:
+    try:
+        return x[key]
+    except IndexError as error:
+        raise ScriptLookupError(str(error)) from None
+    except KeyError:
+        raise ScriptLookupError(f"KeyError: {show(key)}") from None
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
@@ -125,7 +140,19 @@ def _mul(a: Any, b: Any) -> Any:
 
 # ---- lists and dictionaries ------------------------------------------------------------------------------------------
 def _sort(x: list, reverse: bool = False) -> None:
-    x.sort(reverse=reverse)
+    x.sort(key=_order(x), reverse=reverse)
+
+
+def _sorted(x: list) -> list:
+    return sorted(x, key=_order(x))
+
+
+def _order(x: list) -> Any:
+    """What compares the elements: objects of scripts by their own ``__lt__``."""
+    if not x or not isinstance(x[0], ScriptObject):
+        return None
+    less = x[0]._kind.method("__lt__")
+    return functools.cmp_to_key(lambda a, b: -1 if less.run(a, b) else int(less.run(b, a)))
 
 
 def _pop(x: Any, key: Any = -1, *default: Any) -> Any:
@@ -190,12 +217,12 @@ SCALARS: dict[str, Callable] = {
     "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
     "__lshift__": operator.lshift, "__rshift__": operator.rshift, "bitwise_not": operator.invert,
     "__is__": operator.is_, "__isnot__": operator.is_not, "__contains__": operator.contains,
-    "__getitem__": operator.getitem, "slice": _slice, "len": len, "list": list, "dict": dict,
+    "__getitem__": _item, "slice": _slice, "len": len, "list": list, "dict": dict,
     "append": _append, "extend": lambda x, other: x.extend(other), "insert": lambda x, i, v: x.insert(i, v),
     "pop": _pop, "remove": list.remove, "reverse": lambda x: x.reverse(), "clear": lambda x: x.clear(),
     "copy": lambda x: x.copy(), "count": lambda x, *v: x.count(*v), "index": lambda x, *v: x.index(*v),
     "index.str": lambda x, part, start=0, end=-1: x.index(part, start, _end(x, end)),
-    "sort": _sort, "sorted": sorted, "_set_item": _set_item, "Delete": operator.delitem,
+    "sort": _sort, "sorted": _sorted, "_set_item": _set_item, "Delete": operator.delitem,
     "keys": list, "values": lambda x: list(x.values()), "items": lambda x: list(x.items()), "update": dict.update,
     "get": lambda x, key, default=None: x.get(key, default), "setdefault": dict.setdefault,
     "popitem": lambda x: x.popitem(), "sum": sum, "any": any, "all": all, "set": list,

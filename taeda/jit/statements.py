@@ -18,6 +18,7 @@ from .sugar import (
     Parts,
     Scope,
     Sugar,
+    TypeRef,
     Value,
     _in_loop,
     _int,
@@ -35,6 +36,7 @@ from .types import (
     STR,
     TENSOR,
     ClassType,
+    EnumType,
     Type,
     choices,
     is_subtype,
@@ -421,6 +423,9 @@ class Statements(Part):
             return Parts(parts)
         if isinstance(value, ir.Iterate):
             return value
+        if isinstance(value, TypeRef) and isinstance(value.type, EnumType):
+            members = [ir.Const(member, value.type) for member in value.type.members.values()]
+            value = ir.MakeList(members, list_of(value.type))
         value = self.value(value, node)
         t = value.type
         if t == TENSOR:

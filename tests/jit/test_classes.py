@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from dataclasses import InitVar, dataclass, field
+from enum import Enum
 from typing import Dict, List, Optional, Tuple  # noqa: UP035 (the language of scripts)
 
 import pytest
@@ -174,3 +175,46 @@ assert taeda.jit.script(m) is m and taeda.jit.trace_module(m, {"forward": taeda.
 def test_a_variable_of_the_environment_leaves_programs_to_python(monkeypatch):
     monkeypatch.setenv("PYTORCH_JIT", "0")
     subprocess.run([sys.executable, "-c", OFF], check=True, timeout=60)
+
+
+class Color(Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Ranked:
+    def __init__(self, rank: int):
+        self.rank = rank
+
+    def __lt__(self, other: Ranked) -> bool:
+        return self.rank < other.rank
+
+
+def members():
+    return [c.value for c in Color]
+
+
+def ranks():
+    items = [Ranked(3), Ranked(1), Ranked(2)]
+    items.sort()
+    more = sorted([Ranked(5), Ranked(4)])
+    return [x.rank for x in items], [x.rank for x in more]
+
+
+def at(items: List[int], table: Dict[str, int], i: int, key: str):  # noqa: UP006
+    return items[i], table[key]
+
+
+def test_members_of_an_enum_and_objects_in_order():
+    assert taeda.jit.script(members)() == [1, 2]
+    assert taeda.jit.script(ranks)() == ([1, 2, 3], [4, 5])
+
+
+def test_what_a_container_has_not_is_a_runtime_error_and_a_lookup_error():
+    script = taeda.jit.script(at)
+    assert script([1], {"a": 2}, -1, "a") == (1, 2)
+    for kind in (RuntimeError, LookupError):
+        with pytest.raises(kind, match="list index out of range"):
+            script([1], {"a": 2}, 3, "a")
+        with pytest.raises(kind, match="KeyError: b"):
+            script([1], {"a": 2}, 0, "b")

@@ -103,3 +103,12 @@ def test_all_sizes_written():
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 def test_all_sizes_read(transformation, by):
     check_read(ALL, transformation, by)
+
+
+def test_odd_powers_of_negative_sums_are_nan_in_both():
+    x, module = -taeda.rand(1, 1, 4, 4), nn.LPPool2d(3.0, 2)
+    file = io.BytesIO()
+    taeda.onnx.export(module, (x,), verbose=False).save(file)
+    run = session(file.getvalue())
+    (got,) = run.run(None, {run.get_inputs()[0].name: x.numpy()})
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(module(x).numpy()))

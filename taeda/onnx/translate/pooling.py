@@ -126,7 +126,7 @@ def _register_max(count: int) -> None:
         x = power(g, input, float(norm_type))
         x.shape = input.shape
         mean = _avg_pool(g, x, kernel, steps, [0] * count, ceil_mode, True, None)
-        total = g.Mul(g.Relu(mean), float(math.prod(kernel)))
+        total = g.Mul(mean, float(math.prod(kernel)))  # NaN where it is negative, as in PyTorch
         return g.Pow(total, g.constant(1 / norm_type, input.dtype))
 
     @translates("adaptive_avg_pool1d" if count == 1 else f"nn.functional.adaptive_avg_pool{count}d")
