@@ -265,7 +265,7 @@ cdef int element_code(object x) except -1:
         return I64
     if hasattr(x, "__float__"):
         return scalar_code(0.0)
-    if nested(x):
+    if PyUnicode_Check(x) or PyBytes_Check(x) or nested(x):
         raise TypeError(f"tensor: '{type(x).__name__}' object cannot be interpreted as a number; its siblings are "
                         f"numbers")
     raise RuntimeError(f"Could not infer dtype of {type(x).__name__}: expected numbers, nested sequences or arrays")

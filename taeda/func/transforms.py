@@ -370,9 +370,11 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
                 "allowed with strict=True."
             )
-        weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name, dual=True)
+        through = [o for o in outputs if o.is_floating_point() or o.is_complex()]
+        still = [None if any(o is t for t in through) else o.detach().new_zeros(o.shape) for o in outputs]  # tangents 0
+        weights = _Inputs([o.detach().new_zeros(o.shape) for o in through], name, dual=True)
         with passing_tangents():
-            back = inputs.gradients(outputs, weights.given, True, True)
+            back = inputs.gradients(through, weights.given, True, True) if through else []
     weights.leaves.extend(inputs.leaves)
     weights.outer = inputs.outer
 
@@ -392,8 +394,8 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 )
         create = _core.is_recorded() and weights.needs_graph(back, flat)
         with passing_tangents(), nullcontext() if create else no_grad():
-            made = weights.gradients(back, flat, True, create)
-        return tree_unflatten(made, shape)
+            made = iter(weights.gradients(back, flat, True, create) if through else ())
+        return tree_unflatten([next(made) if zeros is None else zeros for zeros in still], shape)
 
     return _settle(inputs, out), push, _settle(inputs, aux)
 

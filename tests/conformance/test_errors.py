@@ -390,3 +390,10 @@ def test_a_matrix_is_no_size(name, odd):
         taeda.full(taeda.ones(2, 3), 1.0)
     with pytest.raises(RuntimeError, match="negative"):
         getattr(taeda, name)(2, -3)
+
+
+@pytest.mark.parametrize("content", [[1, "a"], [1.5, "a"], [True, b"a"], [[1], ["a"]]])
+def test_a_string_among_numbers_is_a_type_error(content):
+    for t in (torch, taeda):
+        with pytest.raises(TypeError):
+            t.tensor(content)

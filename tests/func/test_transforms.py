@@ -535,3 +535,11 @@ def test_what_a_function_captured_is_not_written(transform):
     call(lambda t: t.clone().mul_(t))
     call(lambda t: c.copy_(w))
     assert c.requires_grad
+
+
+def test_outputs_that_are_no_floats_have_tangents_of_zeros():
+    x = taeda.ones(2)
+    out, tangent = taeda.func.jvp(lambda x: x == 1, (x,), (x,))
+    assert out.tolist() == [True, True] and tangent.dtype is taeda.bool and tangent.tolist() == [False, False]
+    _, tangents = taeda.func.jvp(lambda x: (x * 2, x > 1, x.argmax()), (x,), (x,))
+    assert [t.tolist() for t in tangents] == [[2, 2], [False, False], 0]
