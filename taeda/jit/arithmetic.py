@@ -138,10 +138,10 @@ def _divmod(a: Any, b: Any) -> tuple:
         return wrap(q), r
     if not b:
         raise ZeroDivisionError("float divmod()")
-    r = fmod(a, b)
-    if r and (r < 0) != (b < 0):
-        r += b
-    return divide(a - r, b), r
+    rest = fmod(a, b)
+    if rest and (rest < 0) != (b < 0):
+        rest += b
+    return divide(a - rest, b), rest
 
 
 def power(a: Any, b: Any) -> Any:
@@ -186,15 +186,12 @@ def larger(a: Any, b: Any) -> Any:
 
 
 #: Ops of numbers by name, or by overload.
-ARITHMETIC: dict[str, Callable] = {
-    name: wrapping(function)
-    for names, function in {
-        "add.int add.": operator.add, "sub.int sub.": operator.sub, "mul.int mul.": operator.mul,
-        "neg.int neg.Scalar": operator.neg, "sum.int": sum, "gcd.int": math.gcd,
-        "__derive_index.": lambda i, start, step: start + i * step,
-    }.items()
-    for name in names.split()
+_WRAPPING: dict[str, Callable] = {
+    "add.int add.": operator.add, "sub.int sub.": operator.sub, "mul.int mul.": operator.mul,
+    "neg.int neg.Scalar": operator.neg, "sum.int": sum, "gcd.int": math.gcd,
+    "__derive_index.": lambda i, start, step: start + i * step,
 }  # fmt: skip
+ARITHMETIC = {name: wrapping(function) for names, function in _WRAPPING.items() for name in names.split()}
 ARITHMETIC |= {
     "div": divide, "floordiv": _floor_divide, "floor_divide": _floor_divide, "remainder": _remainder, "fmod": fmod,
     "divmod": _divmod, "__round_to_zero_floordiv": round_to_zero, "pow": power, "pow.int_to_int": _power,

@@ -296,7 +296,9 @@ def _type_of_instance(cls: type) -> Type:
     Raises:
         TypeError: it is no class of scripts.
     """
-    if cls not in TYPES and (not isinstance(cls.__init__, python_types.FunctionType) or issubclass(cls, nn.Module)):
+    if cls not in TYPES and (
+        not isinstance(vars(cls).get("__init__"), python_types.FunctionType) or issubclass(cls, nn.Module)
+    ):
         raise TypeError(f"{cls} is no type of scripts")
     try:
         kind = class_type(cls)

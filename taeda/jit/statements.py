@@ -424,7 +424,7 @@ class Statements(Part):
         if isinstance(value, ir.Iterate):
             return value
         if isinstance(value, TypeRef) and isinstance(value.type, EnumType):
-            members = [ir.Const(member, value.type) for member in value.type.members.values()]
+            members: list[ir.Expr] = [ir.Const(member, value.type) for member in value.type.members.values()]
             value = ir.MakeList(members, list_of(value.type))
         value = self.value(value, node)
         t = value.type

@@ -619,7 +619,7 @@ def trace_module(
 ) -> TopLevelTracedModule:  # fmt: skip
     """Record methods of a module: ``inputs`` has the example of each by its name. Arguments: see :func:`trace`."""
     if not enabled():
-        return mod  # type: ignore[return-value]
+        return mod
     if not isinstance(mod, nn.Module):
         raise AttributeError(f"trace_module: expected a module, got {type(mod).__name__}")
     if not isinstance(inputs, dict):
