@@ -171,8 +171,10 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     return X
 
 
-@linalg_ldl_solve.vjp_all("B")
 def _ldl_solve_backward(g, LD, pivots, hermitian, B_shape):
     if LD.is_complex() and not hermitian:  # A^H = conj(A)
-        return (linalg_ldl_solve(LD.conj_physical(), pivots, g).sum_to_size(B_shape),)
-    return (linalg_ldl_solve(LD, pivots, g, hermitian=hermitian).sum_to_size(B_shape),)
+        return linalg_ldl_solve(LD.conj_physical(), pivots, g).sum_to_size(B_shape)
+    return linalg_ldl_solve(LD, pivots, g, hermitian=hermitian).sum_to_size(B_shape)
+
+
+linalg_ldl_solve.vjp(LD=no_derivative("linalg_ldl_solve", "LD"), B=_ldl_solve_backward)
