@@ -107,7 +107,7 @@ def _with_entries(x: OfValues, masked: bool) -> OfValues:
     if x.layout is _core.sparse_coo:
         full = ones.to_sparse(x.sparse_dim())
     else:
-        full = compress(ones, x.layout, x._block or None, x.dense_dim())  # type: ignore[attr-defined]
+        full = compress(ones, x.layout, x._block or None, x.dense_dim())
     return full._with(values_at(x, full.to_sparse_coo()._i).reshape(full._v.shape))
 
 

@@ -45,7 +45,8 @@ class _Inputs:
         self.outer = _core.is_recorded()
         self.leaves: list[Tensor] = []
         self.nodes: set[Any] = set()  # of what the function gets
-        self.given, self.edges = [], []
+        self.given: list = []
+        self.edges: list = []
         self.forms: list = []  # a tensor like the input, where that consists of parts
         for t in tensors:
             of_parts = isinstance(t, OfParts)

@@ -448,7 +448,9 @@ class _SignatureWithOut(inspect.Signature):
     def _return_annotation(self) -> Any:
         return inspect.signature(self._function).return_annotation
 
-    def replace(self, *, parameters: Any = None, return_annotation: Any = None) -> inspect.Signature:
+    def replace(  # type: ignore[override]
+        self, *, parameters: Any = None, return_annotation: Any = None
+    ) -> inspect.Signature:
         """An ordinary signature, with these parts in place of its own."""
         parts = self.parameters.values() if parameters is None else parameters
         result = self.return_annotation if return_annotation is None else return_annotation
