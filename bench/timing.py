@@ -16,7 +16,7 @@ from cases import Case
 
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = ("taeda", "torch")
-IMPORT_BAR, SMALL_BAR = 0.12, 0.30
+IMPORT_BAR, SMALL_BAR = 0.08, 0.30
 #: Groups whose cases are compared with what the machine needs at least.
 FLOORED = ("unary", "memory", "rows", "matmul", "conv", "models", "workloads")
 
