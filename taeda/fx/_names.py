@@ -169,6 +169,7 @@ def name_of(function: Any) -> str:
 #: Parameters that only one of the two packages has.
 _NOT_PASSED = {
     "l1_loss": {"weight"}, "layer_norm": {"cudnn_enable"}, "group_norm": {"cudnn_enabled"}, "split": {"split_size"},
+    "softsign": {"out"},
 }  # fmt: skip
 #: Parameters that have a default here and none there.
 _REQUIRED = {"split": {"split_size_or_sections"}}

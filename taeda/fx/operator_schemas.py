@@ -80,11 +80,16 @@ def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str,
 
 
 def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> Any:
-    """The signatures of a function of the framework: one, or None where it has none."""
+    """The signatures of a function of the framework, None where it has none.
+
+    A function that takes ``out`` has two, as in PyTorch: one without it, and one with it.
+    """
     try:
         found = [inspect.signature(op)]
     except (TypeError, ValueError):
         return (None, None) if return_schemas else None
+    if isinstance(op, (Op, Composite)) and "out" in found[0].parameters:
+        found.insert(0, found[0].replace(parameters=[p for p in found[0].parameters.values() if p.name != "out"]))
     return (found, None) if return_schemas else found
 
 
@@ -127,8 +132,11 @@ def normalize_function(
     """
     if getattr(target, "__module__", None) == "_operator":
         return None
-    found = get_signature_for_torch_op(target)
-    return found and _bind(found[0], args, kwargs or {}, normalize_to_only_use_kwargs)
+    for signature in get_signature_for_torch_op(target) or ():
+        bound = _bind(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+        if bound is not None:
+            return bound
+    return None
 
 
 def normalize_module(
