@@ -87,6 +87,7 @@ class ElementwiseOptimizer(Optimizer):
     """
 
     _counters: tuple[str, ...] = ("step",)
+    _recorded: tuple[str, ...] = ()  # those counters whose gradient ``differentiable=True`` records, too
     _by_rows = False  # a sparse gradient updates the entries that it has, and leaves the others and their state alone
     _rule: Any
     _nscalars: int
@@ -230,11 +231,7 @@ class ElementwiseOptimizer(Optimizer):
 
     def _counted(self, group: dict, state: dict) -> tuple:
         """The rule's scalars of this step, which is counted."""
-        new, scalars = self._scalars(group, tuple(float(state[name]) for name in self._counters))
-        with taeda.no_grad():
-            for name, value in zip(self._counters, new, strict=True):
-                state[name].fill_(value)
-        return scalars
+        return _counted(type(self), group, [state[name] for name in self._counters])
 
     def _kernel(self, flags: tuple, dtype: str) -> int:
         """The address of the kernel of the rule for parameters of that dtype."""
@@ -359,9 +356,7 @@ def step_lists(
     buckets: dict[tuple, list[tuple]] = {}
     with taeda.set_grad_enabled(differentiable):
         for i, (p, grad) in enumerate(zip(params, grads, strict=True)):
-            new, scalars = cls._scalars(group, tuple(float(steps[i]) for steps in counters))
-            for steps, value in zip(counters, new, strict=True):
-                steps[i].fill_(value)
+            scalars = _counted(cls, group, [steps[i] for steps in counters])
             grad, own_flags = grad if scale is None else grad / scale, flags
             for state in states:
                 if state[i] is None:
@@ -376,6 +371,23 @@ def step_lists(
                 buckets.setdefault((p.dtype.name, own_flags), []).append((p, grad, own, scalars))
         for (_, own_flags), bucket in buckets.items():
             update_all(*map(list, zip(*bucket, strict=True)), _Rule(rule, own_flags))
+
+
+def _counted(cls: type[ElementwiseOptimizer], group: dict, counters: list[Tensor]) -> tuple:
+    """The scalars of one step of ``cls``, which its counters count."""
+    follows = group.get("differentiable", False)
+    before = [
+        t.clone() if follows and t.requires_grad and name in cls._recorded else float(t)
+        for name, t in zip(cls._counters, counters, strict=True)
+    ]
+    after, scalars = cls._scalars(group, tuple(before))
+    for t, value in zip(counters, after, strict=True):
+        if isinstance(value, Tensor):
+            t.copy_(value)
+        else:
+            with taeda.no_grad():
+                t.fill_(value)
+    return scalars
 
 
 def new_counter(value: float) -> Tensor:

@@ -44,6 +44,7 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     """
 
     _counters = ("step", "mu_product")
+    _recorded = ("mu_product",)
 
     def __init__(
         self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,

@@ -186,6 +186,30 @@ def test_differentiable(name):
         agree(ours, theirs, 1e-6)  # PyTorch keeps the step in single precision
 
 
+def test_differentiable_product_of_nadam():
+    """The product of the momenta carries its gradient through a step; through two, as finite differences say."""
+
+    def go(L, steps, product=0.9):
+        p = L.tensor([1.0, 2.0], dtype=L.float64).requires_grad_(True)
+        start = L.tensor(product, dtype=L.float64).requires_grad_(True)
+        g = L.tensor([0.5, 0.3], dtype=L.float64).requires_grad_(True)
+        q, product = p.clone(), start.clone()
+        optimizer = L.optim.NAdam([q], lr=0.1, differentiable=True)
+        means = {"exp_avg": g.detach() * 0.4, "exp_avg_sq": L.full_like(p, 0.1).detach()}
+        optimizer.state[q].update(step=L.tensor(3.0, dtype=L.float64), mu_product=product, **means)
+        q.grad = g
+        for _ in range(steps):
+            optimizer.step()
+        total = q.sum() + 3 * product
+        total.backward()
+        return total.detach(), product.detach(), p.grad, start.grad, g.grad
+
+    for ours, theirs in zip(go(taeda, 1), go(torch, 1), strict=True):
+        agree(ours, theirs, 1e-12)
+    slope = (go(taeda, 2, 0.9 + 1e-6)[0] - go(taeda, 2, 0.9 - 1e-6)[0]) / 2e-6
+    assert abs(slope.item() - go(taeda, 2)[3].item()) < 1e-7
+
+
 @pytest.mark.parametrize(("name", "options"), CASES[1:12:3])
 def test_state_dicts_cross(name, options):
     """A state saved by one library continues in the other."""
