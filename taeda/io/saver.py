@@ -22,6 +22,8 @@ class Saver:
     def special(self, writer: Writer, x: Any) -> bool:
         """Write what is not a plain Python object."""
         if isinstance(x, Tensor):
+            if type(x) is not Tensor and _has_no_shape(x):
+                return False  # its class writes itself
             writer.alive.append(x)
             if getattr(x, "_is_param", False) or _is_parameter(x):
                 self._parameter(writer, x)
@@ -146,6 +148,12 @@ class Saver:
         writer.write("cpu")
         writer.write(storage.nbytes() // (1 if dtype is None else dtype.itemsize))
         writer.out += b"NtQ" if self.legacy else b"tQ"
+
+
+def _has_no_shape(x: Tensor) -> bool:
+    from ..nn.parameter import is_lazy
+
+    return is_lazy(x)
 
 
 def _is_parameter(x: Tensor) -> bool:

@@ -91,6 +91,22 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 class UninitializedTensorMixin:
     """A tensor whose shape is not known until a lazy module's first call."""
 
+    # what a module and its loading do to a tensor before it has a shape
+    _allowed = frozenset(
+        "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to "
+        "get_device".split()
+    )
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") in cls._allowed or type(func).__name__ == "method-wrapper":
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+            f"`LazyModule` or explicitly manipulating `nn.parameter.{cls.__name__}` objects. When using LazyModules "
+            "call `forward` with a dummy batch to initialize the parameters before calling functions"
+        )
+
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Give the tensor its shape and memory (uninitialised) and its real class."""
         fresh = taeda.empty(shape, device=device or self.device, dtype=dtype or self.dtype)  # type: ignore[attr-defined]
@@ -104,6 +120,10 @@ class UninitializedTensorMixin:
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
             "to initialize the parameters before accessing their attributes."
         )
+
+    def size(self, dim=None):
+        """That of the memory: none."""
+        return taeda.Size((0,)) if dim is None else taeda.Size((0,))[dim]
 
     def share_memory_(self):
         raise RuntimeError(
@@ -124,7 +144,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device=None, dtype=None):
-        return taeda.empty(0, device=device, dtype=dtype).as_subclass(cls).requires_grad_(requires_grad)
+        return Tensor._make_subclass(cls, taeda.empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo):
         if id(self) in memo:
@@ -140,7 +160,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Buffer  # not Tensor: an instance cannot change its class to an extension type
 
     def __new__(cls, requires_grad: bool = False, device=None, dtype=None, persistent: bool = True):
-        result = taeda.empty(0, device=device, dtype=dtype).as_subclass(cls).requires_grad_(requires_grad)
+        result = Tensor._make_subclass(cls, taeda.empty(0, device=device, dtype=dtype), requires_grad)
         result.persistent = persistent
         return result
 

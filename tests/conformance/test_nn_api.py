@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import io
 import pickle
 import warnings
 from collections import OrderedDict
@@ -600,6 +601,41 @@ def fusion_and_more(L):
         call = u.stateless.functional_call
         yield call(m, values, (L.ones(3, 2),)), m[0].weight is dict(m.named_parameters())["0.weight"]
         yield failure(call, m, values, L.ones(3, 2), strict=True), failure(call, m, {"nope": L.zeros(1)}, L.ones(3, 2))
+
+
+LAZY = ["Linear", "Conv1d", "Conv2d", "ConvTranspose2d", "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d"]
+
+
+@program
+def lazy_states(L):
+    """What has no shape is copied, saved and loaded as what has no shape."""
+    for name in LAZY:
+        size = (2, 4) + (5,) * (int(name[-2]) if name[-1] == "d" else 0)
+        extra = {"Linear": (3,), "Batch": (), "Insta": ()}.get(name if name == "Linear" else name[:5], (3, 2))
+
+        def make(name=name, extra=extra):
+            return getattr(L.nn, "Lazy" + name)(*extra)
+
+        def kinds(m):
+            return [type(t).__name__ for t in m.state_dict().values()], type(m).__name__
+
+        started, loaded, there = make(), make(), io.BytesIO()
+        started(L.ones(size))
+        yield str(loaded.load_state_dict(make().state_dict())), kinds(loaded), list(loaded(L.ones(size)).shape)
+        loaded = make()
+        yield str(loaded.load_state_dict(started.state_dict())), [list(t.shape) for t in loaded.state_dict().values()]
+        yield failure(started.load_state_dict, make().state_dict()), failure(make().load_state_dict, {"weight": 1})
+        yield failure(make().load_state_dict, make().state_dict(), assign=True)
+        yield kinds(pickle.loads(pickle.dumps(make()))), failure(lambda make=make: kinds(copy.deepcopy(make())))
+        L.save(make().state_dict(), there)
+        there.seek(0)
+        loaded.load_state_dict(started.state_dict())
+        yield [type(t).__name__ for t in L.load(there, weights_only=False).values()]
+        there.seek(0)
+        yield failure(L.load, there)
+    for kind in (L.nn.UninitializedParameter, L.nn.UninitializedBuffer):
+        t = kind()
+        yield failure(lambda t=t: t + 1), failure(t.clone), failure(t.numel), failure(t.detach), list(t.size())
 
 
 @program

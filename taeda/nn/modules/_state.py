@@ -161,7 +161,7 @@ class StateMixin:
                     self._load_one(name, key, param, state_dict[key], assign, error_msgs)
                 except Exception as error:
                     given = state_dict[key]
-                    shape = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
+                    shape = given.size() if isinstance(given, Tensor) else type(given).__name__
                     error_msgs.append(
                         f'While copying the parameter named "{key}", whose dimensions in the model are '
                         f"{param.size()} and whose dimensions in the checkpoint are {shape}, an exception occurred : "
@@ -212,6 +212,8 @@ class StateMixin:
                         given.requires_grad_(param.requires_grad)
                 setattr(self, name, given)
             else:
+                if lazy and is_lazy(given):
+                    return  # neither has values yet
                 if lazy:
                     param.materialize(given.shape, device=given.device, dtype=given.dtype)
                 if param.is_meta and not given.is_meta:
