@@ -17,7 +17,10 @@ import numpy as np
 
 import taeda
 from taeda._core import REQUIRED, Op
+from taeda._namespaces import complete
 from taeda.ops.table import METHODS, OPS
+
+complete()  # ops of modules that are imported when they are first named
 
 FLOATING = "float16 bfloat16 float32 float64".split()
 COMPLEX = "complex64 complex128".split()

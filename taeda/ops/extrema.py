@@ -58,19 +58,19 @@ def fmin(input, other):
 
 
 @pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
-def chosen_gradient(grad, input, out):
+def chosen_gradient(grad, input, chosen):
     """``grad`` where ``input`` is what was chosen, or both were NaN, else 0."""
-    return s.select(out == out, s.select(input == out, grad, s.like(grad, 0.0)), grad)
+    return s.select(chosen == chosen, s.select(input == chosen, grad, s.like(grad, 0.0)), grad)
 
 
 @pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
-def refused_gradient(grad, input, out):
+def refused_gradient(grad, input, chosen):
     """``grad`` where ``input`` is not what was chosen, else 0."""
-    return s.select(out == out, s.select(input == out, s.like(grad, 0.0), grad), s.like(grad, 0.0))
+    return s.select(chosen == chosen, s.select(input == chosen, s.like(grad, 0.0), grad), s.like(grad, 0.0))
 
 
-chosen_gradient.vjp(grad=lambda g, input, out: chosen_gradient(g, input, out))
-refused_gradient.vjp(grad=lambda g, input, out: refused_gradient(g, input, out))
+chosen_gradient.vjp(grad=lambda g, input, chosen: chosen_gradient(g, input, chosen))
+refused_gradient.vjp(grad=lambda g, input, chosen: refused_gradient(g, input, chosen))
 fmax.vjp(
     input=lambda g, input, other: chosen_gradient(g, input, fmax(input, other)),
     other=lambda g, input, other: refused_gradient(g, input, fmax(input, other)),

@@ -170,8 +170,8 @@ def floor_divide(input, other):
 
 
 @pointwise(
-    numbers=True, check=core.check_divisor, native=True, dtypes=REAL, reference="floor_divide",
-    domain=((-2, 2), (0.5, 2)), method=False,
+    numbers=True, check=core.check_divisor, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)),
+    method=False,
 )  # fmt: skip
 def floor_quotient(input, other):
     """``floor(input / other)`` with a derivative of zero; :func:`floor_divide` has none."""
