@@ -9,9 +9,11 @@ cdef class Method:
 
     cdef void* vectorcall
     cdef readonly object function
+    cdef readonly str __name__
 
-    def __cinit__(self, function):
+    def __cinit__(self, function, str name):
         self.function = function
+        self.__name__ = name
         if type(function) is Op:
             self.vectorcall = <void*>op_method
         else:
@@ -32,10 +34,14 @@ cdef class Method:
         return self.function is ((<Method>other).function if type(other) is Method else other)
 
     def __repr__(self):
-        return f"<method '{self.function.name}' of 'Tensor' objects>"
+        return f"<method '{self.__name__}' of 'Tensor' objects>"
+
+    @property
+    def __qualname__(self):
+        return self.__name__
 
     def __reduce__(self):
-        return getattr, (Tensor, self.function.name)
+        return getattr, (Tensor, self.__name__)
 
 
 cdef PyObject* op_method(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
@@ -49,7 +55,7 @@ cdef PyObject* composite_method(PyObject* self, PyObject** args, size_t nargsf, 
 def install(name, function):
     """Put ``function`` into the Tensor type under ``name``."""
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
-    (<dict>t.tp_dict)[name] = Method(function) if type(function) in (Op, Composite) else function
+    (<dict>t.tp_dict)[name] = Method(function, name) if type(function) in (Op, Composite) else function
     PyType_Modified(t)
 
 
@@ -92,7 +98,7 @@ cdef int _prepare_op_type() except -1:
     t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
     PyType_Modified(t)
     cdef Composite composite = Composite.__new__(Composite)
-    cdef Method method = Method.__new__(Method, probe)
+    cdef Method method = Method.__new__(Method, probe, "")
     t = <PyTypeObject*>Method
     t.tp_vectorcall_offset = <char*>&method.vectorcall - <char*><void*>method
     t.tp_call = PyVectorcall_Call
@@ -108,4 +114,5 @@ cdef int _prepare_op_type() except -1:
     return 0
 
 
-METHODS_OWN = frozenset("function __class__ __get__ __reduce__ __reduce_ex__ __eq__ __hash__ __call__".split())
+METHODS_OWN = frozenset(
+    "function __name__ __qualname__ __class__ __get__ __reduce__ __reduce_ex__ __eq__ __hash__ __call__".split())

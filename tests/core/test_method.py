@@ -36,6 +36,19 @@ def test_a_method_is_the_function_that_binds(name):
     assert method != taeda.Tensor.mul
 
 
+@pytest.mark.parametrize("name", ["arccos", "negative_", "greater", "clip", "swapaxes", "det", "svd", "addbmm_"])
+def test_a_method_has_the_name_that_it_is_looked_up_by(name):
+    method = getattr(taeda.Tensor, name)
+    assert method.__name__ == method.__qualname__ == name and repr(method) == f"<method '{name}' of 'Tensor' objects>"
+    assert getattr(taeda.ones(2), name).__name__ == name
+    assert pickle.loads(pickle.dumps(method)) is method
+
+
+def test_two_names_of_a_method_are_equal():
+    assert taeda.Tensor.arccos == taeda.Tensor.acos == taeda.acos
+    assert hash(taeda.Tensor.arccos) == hash(taeda.Tensor.acos)
+
+
 def test_overrides_are_told_the_function():
     seen = []
 
