@@ -3,6 +3,8 @@
 Wrong arguments are detected here; the errors are raised by ``EXPLAIN``, functions of :mod:`taeda.ops.scatter`.
 """
 
+import warnings
+
 from cpython.float cimport PyFloat_Check
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check
@@ -20,7 +22,7 @@ from .indexing cimport (
 from .memory cimport unsettled
 from .recorder cimport NUMBERS, note_filled
 from .slices cimport computed_from, leaves_of
-from .tensor import current_mode, fitting, is_infinite_in
+from .tensor import current_mode, fitting, is_infinite_in, memory_overlap
 from .tensor cimport (
     BOOL,
     I8,
@@ -56,12 +58,20 @@ cdef inline bint is_mask(Tensor t) noexcept:
     return t.code == BOOL or t.code == U8
 
 
-cdef Tensor unaliased(Tensor values, Tensor target):
-    """``values``, copied if they share memory with ``target``: reads of what is being written would depend on the
-    order."""
+cpdef int refuse_shared(Tensor given, Tensor target) except -1:
+    """Raise where ``given``, which is read, shares memory with ``target``, which is written."""
+    if given.storage is target.storage and memory_overlap(target, given):
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                           "to a single memory location. Please clone() the tensor before performing the operation.")
+    return 0
+
+
+cpdef Tensor unaliased(Tensor values, Tensor target):
+    """``values``, copied if they lie between the elements of ``target``; refused if they share its memory."""
     cdef Tensor own
     if values.storage is not target.storage:
         return values
+    refuse_shared(values, target)
     own = empty_tensor(values.code, values.nd, values.sizes)
     copy_into(own, values)
     return own
@@ -131,6 +141,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         return 0
     if not fits(input, at, index, near) or (near is not None and near.code != input.code):
         EXPLAIN["along"](name, input, at, index, src)
+    refuse_shared(index, input)
     if near is None:
         check_number(src, input.code)
         near = filled(src, input.code, index.nd, index.sizes)
@@ -218,7 +229,12 @@ def index_fill(Tensor input, dim, Tensor index, value):
     """The body of ``taeda.index_fill``."""
     cdef int64_t sizes[MAXDIM]
     cdef int d, at = wrap_dim(dim, input.nd, "index_fill")
-    cdef Tensor i = slice_index("index_fill", index), target = as_vector(input)
+    cdef Tensor i, target = as_vector(input)
+    if index.code != I64:
+        raise IndexError(f"index_fill_(): Expected dtype int64 for index, got {index.dtype}")
+    if index.nd > 1:
+        raise RuntimeError(f"index_fill_(): Index is supposed to be a vector, got shape {list(index.shape)}")
+    i = slice_index("index_fill", index)
     if isinstance(value, Tensor) and (<Tensor>value).nd:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{(<Tensor>value).nd} dimension(s).")
@@ -228,6 +244,7 @@ def index_fill(Tensor input, dim, Tensor index, value):
     check_value(value, input)
     if i.count == 0 or target.count == 0:
         return
+    refuse_shared(index, input)
     for d in range(target.nd):
         sizes[d] = target.sizes[d]
     sizes[at] = i.count
@@ -262,6 +279,7 @@ def write_slices(str name, Tensor input, dim, Tensor index, Tensor source, int a
         return
     if not in_range(i, target.sizes[at], False):
         EXPLAIN["range"](name, index, target, at)
+    refuse_shared(index, input)
     move_rows(target, unaliased(source, input), [i], at, action, False)
 
 
@@ -299,6 +317,27 @@ def take(Tensor input, Tensor index):
 
 # ---- several dimensions ----------------------------------------------------------------------------------------------
 
+cdef int check_mask(Tensor mask, Tensor input, int at) except -1:
+    """Refuse a mask that has not the sizes of the input from dimension ``at`` on."""
+    if mask.nd > input.nd - at or memcmp(mask.sizes, input.sizes + at, mask.nd * sizeof(int64_t)):
+        EXPLAIN["mask"](mask, input, at)
+    return 0
+
+
+cdef int refuse_bytes(Tensor input, object indices) except -1:
+    """Writing one value where a mask says takes a mask of bools."""
+    cdef int at, place = -1
+    for at in range(len(indices)):
+        if indices[at] is not None:
+            if place >= 0:
+                return 0
+            place = at
+    if place >= 0 and (<Tensor?>indices[place]).code == U8:
+        check_mask(<Tensor>indices[place], input, place)
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype uint8")
+    return 0
+
+
 cdef list without_masks(Tensor input, object indices):
     """One integer tensor, or None, per dimension: a mask becomes the positions of its true elements."""
     cdef list found = []
@@ -311,14 +350,15 @@ cdef list without_masks(Tensor input, object indices):
             continue
         t = <Tensor?>item
         if not is_mask(t):
-            if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8:
+            if t.code != I64 and t.code != I32:
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
                                  f"{t.dtype}; {INDEX_MEND}")
             found.append(t)
             continue
+        if t.code == U8:
+            warnings.warn("indexing with dtype uint8 is now deprecated, please use a dtype bool instead", UserWarning)
         at = len(found)
-        if t.nd > input.nd - at or memcmp(t.sizes, input.sizes + at, t.nd * sizeof(int64_t)):
-            EXPLAIN["mask"](t, input, at)
+        check_mask(t, input, at)
         positions = positions_of(t if t.code == BOOL else t.ne(0))
         rows = positions.sizes[0]
         for d in range(t.nd):
@@ -417,9 +457,14 @@ def index_put(Tensor input, indices, Tensor values, accumulate=False):
     if values.code != input.code:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the "
                            f"destination and {values.dtype} for the source.")
-    for mask in indices:
-        if isinstance(mask, Tensor) and is_mask(<Tensor>mask) and mask.is_meta:
+    for item in indices:
+        if not isinstance(item, Tensor):
+            continue
+        if is_mask(<Tensor>item) and item.is_meta:
             return  # where it would write depends on values
+        refuse_shared(<Tensor>item, input)
+    if values.count == 1 and not accumulate:
+        refuse_bytes(input, indices)
     view = plan(input, indices, tensors, &first)
     if not tensors:
         copy_into(input, input + values if accumulate else values)
@@ -481,6 +526,8 @@ cdef object as_items(object index):
         for item in index:
             if item is None or item is Ellipsis or PySlice_Check(item) or PyList_Check(item) or PyTuple_Check(item) \
                     or isinstance(item, Tensor):
+                warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+                              "x[tuple(seq)] instead of x[seq]", UserWarning)
                 return tuple(index)
     return (index,)
 
@@ -497,7 +544,9 @@ cdef Tensor as_index_tensor(object x):
         t = OPS["tensor"](list(x) if isinstance(x, range) else x)
         if t.count == 0 and KIND[t.code] == 2:
             return empty_tensor(I64, t.nd, t.sizes)
-    if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8 and not is_mask(t):
+        if t.code == I16 or t.code == I8:
+            t = t.long()
+    if t.code != I64 and t.code != I32 and not (t.nd == 0 and KIND[t.code] == 1) and not is_mask(t):
         raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}; "
                          f"{INDEX_MEND}")
     return t
@@ -653,6 +702,8 @@ def setitem(Tensor t, item, value):
     mask = only_mask(places, view)
     if isinstance(value, Tensor):
         if mask is not None and (<Tensor>value).nd == 0:
+            if (<Tensor>value).storage is view.storage:
+                value = value.clone()  # it may be among what is written
             OPS["masked_fill_"](view, mask, value)
             return
         x = <Tensor>value

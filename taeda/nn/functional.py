@@ -296,6 +296,8 @@ def embedding(
         padding_idx = -1
     else:
         n = weight.size(0)
+        if isinstance(padding_idx, bool):
+            raise TypeError("embedding(): argument 'padding_idx' must be int, not bool")
         if not -n <= padding_idx < n:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= n

@@ -111,6 +111,7 @@ embedding_dense_backward.vjp(grad_output=_embedding_second)
 def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
     """Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
     expect_tensors("embedding_renorm_", weight=weight, indices=indices)
+    _check_indices(indices, "embedding_renorm_")
     previous = _core.record_nothing()
     try:
         rows = reshape(indices, (-1,)).unique()
@@ -160,13 +161,15 @@ def bags(
         per_sample_weights = reshape(per_sample_weights, (-1,))
     if not weight.dtype.is_floating_point:
         raise RuntimeError(f"embedding_bag: expected weight of a floating point dtype, got {weight.dtype}")
+    if padding_idx is not None:
+        padding_idx = _padding_row(padding_idx, weight.shape[0])
     plain = padding_idx is None and per_sample_weights is None and not (scale_grad_by_freq or sparse)
     if plain and weight.dim() == 2:
         items = _edges_of(input, offsets, include_last_offset)
         return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
     if padding_idx is not None and not flat.is_meta:  # on meta: how many are kept depends on values
-        kept = flat != padding_idx % weight.shape[0]
+        kept = flat != padding_idx
         flat, bag = flat[kept], bag[kept]
         per_sample_weights = per_sample_weights[kept] if per_sample_weights is not None else None
     rows = embedding(weight, flat, -1, scale_grad_by_freq, sparse)
@@ -179,6 +182,17 @@ def bags(
     if mode == "mean":
         total = total / unsqueeze(_times(bag, count).to(total.dtype), 1)
     return total
+
+
+def _padding_row(row, rows):
+    """The number of the row that is left out, counted from the start."""
+    if type(row) is not int:
+        raise TypeError(f"embedding_bag(): argument 'padding_idx' must be int, not {type(row).__name__}")
+    if not -rows <= row < rows:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {row}"
+        )
+    return row % rows
 
 
 @primitive(method=False, out=False, planned=True)
@@ -247,6 +261,8 @@ def _bag_of_each(input, offsets, include_last_offset):
 
 def _edges_of(input, offsets, include_last_offset):
     """The indices as a vector, and where in it bags begin, with its end."""
+    if offsets is not None and offsets.dtype is not input.dtype:
+        input = input.to(_core.promote_types(input.dtype, offsets.dtype))
     _check_indices(input, "embedding_bag")
     if input.dim() == 2:
         if offsets is not None:

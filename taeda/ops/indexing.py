@@ -5,6 +5,8 @@ Ints, slices, ``None`` and ``...`` alone make a view in the core and never get h
 
 from __future__ import annotations
 
+import warnings
+
 from .. import _core
 from .._core import Tensor, selection
 from .._core import indexing as core_indexing
@@ -70,15 +72,6 @@ index_put.vjp(
 index_put_ = index_put.traits["inplace"]
 callbacks.getitem = selection.getitem
 callbacks.setitem = selection.setitem
-
-
-def _apart(values: Tensor, target: Tensor) -> Tensor:
-    """``values`` in memory of their own: what is read while it is being written depends on the order."""
-    if values.untyped_storage() is not target.untyped_storage():
-        return values
-    own = _core.empty(values.shape, values.dtype)
-    _core.copy_tensor(own, values)
-    return own
 
 
 def _explain_mask(mask: Tensor, input: Tensor, at: int) -> None:
@@ -154,7 +147,8 @@ def put(input, index: Tensor, source, accumulate=False):
     if index.numel() == 0:
         return
     flat = core.view_reshape(input, (n,))
-    values = core.view_reshape(_apart(source, input), (index.numel(),))
+    selection.refuse_shared(index, input)
+    values = core.view_reshape(selection.unaliased(source, input), (index.numel(),))
     core_indexing.index_set(flat, [core.view_reshape(index, (index.numel(),))], 0, values, 2 if accumulate else 1)
     if not input.is_contiguous() and flat.untyped_storage() is not input.untyped_storage():
         _core.copy_tensor(input, core.view_reshape(flat, input.shape))
@@ -353,12 +347,16 @@ def _masked_scatter(input, mask, source):
         RuntimeError: ``source`` has too few elements, or another dtype.
     """
     if mask.dtype is not _core.bool_:
+        if mask.dtype is _core.uint8:
+            warnings.warn("masked_scatter_ received a mask of dtype uint8, which is deprecated; use bool", stacklevel=2)
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
     if source.dtype is not input.dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got {input.dtype} and {source.dtype}"
         )
-    if not core_indexing.mask_set(input, core.view_expand(mask, input.shape), _apart(source, input)):
+    # PyTorch reads what it has written where the two share memory
+    source = source.clone() if source.untyped_storage() is input.untyped_storage() else source
+    if not core_indexing.mask_set(input, core.view_expand(mask, input.shape), source):
         raise RuntimeError("masked_scatter: Number of elements of source < number of ones in mask")
 
 

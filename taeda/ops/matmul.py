@@ -341,7 +341,7 @@ def inner(input, other):
     return reshape(r, (*input.shape[:-1], *other.shape[:-1]))
 
 
-@composite(names=("ger",), out=True)
+@composite(names=("ger",), out=True, out_apart=("input", "vec2"))
 def outer(input, vec2):
     """``out[i, j] = input[i] * vec2[j]``."""
     for label, x in (("self", input), ("vec2", vec2)):

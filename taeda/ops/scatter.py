@@ -6,7 +6,7 @@ from .. import _core
 from .._core import Tensor, selection
 from .._core import tensor as core
 from .creation import arange
-from .indexing import _apart, where_select
+from .indexing import where_select
 from .table import composite, primitive
 from .views import blank, broadcast_shapes, reshape, zeros
 
@@ -307,6 +307,8 @@ def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_sel
 @composite(out="same", out_apart=("input",))
 def take_along_dim(input, indices, dim=None):
     """:func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+    if dim is None and indices.dtype is _core.int32:
+        indices = indices.long()
     if indices.dtype is not _core.int64:
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
     if dim is None:
@@ -362,7 +364,7 @@ def _explain_source(name, input, at, index, source):
             f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got "
             f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
-    return _apart(source, input)
+    return source
 
 
 @primitive(

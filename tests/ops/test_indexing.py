@@ -123,8 +123,12 @@ def test_bad_indices_raise(call):
 def test_writing_from_the_tensor_itself():
     a, t = both(6, 3)
     order = np.array([5, 4, 3, 2, 1, 0])
-    t[taeda.from_numpy(order)] = t
+    with pytest.raises(RuntimeError, match="single memory location"):
+        t[taeda.from_numpy(order)] = t
+    t[taeda.from_numpy(order)] = t.clone()
     np.testing.assert_array_equal(t.numpy(), a[order])
+    t[taeda.arange(3)] = t[::2]  # between the elements: each is read before it is written
+    np.testing.assert_array_equal(t.numpy()[:3], a[order][::2])
 
 
 def test_results_do_not_depend_on_threads():
