@@ -318,6 +318,8 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         if size is not None:
             return _window(input, source.untyped_storage(), size, stride, storage_offset)
         return core.set_memory(input, source)
+    if getattr(source, "dtype", input.dtype) is not input.dtype:
+        raise RuntimeError(f"set_(): expected a storage of {input.dtype}, got one of {source.dtype}")
     source = getattr(source, "_untyped_storage", source)
     _same_device(input, source)
     size = (source.nbytes() // input.element_size(),) if size is None else size
@@ -333,6 +335,8 @@ def _same_device(input, source):
 
 def _window(input, storage, size, stride, offset):
     """Make ``input`` a window on ``storage``, which grows where it is too small."""
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"set_(): expected sizes that are not negative, got {list(size)}")
     stride = _contiguous_strides(size) if stride is None else stride
     if all(n > 0 for n in size):
         last = offset + builtins.sum((n - 1) * step for n, step in zip(size, stride, strict=False) if step > 0)

@@ -14,7 +14,7 @@ from .activation import inside
 from .elementary import sigmoid_backward
 from .reduction import extent
 from .table import OPS, composite, expect_tensors, pointwise
-from .views import broadcast_tensors
+from .views import broadcast_shapes, broadcast_tensors
 
 
 def reduction_of(size_average, reduce, reduction):
@@ -140,9 +140,10 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         input, target: the same shape, floating point.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
+    sizes = input.shape
     input, target = _of_one_size("mse_loss", input, target)
     return label_node(
-        _weighted(_squared_error(input, target), weight, size_average, reduce, reduction), "MseLossBackward0"
+        _weighted(_squared_error(input, target), sizes, weight, size_average, reduce, reduction), "MseLossBackward0"
     )
 
 
@@ -153,15 +154,19 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     Args: as of :func:`mse_loss`.
     """
     expect_tensors("l1_loss", input=input, target=target)
+    sizes = input.shape
     input, target = _of_one_size("l1_loss", input, target)
     if input.dtype.is_complex or target.dtype.is_complex:
-        return _weighted((input - target).abs(), weight, size_average, reduce, reduction)
-    return _weighted(_absolute_error(input, target), weight, size_average, reduce, reduction)
+        return _weighted((input - target).abs(), sizes, weight, size_average, reduce, reduction)
+    return _weighted(_absolute_error(input, target), sizes, weight, size_average, reduce, reduction)
 
 
-def _weighted(loss, weight, size_average, reduce, reduction):
+def _weighted(loss, sizes, weight, size_average, reduce, reduction):
+    """Each element times its weight, of which there are as many as the input of ``sizes`` has elements."""
     if weight is None:
         return _reduced(loss, size_average, reduce, reduction)
+    if weight.shape != sizes:
+        raise ValueError("Weights and input must have the same size.")
     reduction = reduction_of(size_average, reduce, reduction)
     loss = loss * weight
     if reduction == "none":
@@ -190,10 +195,11 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Squared below ``delta`` and linear above: ``d ** 2 / 2`` or ``delta (d - delta / 2)`` (Huber 1964), in the dtype
     of ``input``."""
+    sizes = input.shape
     input, target = _of_one_size("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta (got {delta})")
-    loss = _weighted(_huber_error(input, target, float(delta)).to(input.dtype), weight, None, None, reduction)
+    loss = _weighted(_huber_error(input, target, float(delta)).to(input.dtype), sizes, weight, None, None, reduction)
     return label_node(loss, "HuberLossBackward0")
 
 
@@ -255,6 +261,20 @@ _divergence.vjp(
 )
 
 
+def _times_weight(loss, weight):
+    """``loss`` times a weight that broadcasts to it."""
+    if weight is None:
+        return loss
+    _require_broadcast(weight, loss.shape)
+    return loss * weight
+
+
+def _require_broadcast(x, shape):
+    whole = broadcast_shapes(x.shape, shape)
+    if tuple(whole) != tuple(shape):
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(whole)}")
+
+
 def _require_same_shape(name, input, target):
     if input.shape != target.shape:
         hint = "; use target.view_as(input)" if input.numel() == target.numel() else ""
@@ -289,9 +309,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
                 f"[{low:g}, {high:g}]; for unnormalised scores use binary_cross_entropy_with_logits"
             )
     loss = _binary_entropy(input, target)
-    return label_node(
-        _reduced(loss if weight is None else loss * weight, None, None, reduction), "BinaryCrossEntropyBackward0"
-    )
+    return label_node(_reduced(_times_weight(loss, weight), None, None, reduction), "BinaryCrossEntropyBackward0")
 
 
 @composite(method=False, autocast="float32")
@@ -316,8 +334,9 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         loss = _binary_entropy_of_logits(input, target)
     else:
+        _require_broadcast(pos_weight, target.shape)
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
-    loss = (loss if weight is None else loss * weight).to(target.dtype)  # also where the weights have another
+    loss = _times_weight(loss, weight).to(target.dtype)  # also where the weights have another
     loss = _laid_out_like(target, loss, reduction)
     return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyWithLogitsBackward0")
 
@@ -386,6 +405,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
                 f"gaussian_nll_loss: var is of incorrect size {tuple(var.shape)} for input {tuple(input.shape)}"
             )
     reduction = reduction_of(None, None, reduction)
+    if not (var.is_floating_point() or var.is_complex()):
+        raise RuntimeError(f"result type float32 can't be cast to the desired output type {var.dtype}")
     if var.numel() and not var.is_meta and extent(var)[0] < 0:
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
     held = var.clone()
@@ -399,7 +420,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
 @composite(method=False, autocast="float32")
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-target * input))`` for targets of 1 and -1, in the dtype of ``input``."""
-    loss = OPS["softplus"](-target * input).to(input.dtype)
+    _require_broadcast(target, input.shape)
+    loss = OPS["softplus"](-(target * input)).to(input.dtype)
     return label_node(_reduced(loss, size_average, reduce, reduction), "SoftMarginLossBackward0")
 
 
@@ -505,6 +527,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if weight is not None and weight.dim() != 1:
         raise ValueError(f"weight must be one-dimensional, got shape {tuple(weight.shape)}")
     single = input.dim() < 2
+    _check_classes("multi_margin_loss", input, target, weight)
     x, t = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     at = t.unsqueeze(1)
     terms = _positive(margin - x.gather(1, at) + x)
@@ -516,14 +539,38 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return _reduced(loss, None, None, reduction)
 
 
+def _check_classes(name, input, target, weight):
+    """Refuse what does not fit scores of one sample or of several."""
+    classes = input.shape[-1] if input.dim() else 1
+    if input.dim() > 2 or not classes:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
+    samples = input.shape[0] if input.dim() == 2 else 1
+    if target.dim() > 1 or target.numel() != samples or (input.dim() == 2 and not target.dim()):
+        raise RuntimeError(
+            f"{name}: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size [{samples}], but got {list(target.shape)}"
+        )
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}; convert it with .float()')
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(f"{name}: expected weight of {input.dtype}, got {weight.dtype}")
+
+
 @composite(method=False)
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """:func:`binary_cross_entropy_with_logits`, averaged over the last dimension, of several labels per sample."""
     reduction = reduction_of(size_average, reduce, reduction)
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"multilabel_soft_margin_loss" not implemented for {input.dtype}; use .float()')
     loss = _binary_entropy_of_logits(input, target)
     if weight is not None:
         loss = loss * weight
-    return _reduced(loss.mean(-1), None, None, reduction)
+    loss = loss.sum(input.dim() - 1) / input.shape[-1]  # also where the target has more dimensions
+    return _reduced(loss, None, None, reduction)
 
 
 @composite(method=False, autocast="float32")
@@ -540,6 +587,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
             "multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most "
             f"2-d, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"multilabel_margin_loss" not implemented for {input.dtype}; use .float()')
     x = input.reshape(1, -1) if input.dim() < 2 else input
     t = target.reshape(x.shape)
     valid = (t < 0).to(int64).cumsum(1) == 0  # up to the first -1

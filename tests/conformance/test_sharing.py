@@ -136,3 +136,69 @@ def test_masked_scatter_reads_before_it_writes():
     """PyTorch reads what it has written."""
     a = taeda.arange(4.0)
     assert a.masked_scatter_(taeda.tensor([False, True, True, True]), a).tolist() == [0, 0, 1, 2]
+
+
+def test_windows_on_a_storage():
+    """A storage that is too small for ``set_`` grows; a view of it is refused."""
+
+    def shape(L, *given):
+        return list(L.empty(0).set_(*given).shape)
+
+    def go(L):
+        for size, stride, start in [
+            ((9,), (1,), 0), ((4,), (3,), 0), ((4,), (1,), 5), ((4,), (1,), -1), ((-1,), (1,), 0), ((2, 2), (1,), 0),
+            ((0,), (1,), 100), ((), (), 8), ((3, 3), (3, 1), 0), ((2, 2), (0, 0), 0),
+        ]:  # fmt: skip
+            for given in (L.arange(8.0), L.arange(8.0).untyped_storage(), L.arange(8.0).storage()):
+                yield answer(shape, L, given, start, size, stride)
+                yield getattr(given, "untyped_storage", lambda given=given: given)().nbytes()
+            yield answer(L.arange(8.0).as_strided, size, stride, start)
+            yield answer(L.arange(8.0)[2:].as_strided, size, stride)
+        yield answer(lambda: L.empty(0, dtype=L.int64).set_(L.arange(8.0).storage()))
+        held = L.frombuffer(bytearray(8), dtype=L.float32)
+        yield answer(lambda: L.empty(0).set_(held.untyped_storage(), 0, (3,), (1,)))
+
+    def plain(results):
+        return [r if isinstance(r, int) else r[0] for r in results]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert plain(go(taeda)) == plain(go(torch))
+
+
+LOSSES = ["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"]
+SIZES = [(2, 4), (4, 2), (2,), (4,), (), (2, 4, 1), (0,), (3,), (2, 3, 3), (2, 1), (1, 4), (0, 4), (1,)]
+
+
+def numbers(L, size, dtype=None):
+    n = 1
+    for s in size:
+        n *= s
+    t = ((L.arange(n, dtype=L.float32) * 0.37).sin() * 0.4 + 0.5).reshape(size)
+    return t if dtype is None else (L.arange(n) % 2).reshape(size).to(getattr(L, dtype))
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (4,), (2, 4, 3), ()])
+def test_sizes_of_losses(shape):
+    def go(L):
+        F = L.nn.functional
+        x = numbers(L, shape)
+        for size in SIZES:
+            t, whole = numbers(L, size), numbers(L, size, "int64")
+            for name in LOSSES:
+                yield name, size, answer(lambda name=name, t=t: getattr(F, name)(x, x, weight=t))
+                yield name, size, answer(lambda name=name, t=t: getattr(F, name)(x, t))
+            for name in ("soft_margin_loss", "multilabel_soft_margin_loss", "kl_div", "hinge_embedding_loss"):
+                yield name, size, answer(lambda name=name, t=t: getattr(F, name)(x, t))
+            yield size, answer(lambda t=t: F.binary_cross_entropy_with_logits(x, x, pos_weight=t))
+            yield size, answer(lambda whole=whole: F.multi_margin_loss(x, whole))
+            first = numbers(L, shape[:1], "int64")
+            yield size, answer(lambda first=first, t=t: F.multi_margin_loss(x, first, weight=t))
+        for dtype in ("uint8", "bool", "int64"):
+            yield answer(lambda dtype=dtype: F.soft_margin_loss(x, numbers(L, shape, dtype)))
+
+    for ours, theirs in zip(go(taeda), go(torch), strict=True):
+        *tag, (value, seen) = ours if isinstance(ours[-1], tuple) else [ours]
+        *_, (want, told) = theirs if isinstance(theirs[-1], tuple) else [theirs]
+        same = value == pytest.approx(want, abs=1e-5, nan_ok=True) if isinstance(want, float) else value == want
+        assert same and seen == told, (tag, ours, theirs)
