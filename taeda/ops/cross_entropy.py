@@ -37,9 +37,10 @@ def _explain(name, input, target, weight):
     dim = 1 if input.dim() > 1 else 0
     expected = tuple(input.shape[:dim]) + tuple(input.shape[dim + 1 :])
     if tuple(target.shape) != expected:
-        if dim and target.dim() and input.shape[0] != target.shape[0]:
+        batch = target.shape[0] if target.dim() else 0
+        if dim and input.shape[0] != batch:
             raise ValueError(
-                f"{name}: expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}): "
+                f"{name}: expected input batch_size ({input.shape[0]}) to match target batch_size ({batch}): "
                 f"input {tuple(input.shape)}, target {tuple(target.shape)}"
             )
         if name == "cross_entropy" and target.shape == input.shape and not target.is_floating_point():
@@ -174,6 +175,11 @@ def _class_numbers(input, target):
     return target.to(int64) if target.dtype is uint8 else target
 
 
+def _require_dtype(name, input, weight):
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(f"{name}: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")
+
+
 @composite(method=False, autocast="float32")
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Negative log-likelihood: ``-weight[target] * input[target]`` of log-probabilities.
@@ -190,8 +196,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     """
     expect_tensors("nll_loss", input=input, target=target)
     reduction = reduction_of(size_average, reduce, reduction)
-    if weight is not None and weight.dtype != input.dtype:
-        raise RuntimeError(f"nll_loss: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")
+    _require_dtype("nll_loss", input, weight)
     return _fused_nll_loss(input, _class_numbers(input, target), weight, ignore_index, reduction)[0]
 
 
@@ -213,6 +218,8 @@ def cross_entropy(
         IndexError: a class out of range.
     """
     reduction = reduction_of(size_average, reduce, reduction)
+    if weight is not None and isinstance(target, Tensor) and target.dtype is int64:
+        _require_dtype("cross_entropy", input, weight)
     if not (label_smoothing or (isinstance(input, Tensor) and input.dim() == 1)) and target.dtype is int64:
         return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
     if not 0.0 <= label_smoothing <= 1.0:

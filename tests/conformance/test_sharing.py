@@ -196,6 +196,13 @@ def test_sizes_of_losses(shape):
             yield size, answer(lambda first=first, t=t: F.multi_margin_loss(x, first, weight=t))
         for dtype in ("uint8", "bool", "int64"):
             yield answer(lambda dtype=dtype: F.soft_margin_loss(x, numbers(L, shape, dtype)))
+        for dtype in ("float64", "float16", "int64", "bool"):
+            weight = L.ones(4).to(getattr(L, dtype))
+            for name in ("cross_entropy", "nll_loss", "multi_margin_loss"):
+                loss, whole = getattr(F, name), L.tensor([0, 1])
+                yield name, dtype, answer(lambda loss=loss, w=weight, t=whole: loss(numbers(L, (2, 4)), t, weight=w))
+        for name in ("cross_entropy", "nll_loss"):
+            yield name, answer(lambda name=name: getattr(F, name)(numbers(L, (2, 4)), L.tensor(1)))
 
     for ours, theirs in zip(go(taeda), go(torch), strict=True):
         *tag, (value, seen) = ours if isinstance(ours[-1], tuple) else [ours]
