@@ -665,12 +665,12 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
     """:func:`differentiate`, by way of the innermost mode if it has a method ``run_backward``."""
     if has_mode() and hasattr(current_mode(), "run_backward"):
         return current_mode().run_backward(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
-    cdef tuple args = (tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
     if DEPTH[0] >= MOST_NESTED:
+        args = (tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
         return callbacks.on_a_new_thread(differentiate, args, THROUGH[0])
     DEPTH[0] += 1
     try:
-        return differentiate(*args)
+        return differentiate(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
     finally:
         DEPTH[0] -= 1
 

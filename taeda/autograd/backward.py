@@ -68,7 +68,8 @@ def _implicit_gradient(out: Any, name: str) -> Tensor | None:
         return _edge_gradient(out, name)
     if not out.requires_grad:
         return None
-    _check_scalar(out.shape)
+    if out.numel() != 1:
+        _check_scalar(out.shape)
     if not out.is_floating_point():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
     return out.new_ones(out.shape) if out.is_meta else _core.empty(out.shape, out.dtype).fill_(1)
