@@ -555,6 +555,8 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say."""
     if has_torch_function((self, other)):
         return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
+    if not isinstance(other, Tensor):
+        raise TypeError(f"module_load(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     return other.detach() if assign else self.copy_(other).detach()
 
 

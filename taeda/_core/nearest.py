@@ -44,4 +44,5 @@ class ChecksKeywords:
                 raise TypeError(
                     f"{cls.__name__}.__init__() got an unexpected keyword argument '{name}'{nearest(name, known)}"
                 )
-        return super().__new__(cls)
+        make = super().__new__
+        return make(cls) if make is object.__new__ else make(cls, *args, **kwargs)

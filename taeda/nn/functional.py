@@ -45,8 +45,6 @@ from ..ops.loss import (
 from ..ops.matmul import bilinear, linear
 from ..ops.batch_norm import batch_norm, instance_norm
 from ..ops.normalization import group_norm, layer_norm, rms_norm
-from ..ops.extrema import clamp_between as _clamp_between
-from ..ops.reduction import _vector_norm
 from ..ops.pooling import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
     adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d,
@@ -374,7 +372,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         x1, x2 = x1.to(dtype), x2.to(dtype)
     if x1.shape != x2.shape:
         x1, x2 = taeda.broadcast_tensors(x1, x2)
-    n1, n2 = (_clamp_between(_vector_norm(x, 2.0, dim, True), eps) for x in (x1, x2))
+    n1, n2 = (taeda.linalg.vector_norm(x, 2.0, dim, True).clamp_min(eps) for x in (x1, x2))
     return ((x1 / n1) * (x2 / n2)).sum(dim)
 
 

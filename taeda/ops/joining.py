@@ -254,6 +254,7 @@ def chunk(input, chunks, dim=0):
     """
     if input.dim() == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = index(chunks)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     at = _core.wrapped_dim(dim, input.dim(), "chunk")

@@ -268,7 +268,7 @@ aminmax.vjp(
 def extent(input):
     """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are
     valid."""
-    found = indexing.extent(input)
+    found = None if input.is_meta else indexing.extent(input)
     if found is not None:
         return found
     low, high = aminmax.run_bound(input, None, False)

@@ -49,7 +49,7 @@ FAMILIES = {
 }  # fmt: skip
 
 _LEFT_OUT = {
-    "reads or writes memory or a file that it is pointed to": "from_dlpack frombuffer load save Tensor.set_",
+    "reads or writes memory or a file that it is pointed to": "from_dlpack frombuffer Tensor.set_",
     "a setting of the process": (
         "set_default_device set_default_dtype set_default_tensor_type set_deterministic_debug_mode set_flush_denormal "
         "set_float32_matmul_precision set_num_interop_threads set_num_threads set_printoptions set_warn_always "

@@ -60,7 +60,7 @@ REFUSED = {
     "an average over more windows than fit": (
         lambda: F.adaptive_avg_pool2d(taeda.ones(2, 2, 4), 1 << 40),
         RuntimeError,
-        "too large",
+        "overflow",
     ),
     "a degree that is no number of steps": (
         lambda: taeda.mvlgamma(taeda.ones(2), taeda.ones(2)),
@@ -181,13 +181,15 @@ def test_numbers_that_do_not_fit(what):
         (taeda.int64, 1.5, 1, math.nan),
         (taeda.int16, -2.5, -2, 1e30),
         (taeda.float16, math.inf, math.inf, 1e5),
-        (taeda.float32, 2**63, 2.0**63, 1e39),
+        (taeda.float32, 2**62, 2.0**62, 1e39),
         (taeda.float32, 1 + 0j, 1.0, 1j),
         (taeda.bool, 0.5, True, None),
     ):
         assert FITS[what](dtype, good).tolist() == [stored] * 2
-        if bad is not None:
-            with pytest.raises(RuntimeError, match="without overflow"):
+        if dtype is taeda.float16 and what in ("assignment", "scalar_tensor"):  # infinite, as in PyTorch
+            assert FITS[what](dtype, bad).isinf().all()
+        elif bad is not None:
+            with pytest.raises((RuntimeError, ValueError), match="without overflow|Overflow when unpacking"):
                 FITS[what](dtype, bad)
 
 
@@ -195,7 +197,7 @@ def test_numbers_that_do_not_fit(what):
 @pytest.mark.parametrize("dtype", (taeda.float32, taeda.int64, taeda.uint8, taeda.bool))
 def test_ints_beyond_64_bits(what, dtype):
     for x in (2**64, 2**70, -(2**63) - 1):
-        with pytest.raises(OverflowError):
+        with pytest.raises(ValueError if what == "assignment" else OverflowError):  # as in PyTorch
             FITS[what](dtype, x)
 
 

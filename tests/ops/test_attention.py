@@ -133,7 +133,7 @@ def test_unusual_ranks_and_dropout():
         (lambda x: F.scaled_dot_product_attention(x, x[..., :4], x), "same last dimension"),
         (lambda x: F.scaled_dot_product_attention(x, x, x[:, :, :3]), "differ in length"),
         (lambda x: F.scaled_dot_product_attention(x, x, x.double()), "same dtype"),
-        (lambda x: F.scaled_dot_product_attention(x, x, x, x, is_causal=True), "is_causal"),
+        (lambda x: F.scaled_dot_product_attention(x[0], x[0], x[0], x[0], is_causal=True), "is_causal"),
         (lambda x: F.scaled_dot_product_attention(x, x[:, :3], x[:, :3], enable_gqa=True), "must divide"),
     ],
 )
