@@ -9,7 +9,6 @@ from .. import Number, Size, Tensor, _device, _dtype, return_types
 from .._core.tensor import Composite as Composite
 from ..nn._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 _canonical_mask: Any
-_clamp_between: Any
 _drop_channels: Any
 _embedding: Any
 _embedding_bags: Any
@@ -25,7 +24,6 @@ _sizes: Any
 _softmax_dim: Any
 _traits: Any
 _unbatched: Any
-_vector_norm: Any
 _with_indices: Any
 _with_inplace: Any
 

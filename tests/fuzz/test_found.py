@@ -189,7 +189,7 @@ def test_numbers_that_do_not_fit(what):
         if dtype is taeda.float16 and what in ("assignment", "scalar_tensor"):  # infinite, as in PyTorch
             assert FITS[what](dtype, bad).isinf().all()
         elif bad is not None:
-            with pytest.raises((RuntimeError, ValueError), match="without overflow|Overflow when unpacking"):
+            with pytest.raises((RuntimeError, ValueError), match=r"without overflow|Overflow when unpacking"):
                 FITS[what](dtype, bad)
 
 
