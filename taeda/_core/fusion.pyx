@@ -29,7 +29,7 @@ from .recipes cimport (
 from .rows cimport compute_asked, compute_rows_of, compute_with_rows
 from .slices cimport slice_of
 from .tensor cimport (
-    INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Op, Tensor, broadcast_shape, empty_strided_like, is_dense, new_output,
+    INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Op, Tensor, broadcast_shape, is_dense, new_output,
     number_slots, out_code, same_sizes,
 )
 
@@ -90,7 +90,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
     if flat:
         if first.nd > INLINE or first.count < least or first.count == 0:
             return None
-        out = target if target is not None else empty_strided_like(code, first, True)
+        out = target if target is not None else new_output(inputs, op.noperands, code, first.nd, first.sizes, True)
     else:
         nd = broadcast_shape(op, inputs, nin, shape)
         if nd > INLINE or target is not None and not (
@@ -101,7 +101,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
             count *= shape[i]
         if count < least or count == 0:
             return None
-        out = target if target is not None else new_output(inputs, nin, code, nd, shape, True)
+        out = target if target is not None else new_output(inputs, op.noperands, code, nd, shape, True)
         if out.count >= LEAST_ELEMENTS:
             for d in range(nd):
                 if out.strides[d] == 1 and out.sizes[d] > 1:

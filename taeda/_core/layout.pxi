@@ -138,21 +138,74 @@ cdef int target_broadcast(Op op, Tensor target, int nd, int64_t* shape) except -
     return 0
 
 
-cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape, bint late=False):
-    """An output whose dimensions lie in memory in the order that the inputs' strides suggest, as PyTorch's do."""
-    cdef Tensor out = empty_tensor(code, nd, shape, late)
-    cdef int order[MAXDIM]
-    cdef int i, d, at, other, c
+cdef bint is_row_major(Tensor t) noexcept:
+    """Whether the strides, also those of dimensions of one element, are those of a new tensor."""
     cdef int64_t step = 1
-    cdef bint plain = True
-    for i in range(nin):
-        if isinstance(<object>inputs[i], Tensor) and not (<Tensor>inputs[i]).contiguous:
-            plain = False
-    if plain or nd < 2:
+    cdef int d
+    for d in range(t.nd - 1, -1, -1):
+        if t.strides[d] != step:
+            return False
+        step *= max(t.sizes[d], <int64_t>1)
+    return True
+
+
+cdef bint has_channels_last(Tensor t) noexcept:
+    """Whether the elements of an image or a volume lie in memory with channels last, without gaps."""
+    cdef int64_t step = 1
+    cdef int i, d
+    for i in range(t.nd):
+        d = 1 if i == 0 else 0 if i == t.nd - 1 else t.nd - i
+        if t.sizes[d] != 1:
+            if t.strides[d] != step:
+                return False
+            step *= t.sizes[d]
+    return True
+
+
+cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape, bint late=False):
+    """An output whose dimensions lie in memory as PyTorch's do.
+
+    Operands that are all of its sizes decide together: all contiguous, all with channels last, or all with the same
+    strides. Else, and where an operand is a number, the order of dimensions is the one that the strides suggest.
+    """
+    cdef Tensor out = empty_tensor(code, nd, shape, late)
+    cdef Tensor t, first = None
+    cdef int order[MAXDIM]
+    cdef int i
+    cdef bint plain = True, same = True, contiguous = True, last = nd == 4, alike = True
+    if nd < 2:
         return out
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            same = False
+            continue
+        t = <Tensor>inputs[i]
+        first = t if first is None else first
+        plain = plain and is_row_major(t)
+        same = same and same_sizes(t, out)
+        contiguous = contiguous and t.contiguous
+        last = last and same and has_channels_last(t)
+        alike = alike and same and memcmp(t.strides, first.strides, nd * sizeof(int64_t)) == 0
+    if plain or same and contiguous:
+        return out
+    if same and not last and alike and is_dense(first):
+        memcpy(out.strides, first.strides, nd * sizeof(int64_t))
+    else:
+        if same and last:
+            order[0], order[1], order[2], order[3] = 1, 3, 2, 0
+        else:
+            suggested_order(inputs, nin, nd, shape, order)
+        restride(out, order)
+    out.contiguous = compute_contiguous(out)
+    return out
+
+
+cdef void suggested_order(PyObject** inputs, int nin, int nd, const int64_t* shape, int* order) noexcept:
+    """The order of dimensions that the inputs' strides suggest, the innermost first."""
+    cdef int i, d, at, other, c
     for d in range(nd):
         order[d] = nd - 1 - d
-    for i in range(1, nd):  # insertion sort, innermost dimension first
+    for i in range(1, nd):  # insertion sort
         at = i
         for d in range(i - 1, -1, -1):
             c = compare_dims(inputs, nin, nd, shape, order[d], order[at])
@@ -163,11 +216,15 @@ cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64
                 at = d
             elif c < 0:
                 break
-    for d in range(nd):
-        out.strides[order[d]] = step
-        step *= max(shape[order[d]], 1)
-    out.contiguous = compute_contiguous(out)
-    return out
+
+
+cdef void restride(Tensor out, const int* order) noexcept:
+    """Lay the dimensions of a new tensor out in ``order``, the innermost first."""
+    cdef int64_t step = 1
+    cdef int i
+    for i in range(out.nd):
+        out.strides[order[i]] = step
+        step *= out.sizes[order[i]]
 
 
 cdef int compare_dims(PyObject** inputs, int nin, int nd, const int64_t* shape, int a, int b) noexcept:
@@ -177,15 +234,17 @@ cdef int compare_dims(PyObject** inputs, int nin, int nd, const int64_t* shape, 
     for i in range(nin):
         if isinstance(<object>inputs[i], Tensor):
             t = <Tensor>inputs[i]
-            c = compare_strides(broadcast_stride(t, nd, a), broadcast_stride(t, nd, b), shape[a], shape[b])
+            c = compare_strides(broadcast_stride(t, nd, a, shape[a]), broadcast_stride(t, nd, b, shape[b]), shape[a],
+                                shape[b])
             if c:
                 return c
     return 0
 
 
-cdef inline int64_t broadcast_stride(Tensor t, int nd, int d) noexcept:
+cdef inline int64_t broadcast_stride(Tensor t, int nd, int d, int64_t size) noexcept:
+    """The stride of ``t`` along dimension ``d``, of ``size`` elements, of an output; 0 where ``t`` repeats."""
     d -= nd - t.nd
-    if d < 0 or t.sizes[d] == 1:
+    if d < 0 or t.sizes[d] == 1 and size != 1:
         return 0
     return distance(t.strides[d])
 

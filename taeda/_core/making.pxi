@@ -237,12 +237,14 @@ def empty_like(Tensor like, dtype dtype=None):
     """An uninitialised tensor with the sizes of ``like`` and its dimensions in the same order in memory."""
     cdef int code = like.code if dtype is None else dtype.code
     cdef PyObject* inputs[1]
+    cdef Tensor t
     if like.holds == NOTHING and hasattr(like, "_empty_like"):
         return like._empty_like(dtype)
-    if like.contiguous:
-        return empty_tensor(code, like.nd, like.sizes)
     if is_dense(like):
-        return empty_strided_like(code, like)
+        t = empty_tensor(code, like.nd, like.sizes)
+        memcpy(t.strides, like.strides, like.nd * sizeof(int64_t))
+        t.contiguous = like.contiguous
+        return t
     inputs[0] = <PyObject*>like
     return new_output(inputs, 1, code, like.nd, like.sizes)
 

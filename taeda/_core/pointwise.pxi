@@ -548,8 +548,8 @@ cdef object outputs_apart(Op op, PyObject** inputs, int nin, const int* outcodes
     if op.row_major:
         return empty_tensor(outcodes[0], nd, shape)
     if op.nouts == 1:
-        return new_output(inputs, nin, outcodes[0], nd, shape)
-    return [new_output(inputs, nin, outcodes[k], nd, shape) for k in range(op.nouts)]
+        return new_output(inputs, op.noperands, outcodes[0], nd, shape)
+    return [new_output(inputs, op.noperands, outcodes[k], nd, shape) for k in range(op.nouts)]
 
 
 cdef int place_apart(Launch* L, Tensor out, list outs, int nout, PyObject** inputs, int nin, const int* codes,
@@ -594,6 +594,13 @@ cdef inline bint laid_out_alike(Tensor a, Tensor b) noexcept:
             (a.contiguous and b.contiguous or memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0))
 
 
+cdef inline Tensor output_alike(Op op, PyObject** inputs, int code, Tensor first, bint numbers):
+    """An output where the operands that are tensors are all laid out like ``first``."""
+    if first.contiguous and (not numbers or op.row_major or is_row_major(first)):
+        return empty_tensor(code, first.nd, first.sizes)
+    return new_output(inputs, op.noperands, code, first.nd, first.sizes)
+
+
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
     cdef Launch L
     cdef int codes[MAXARGS]
@@ -604,7 +611,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef list transposed = None       # keeps copies alive
     cdef object made
     cdef int i, k, nout = op.nouts, nslots
-    cdef bint flat = True
+    cdef bint flat = True, numbers = False
     cdef int64_t count, grain = 16384
     # 1. shapes: the common case is that all are alike and laid out alike
     for i in range(nin):
@@ -616,6 +623,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
                 flat = False
         else:
             codes[i] = PARAM
+            numbers = True
     if flat and not first.contiguous and (not is_dense(first) or target is None and op.row_major):
         flat = False
     if flat and target is not None and target is not first and not laid_out_alike(target, first):
@@ -633,12 +641,12 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         outcodes[0] = target.code
     # 2. outputs
     if flat:
-        out = target if target is not None else empty_strided_like(outcodes[0], first)
+        out = target if target is not None else output_alike(op, inputs, outcodes[0], first, numbers)
         L.ptr[0] = address_of(out)
         if nout > 1:
             outs = [out]
             for k in range(1, nout):
-                t = empty_strided_like(outcodes[k], first)
+                t = output_alike(op, inputs, outcodes[k], first, numbers)
                 outs.append(t)
                 L.ptr[k] = address_of(t)
         count = out.count

@@ -156,10 +156,8 @@ cdef class Tensor:
         """Whether the elements lie in memory in the order of ``memory_format``."""
         if memory_format is contiguous_format:
             return self.contiguous
-        if memory_format is channels_last and self.nd == 4:
-            return _channels_last(self)
-        if memory_format is channels_last_3d and self.nd == 5:
-            return _channels_last(self)
+        if memory_format is channels_last and self.nd == 4 or memory_format is channels_last_3d and self.nd == 5:
+            return bool(has_channels_last(self))
         return False
 
     def is_floating_point(self):
@@ -711,15 +709,3 @@ cdef object _real(object x):
     if x.imag != 0:
         raise RuntimeError(f"value cannot be converted to a real number without overflow: {x}; take .real or .abs()")
     return x.real
-
-
-cdef bint _channels_last(Tensor t):
-    """Whether channels (dimension 1) vary fastest."""
-    cdef int64_t expected = 1
-    cdef int i
-    for i in [1] + list(range(t.nd - 1, 1, -1)) + [0]:
-        if t.sizes[i] != 1:
-            if t.strides[i] != expected:
-                return False
-            expected *= t.sizes[i]
-    return True

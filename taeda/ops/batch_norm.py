@@ -213,6 +213,8 @@ def _shaped_as(y, like):
     """What came of :func:`_by_positions`, with the dimensions of ``like``."""
     if y.dim() == like.dim():
         return y
+    if like.is_contiguous():  # one channel or one position
+        return y.reshape(like.shape)
     n = like.dim()
     return y.reshape(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, n - 1, *range(1, n - 1))
 
@@ -424,7 +426,7 @@ def instance_norm(
             running_mean=_signature(running_mean), running_var=_signature(running_var),
         )  # fmt: skip
         _move_statistics(input, running_mean, running_var, momentum)
-    return y
+    return y.contiguous()
 
 
 def _move_statistics(input, running_mean, running_var, momentum):

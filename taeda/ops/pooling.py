@@ -365,7 +365,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 
 @traits(autocast="float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
-    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+    return _adaptive_max("adaptive_max_pool3d", 3, input.contiguous(), output_size, return_indices)
 
 
 # ---- average ---------------------------------------------------------------------------------------------------------
@@ -464,9 +464,8 @@ def avg_pool2d(
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
-    return _average(
-        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
+    y = _average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return y.contiguous()
 
 
 for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
@@ -518,7 +517,8 @@ def adaptive_avg_pool2d(input, output_size):
 
 @traits(autocast="float32", canonical=True)
 def adaptive_avg_pool3d(input, output_size):
-    return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
+    y = _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
+    return y if math.prod(y.shape[-3:]) == 1 else y.contiguous()
 
 
 for _what, _ops in (

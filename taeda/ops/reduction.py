@@ -700,4 +700,4 @@ def renorm(input, p, dim, maxnorm):
     dims = [d for d in range(input.dim()) if d != dim]
     size = vector_norm(input, p, dims, True)
     factor = (maxnorm / (size + 1e-7)).masked_fill(~(size > maxnorm), 1)
-    return input * factor.to(input.dtype)
+    return (input * factor.to(input.dtype)).contiguous()

@@ -98,7 +98,6 @@ VOLUMES = {
     "max_pool": lambda x: F.max_pool3d(x, 2),
     "batch_norm": lambda x: F.batch_norm(x, None, None, weight(16), weight(16), training=True),
     "pad": lambda x: F.pad(x, (1, 2, 0, 1, 1, 1), mode="replicate"),
-    "adaptive_avg_pool": lambda x: F.adaptive_avg_pool3d(x, (4, 3, 7)),
     "trilinear": lambda x: F.interpolate(x, scale_factor=2, mode="trilinear"),
 }
 CASES = [(C2, f) for f in OPS.values()] + [(C3, f) for f in VOLUMES.values()]
