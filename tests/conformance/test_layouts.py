@@ -99,3 +99,54 @@ def test_expanded():
         yield from t.broadcast_tensors(t.ones(5), t.ones(1, 1, 1))
 
     assert [x.stride() for x in calls(taeda)] == [x.stride() for x in calls(torch)]
+
+
+#: Entries of the operator database that are compared by default; the sweep compares all.
+SAMPLE = (
+    "add", "clamp", "clone", "exp", "full_like", "masked_fill", "mul",
+    "nn.functional.instance_norm", "nn.functional.relu", "renorm", "zeros_like",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_strides_of_entries(name):
+    pytest.importorskip("expecttest", reason="the database imports it")
+    from .opdb.checks import entries
+    from .opdb.layouts import check
+
+    assert not check(entries()[name])
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(0)
+def test_strides_of_every_entry():
+    pytest.importorskip("expecttest", reason="the database imports it")
+    from .opdb.checks import entries
+    from .opdb.exceptions import LAYOUTS
+    from .opdb.layouts import check
+
+    differ = {name: bad for name, op in entries().items() if not name.startswith(LAYOUTS) and (bad := check(op, 3))}
+    assert not differ
+
+
+SINGLE = {
+    "add": lambda t, x: x + x,
+    "add a number": lambda t, x: x + 1,
+    "add a row": lambda t, x: x + x[:, :, :1, :1],
+    "batch_norm": lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True),
+    "clone": lambda t, x: x.clone(),
+    "compare": lambda t, x: x > 0,
+    "contiguous": lambda t, x: x.contiguous(memory_format=t.channels_last),
+    "double": lambda t, x: x.double(),
+    "empty_like": lambda t, x: t.empty_like(x),
+    "relu": lambda t, x: t.relu(x),
+    "zeros_like": lambda t, x: t.zeros_like(x),
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1, 1), (2, 1, 4, 5), (1, 3, 4, 1), (2, 3, 4, 5), (1, 1, 1, 2)])
+def test_dimensions_of_one_element(shape):
+    theirs = torch.empty(shape, memory_format=torch.channels_last).zero_()
+    ours = taeda.empty_strided(shape, theirs.stride()).zero_()
+    for name, call in SINGLE.items():
+        assert call(taeda, ours).stride() == call(torch, theirs).stride(), name
