@@ -25,8 +25,8 @@ from .ops.bessel import i0
 from .ops.callables import detach, detach_
 from .ops.comparison import (
     allclose, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, eq, equal,
-    gcd, ge, ge as greater_equal, gt, gt as greater, isclose, isfinite, isinf, isnan, isneginf, isposinf, isreal, lcm,
-    le, le as less_equal, logical_and, logical_not, logical_or, logical_xor, lt, lt as less, ne, ne as not_equal,
+    gcd, ge, greater_equal, gt, greater, isclose, isfinite, isinf, isnan, isneginf, isposinf, isreal, lcm,
+    le, less_equal, logical_and, logical_not, logical_or, logical_xor, lt, less, ne, not_equal,
     signbit,
 )  # fmt: skip
 from .ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -38,8 +38,8 @@ from .ops.creation import (
 )  # fmt: skip
 from .ops.einsum import einsum, kron, tensordot
 from .ops.elementary import (
-    acos, acos as arccos, acosh, acosh as arccosh, angle, asin, asin as arcsin, asinh, asinh as arcsinh, atan,
-    atan as arctan, atan2, atan2 as arctan2, atanh, atanh as arctanh, complex, copysign, cos, cosh, deg2rad, exp, exp2,
+    acos, arccos, acosh, arccosh, angle, asin, arcsin, asinh, arcsinh, atan,
+    arctan, atan2, arctan2, atanh, arctanh, complex, copysign, cos, cosh, deg2rad, exp, exp2,
     expm1, frexp, heaviside, ldexp, log, log10, log1p, log2, logaddexp, logaddexp2, logit, nan_to_num, nan_to_num_,
     nextafter, polar, rad2deg, sigmoid, sin, sinc, sinh, tan, tanh, xlogy,
 )  # fmt: skip
@@ -50,35 +50,35 @@ from .ops.indexing import (
     where,
 )  # fmt: skip
 from .ops.joining import (
-    atleast_1d, atleast_2d, atleast_3d, block_diag, cat, cat as concat, cat as concatenate, chunk, column_stack, dsplit,
+    atleast_1d, atleast_2d, atleast_3d, block_diag, cat, concat, concatenate, chunk, column_stack, dsplit,
     dstack, hsplit, hstack, split, split_with_sizes, stack, tensor_split, unbind, unsafe_chunk, unsafe_split,
-    unsafe_split_with_sizes, vsplit, vstack, vstack as row_stack,
+    unsafe_split_with_sizes, vsplit, vstack, row_stack,
 )  # fmt: skip
 from .ops.histogram import histogram, histogramdd
 from .ops.linalg import (
-    _cholesky_method as cholesky, _lu_with_info as lu, _old_slogdet as slogdet, _pinverse as pinverse,
-    _svd_method as svd, cholesky_inverse, cholesky_solve, cross, frobenius_norm, geqrf, lobpcg, linalg_det as det,
-    linalg_inv as inverse, logdet, lu_solve, lu_unpack, matrix_exp, norm_except_dim, nuclear_norm, orgqr, ormqr,
+    _cholesky_method as cholesky, _lu_with_info as lu, slogdet, pinverse,
+    _svd_method as svd, cholesky_inverse, cholesky_solve, cross, frobenius_norm, geqrf, lobpcg, det,
+    inverse, logdet, lu_solve, lu_unpack, matrix_exp, norm_except_dim, nuclear_norm, orgqr, ormqr,
     pca_lowrank, qr, removed_eig as eig, removed_lstsq as lstsq, removed_matrix_rank as matrix_rank,
     removed_solve as solve, removed_symeig as symeig, svd_lowrank, triangular_solve,
 )  # fmt: skip
 from .ops.matmul import (
     _int_mm, addbmm, addmm, addmv, addr, baddbmm, bilinear, bmm, chain_matmul, dot, inner, matmul, matrix_power, mm, mv,
-    outer, outer as ger, vdot,
+    outer, ger, vdot,
 )  # fmt: skip
 from .ops.matrices import (
     cartesian_prod, combinations, diag, diag_embed, diagflat, meshgrid, tril, tril_indices, triu, triu_indices, vander,
 )  # fmt: skip
 from .ops.normalization import group_norm, layer_norm, native_layer_norm, rms_norm
 from .ops.pointwise import (
-    abs, abs as absolute, add, addcdiv, addcmul, ceil, conj_physical, div, div as divide, floor, floor_divide, fmod,
-    frac, lerp, mul, mul as multiply, neg, neg as negative, positive, remainder, round, rsub, sgn, sign, sub,
-    sub as subtract, true_divide, trunc, trunc as fix,
+    abs, absolute, add, addcdiv, addcmul, ceil, conj_physical, div, divide, floor, floor_divide, fmod,
+    frac, lerp, mul, multiply, neg, negative, positive, remainder, round, rsub, sgn, sign, sub,
+    subtract, true_divide, trunc, fix,
 )  # fmt: skip
 from .ops.quantization import fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine
 from .ops.powers import float_power, hypot, pow, reciprocal, rsqrt, sqrt, square
 from .ops.extrema import (
-    clamp, clamp as clip, clamp_, clamp_ as clip_, clamp_max, clamp_max_, clamp_min, clamp_min_, fmax, fmin, maximum,
+    clamp, clip, clamp_, clip_, clamp_max, clamp_max_, clamp_min, clamp_min_, fmax, fmin, maximum,
     minimum,
 )  # fmt: skip
 from .ops.random import (
@@ -93,7 +93,7 @@ from .ops.reduction import (
     norm, prod, renorm, std, std_mean, sum, var, var_mean,
 )  # fmt: skip
 from .ops.scan import (
-    cummax, cummin, cumprod, cumsum, cumulative_trapezoid, diff, logcumsumexp, trapezoid, trapezoid as trapz,
+    cummax, cummin, cumprod, cumsum, cumulative_trapezoid, diff, logcumsumexp, trapezoid, trapz,
 )  # fmt: skip
 from .ops.scatter import (
     gather, index_add, index_copy, index_fill, index_reduce, index_select, scatter, scatter_add, scatter_reduce,
@@ -119,8 +119,8 @@ from .ops.view_copies import (
 from .ops.copies import clone
 from .ops.views import (
     adjoint, as_strided, broadcast_shapes, broadcast_tensors, broadcast_to, diagonal, flatten, imag, is_nonzero,
-    movedim, movedim as moveaxis, narrow, permute, ravel, real, reshape, select, squeeze, t, transpose,
-    transpose as swapaxes, transpose as swapdims, unflatten, unsqueeze, view_as_complex, view_as_real,
+    movedim, moveaxis, narrow, permute, ravel, real, reshape, select, squeeze, t, transpose,
+    swapaxes, swapdims, unflatten, unsqueeze, view_as_complex, view_as_real,
 )  # fmt: skip
 from .ops.spectrogram import istft, stft
 from .ops.inplace import (

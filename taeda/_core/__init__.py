@@ -103,6 +103,7 @@ from .tensor import (
     record_custom,
     record_nothing,
     reinterpret,
+    renamed,
     restore_grad_mode,
     result_type,
     same_edge,

@@ -18,9 +18,7 @@ cdef class Composite:
         self.ntakes = fill_takes(self.takes, takes[:npositional])
         self.npositional = npositional
         self.may_be_older = not {"factors", "spreads"}.isdisjoint(vars(function))
-        for key in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__defaults__",
-                    "__kwdefaults__",
-                    "__code__"):
+        for key in OF_FUNCTIONS:
             setattr(self, key, getattr(function, key, None))
         for key, value in vars(function).items():
             if key != "__signature__":
@@ -42,7 +40,8 @@ cdef class Composite:
 
     @property
     def __globals__(self):
-        return self.function.__globals__
+        import inspect
+        return inspect.unwrap(self).__globals__
 
     @property
     def __signature__(self):
@@ -52,6 +51,42 @@ cdef class Composite:
     def unwatched(self, tuple args, dict kwargs):
         """Call it without asking modes."""
         return called(self, "out" in kwargs)(*args, **kwargs)
+
+
+OF_FUNCTIONS = tuple(
+    "__name__ __qualname__ __doc__ __module__ __annotations__ __defaults__ __kwdefaults__ __code__".split())
+
+
+def renamed(function, str name):
+    """``function``, an op or a composite, under a further name: a composite of a call of it, which checks the
+    arguments."""
+    import inspect
+    cdef Composite made = Composite.__new__(Composite)
+    plain = inspect.unwrap(function)
+    for key in OF_FUNCTIONS:
+        setattr(made, key, getattr(plain, key, None))
+    made.name = made.__name__ = made.__qualname__ = name
+    made.__doc__ = function.__doc__
+    made.vectorcall = <void*>renamed_entry
+    made.params, made.defaults, made.positions = (), (), {}
+    made.function = made.__wrapped__ = function
+    return made
+
+
+cdef PyObject* renamed_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
+    """A call by a further name goes on at once, unless somebody may ask by which name it was called."""
+    cdef Py_ssize_t i, n = nargsf & VECTORCALL_COUNT
+    cdef PyObject* function = <PyObject*>(<Composite>self).function
+    if kwnames != NULL:
+        n += PyTuple_GET_SIZE(<object>kwnames)
+    if MODES[0] != NULL:
+        return composite_entry(self, args, nargsf, kwnames)
+    for i in range(n):
+        if not is_usual(args[i]):
+            return composite_entry(self, args, nargsf, kwnames)
+    if type(<object>function) is Op:
+        return op_entry(function, args, nargsf, kwnames)
+    return composite_entry(function, args, nargsf, kwnames)
 
 
 cdef inline object called(Composite composite, bint out):

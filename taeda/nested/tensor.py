@@ -10,7 +10,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 from taeda.ops.parts import QUERIES, OfParts, expect_kind, of_dense
-from taeda.ops.registry import name_of
+from taeda.ops.registry import name_of, op_of
 from taeda.ops.table import is_pointwise, trait
 
 #: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
@@ -70,6 +70,7 @@ class NestedTensor(OfParts):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        func = op_of(func)
         name = name_of(func)
         rule = None
         if not kwargs or kwargs.get("out") is None:

@@ -51,11 +51,11 @@ def ge(input, other):
     return input >= other
 
 
-alias(ne, "not_equal")
-alias(lt, "less")
-alias(le, "less_equal")
-alias(gt, "greater")
-alias(ge, "greater_equal")
+not_equal = alias(ne, "not_equal")
+less = alias(lt, "less")
+less_equal = alias(le, "less_equal")
+greater = alias(gt, "greater")
+greater_equal = alias(ge, "greater_equal")
 
 
 @pointwise("compare", method=False, inplace=False, operands=2, dtypes=("float", "complex"))

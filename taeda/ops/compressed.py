@@ -20,7 +20,7 @@ from .exchange import tensor
 from .indexing import index_put
 from .joining import cat, stack
 from .parts import OfValues, into_out, of_dense
-from .registry import name_of
+from .registry import name_of, op_of
 from .sparse import LAYOUTS, RULES, SparseTensor, by_values, entries_at, is_query, linear_places, make, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors, is_pointwise
@@ -50,6 +50,7 @@ class CompressedTensor(OfValues):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        func = op_of(func)
         name = name_of(func)
         kwargs = kwargs or {}
         if kwargs.get("out") is not None:

@@ -273,10 +273,13 @@ def _root(x):
     return pow(x, 0.5)
 
 
-for _op, _name in ((asin, "arcsin"), (acos, "arccos"), (atan, "arctan"), (atan2, "arctan2"), (asinh, "arcsinh")):
-    alias(_op, _name)
-alias(acosh, "arccosh")
-alias(atanh, "arctanh")
+arcsin = alias(asin, "arcsin")
+arccos = alias(acos, "arccos")
+arctan = alias(atan, "arctan")
+arctan2 = alias(atan2, "arctan2")
+arcsinh = alias(asinh, "arcsinh")
+arccosh = alias(acosh, "arccosh")
+arctanh = alias(atanh, "arctanh")
 
 
 @pointwise(promote="float", reference="sinc")

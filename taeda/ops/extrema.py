@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, renamed
 from ..kernels import scalar as s
 from .conversion import operand
 from .copies import convert
@@ -245,10 +245,16 @@ def clamp(input, min=None, max=None, *, out=None):
     return _clamp(input, min, max, out, False)
 
 
+clip = renamed(clamp, "clip")
+
+
 @composite(names=("clip_",), functional=clamp)
 def clamp_(input, min=None, max=None):
     """In-place form of :func:`clamp`."""
     return _clamp(input, min, max, None, True)
+
+
+clip_ = renamed(clamp_, "clip_")
 
 
 @composite()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor
+from .._core import Tensor, renamed
 from .table import METHODS
 
 _NAMES = """
@@ -12,4 +12,14 @@ _NAMES = """
     sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_
 """.split()
 
-globals().update({name: METHODS[name] if name in METHODS else getattr(Tensor, name) for name in _NAMES})
+
+def _function(name):
+    method = METHODS.get(name) or getattr(Tensor, name)
+    if method.__name__ == name:
+        return method
+    function = renamed(method, name)
+    function.__module__ = __name__
+    return function
+
+
+globals().update({name: _function(name) for name in _NAMES})

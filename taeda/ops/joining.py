@@ -6,7 +6,7 @@ from itertools import pairwise
 from operator import index
 
 from .. import _core
-from .._core import Tensor, moves
+from .._core import Tensor, moves, renamed
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .table import Ints, alias, composite, is_index, primitive, view
@@ -46,7 +46,8 @@ def _cat_backward(g, tensors_shape, dim, needs):
 
 
 cat.vjp(tensors=_cat_backward)
-alias(cat, "concat", "concatenate", method=False)
+concat = alias(cat, "concat", method=False)
+concatenate = alias(cat, "concatenate", method=False)
 
 
 @primitive(moves.stack, method=False, out="type", out_apart=("tensors",), autocast="widest", moves=True)
@@ -141,6 +142,9 @@ def hstack(tensors):
 def vstack(tensors):
     """Join along the rows, dimension 0; vectors are rows."""
     return cat(tuple(atleast_2d(x) for x in _listed(tensors, "vstack")), 0)
+
+
+row_stack = renamed(vstack, "row_stack")
 
 
 @composite(method=False, out="type")

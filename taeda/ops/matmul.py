@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import Composite, Tensor, bool_, gemm, install
+from .._core import Composite, Tensor, bool_, gemm, install, renamed
 from .._core import tensor as core
 from . import flops
 from .creation import eye
@@ -348,6 +348,9 @@ def outer(input, vec2):
         if x.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {label}, but got {x.dim()}-D")
     return unsqueeze(input, -1) * vec2
+
+
+ger = renamed(outer, "ger")
 
 
 @composite(method=False, autocast="lower")

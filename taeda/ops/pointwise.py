@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, renamed
 from .._core import tensor as core
 from ..kernels import scalar as s
 from ._lazy import np
@@ -75,7 +75,7 @@ def sub(input, other, *, alpha=1):
 
 
 sub.vjp(input=lambda g: g, other=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha))
-alias(sub, "subtract")
+subtract = alias(sub, "subtract")
 
 
 @pointwise(
@@ -100,7 +100,7 @@ def mul(input, other):
 
 
 mul.vjp(input=lambda g, other: mul_conj(g, other), other=lambda g, input: mul_conj(g, input))
-alias(mul, "multiply")
+multiply = alias(mul, "multiply")
 
 
 @pointwise(method=False, inplace=False, reference="multiply", node="Mul")
@@ -218,6 +218,9 @@ def div(input: Any, other, *, rounding_mode=None, out=None):
     return op(input, other) if out is None else op(input, other, out=out)
 
 
+divide = renamed(div, "divide")
+
+
 @composite(names=("divide_",), pointwise=True, functional=div)
 def div_(input, other, *, rounding_mode=None):
     """In-place form of :func:`div`."""
@@ -290,7 +293,7 @@ def neg(input):
 
 
 neg.vjp(input=lambda g: neg(g))
-alias(neg, "negative")
+negative = alias(neg, "negative")
 
 
 @composite()
@@ -319,7 +322,7 @@ def abs(input):
 
 abs.vjp(input=lambda g, input: mul(g, sgn(input)))
 abs.traits["inplace"].body_check = _refuse_complex
-alias(abs, "absolute")
+absolute = alias(abs, "absolute")
 
 
 @pointwise(reference="sign", dtypes=("bool", "int", "float"), out_dtype="same", canonical=True)
@@ -480,7 +483,7 @@ def trunc(input):
     return s.trunc(input)
 
 
-alias(trunc, "fix")
+fix = alias(trunc, "fix")
 
 
 @pointwise(dtypes=("float",), reference=lambda x: x - np.trunc(x), out_dtype="same")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, install
+from .._core import Composite, Op, Tensor, install
 
 #: Every op and composite by name.
 OPS: dict[str, Any] = {}
@@ -32,6 +32,13 @@ def name_of(function: Any) -> str:
     """The name of an op, a composite, an overload or a function of Python, as rules and messages have it."""
     name = getattr(function, "name", None)
     return (name() if callable(name) else name) or getattr(function, "__name__", str(function))
+
+
+def op_of(function: Any) -> Any:
+    """The op or composite that ``function`` is a further name of (see ``alias``), which rules are for; any other
+    function as it is."""
+    named = function.function if type(function) is Composite else None
+    return named if type(named) in (Op, Composite) else function
 
 
 def label_of(function: Any, name: str | None = None) -> str:

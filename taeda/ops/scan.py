@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, bool_, get_default_dtype
+from .._core import Tensor, bool_, get_default_dtype, renamed
 from .._core.rowwise import Rowwise
 from ._choices import choice
 from .softmax import _as_input
@@ -213,6 +213,9 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
     if y.shape[dim] == 0:
         return y.new_zeros([n for d, n in enumerate(y.shape) if d != dim % y.dim()])
     return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
+
+
+trapz = renamed(trapezoid, "trapz")
 
 
 def _pairs(y, dim):

@@ -17,7 +17,7 @@ from .exchange import tensor
 from .indexing import index_put, where
 from .joining import cat
 from .parts import QUERIES, OfParts, OfValues, expect_kind, into_out, of_dense
-from .registry import name_of
+from .registry import name_of, op_of
 from .scatter import index_add
 from .sorting import searchsorted
 from .table import OPS, composite, expect_tensors, is_pointwise, trait
@@ -63,6 +63,7 @@ class SparseTensor(OfValues):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        func = op_of(func)
         if kwargs and kwargs.get("out") is not None:
             return into_out(cls, func, types, args, kwargs)
         name = name_of(func)

@@ -457,13 +457,14 @@ class _SignatureWithOut(inspect.Signature):
         return inspect.Signature(parts, return_annotation=result)
 
 
-def alias(op: Any, *names: str, method: bool = True) -> None:
-    """Further public names of ``op`` (and of its in-place form)."""
+def alias(op: Any, name: str, method: bool = True) -> Any:
+    """A further public name of ``op`` (and of its in-place form): a function of its own, as in PyTorch. The method runs
+    ``op`` itself."""
     form = METHODS.get(op.name + "_")
-    for name in names:
-        _register(name, op, method)
-        if form is not None:
-            _register_form(name, form, method)
+    _register(name, op, method)
+    if form is not None:
+        _register_form(name, form, method)
+    return _core.renamed(op, name)
 
 
 def spread(given: tuple, named: Any = None) -> Any:

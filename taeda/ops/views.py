@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, renamed
 from .._core import tensor as core
 from .._warn import warn_once
 from .creation import arange
@@ -37,7 +37,8 @@ transpose.traits["lowering"] = _permuted
 
 
 transpose.vjp(input=lambda g, dim0, dim1: transpose(g, dim0, dim1))
-alias(transpose, "swapaxes", "swapdims")
+swapaxes = alias(transpose, "swapaxes")
+swapdims = alias(transpose, "swapdims")
 
 
 @view(core.view_permute, variadic="dims", canonical=True)
@@ -82,6 +83,9 @@ def movedim(input, source, destination):
     for at, d in sorted(zip(destination, source, strict=True)):
         order.insert(at, d)
     return permute(input, tuple(order[:n]))
+
+
+moveaxis = renamed(movedim, "moveaxis")
 
 
 @view(core.view_squeeze, spreads="dim", canonical=True)

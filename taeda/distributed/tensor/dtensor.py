@@ -12,6 +12,7 @@ from taeda import Tensor
 from taeda._core import strided_view
 from taeda.ops.parts import OfParts
 
+from ...ops.registry import op_of
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, current_mesh
 from .layout import Layout, check_placements, replicated, without_partial
@@ -54,7 +55,7 @@ class DTensor(OfParts):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
-        return RUN[0](func, args, kwargs or {})
+        return RUN[0](op_of(func), args, kwargs or {})
 
     # ---- what it is
     @property

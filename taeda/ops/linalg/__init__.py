@@ -15,11 +15,11 @@ from .cholesky import (
     linalg_ldl_factor_ex,
     linalg_ldl_solve,
 )
-from .determinant import _old_slogdet, linalg_det, linalg_slogdet, logdet
+from .determinant import det, linalg_det, linalg_slogdet, logdet, slogdet
 from .eigen import linalg_eig, linalg_eigh, linalg_eigvals, linalg_eigvalsh
 from .functions import cross, linalg_cross, linalg_multi_dot, linalg_vander, linalg_vecdot, matrix_exp
 from .lapack import LinAlgError
-from .leastsquares import _pinverse, linalg_cond, linalg_lstsq, linalg_matrix_rank, linalg_pinv
+from .leastsquares import linalg_cond, linalg_lstsq, linalg_matrix_rank, linalg_pinv, pinverse
 from .lobpcg import lobpcg
 from .lowrank import pca_lowrank, svd_lowrank
 from .lu import _lu_with_info, linalg_lu, linalg_lu_factor, linalg_lu_factor_ex, linalg_lu_solve, lu_solve, lu_unpack
@@ -30,7 +30,15 @@ from .removed import lstsq as removed_lstsq
 from .removed import matrix_rank as removed_matrix_rank
 from .removed import solve as removed_solve
 from .removed import symeig as removed_symeig
-from .solve import linalg_inv, linalg_inv_ex, linalg_solve, linalg_solve_ex, linalg_tensorinv, linalg_tensorsolve
+from .solve import (
+    inverse,
+    linalg_inv,
+    linalg_inv_ex,
+    linalg_solve,
+    linalg_solve_ex,
+    linalg_tensorinv,
+    linalg_tensorsolve,
+)
 from .svd import _svd_method, linalg_svd, linalg_svdvals
 from .triangular import cholesky_inverse, cholesky_solve, linalg_solve_triangular, triangular_solve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..._core import Tensor
+from ..._core import Tensor, renamed
 from ..._core.lapack import determinant
 from ..creation import arange
 from ..indexing import where
@@ -66,6 +66,9 @@ def linalg_det(A):
     return _det(A)[0]
 
 
+det = renamed(linalg_det, "det")
+
+
 alias(linalg_det, "det")
 
 
@@ -96,6 +99,9 @@ def linalg_slogdet(A):
 def _old_slogdet(input):
     """:func:`linalg_slogdet`."""
     return OldSlogdet(*linalg_slogdet(input))
+
+
+slogdet = renamed(_old_slogdet, "slogdet")
 
 
 @composite()

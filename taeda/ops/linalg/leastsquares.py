@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ... import _core
-from ..._core import Tensor
+from ..._core import Tensor, renamed
 from ..extrema import maximum
 from ..indexing import where
 from ..matmul import matmul
@@ -96,6 +96,9 @@ def linalg_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
 def _pinverse(input, rcond=1e-15):
     """:func:`linalg_pinv` with the older default of the tolerance."""
     return linalg_pinv(input, rtol=rcond)
+
+
+pinverse = renamed(_pinverse, "pinverse")
 
 
 # ---- ranks and conditions --------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..._core import Tensor
+from ..._core import Tensor, renamed
 from ..._core.lapack import SMALL, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
@@ -54,6 +54,9 @@ def linalg_inv(A):
     made = linalg_inv_ex(A)
     raise_failed(made.info, "linalg.inv", _SINGULAR_INVERSE)
     return made.inverse
+
+
+inverse = renamed(linalg_inv, "inverse")
 
 
 alias(linalg_inv, "inverse")
