@@ -380,6 +380,10 @@ def tensor_class() -> str:
             result = RESULTS.get(name, "Any")
             more.append(f"    def {name}(self, *args: Any, **kwargs: Any) -> {result}: ...\n")
     init = "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n"
+    for name in ("__torch_function__", "_make_subclass", "_make_wrapper_subclass"):  # what subclasses call
+        first = "cls, *args" if name == "__torch_function__" else "*args"
+        decorator = "classmethod" if name == "__torch_function__" else "staticmethod"
+        init += f"    @{decorator}\n    def {name}({first}: Any, **kwargs: Any) -> Any: ...\n"
     return 'class Tensor:\n    """An n-dimensional array that records what is done with it."""\n\n' + "".join(
         [init, written, *more, *methods]
     )

@@ -63,10 +63,10 @@ def finish(Tensor result, out, bint requires_grad, device=None, str name=""):
 def fresh(Op fill, Tensor t, a, b, generator=None, bint requires_grad=False, out=None):
     """``t``, which is new or ``out``, with the random numbers of ``fill(t, a, b)``.
 
-    Under a mode, and with an ``out``, that is for ``callbacks.fresh``.
+    Under a mode, with an ``out``, and of a tensor that may have no memory of its own, that is for ``callbacks.fresh``.
     """
     cdef PyObject* bound[4]
-    if out is not None or has_mode():
+    if out is not None or has_mode() or type(t) is not Tensor:
         return callbacks.fresh(fill, t, a, b, generator, requires_grad, out)
     bound[0], bound[1], bound[2], bound[3] = <PyObject*>t, <PyObject*>a, <PyObject*>b, <PyObject*>generator
     call_body(fill, bound)  # what is new has no history

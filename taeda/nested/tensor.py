@@ -271,7 +271,7 @@ def nest(parts: Sequence[Tensor], layout: Any, ragged_idx: int = 1, ragged: Ragg
     """A nested tensor of ``parts``; without ``ragged`` its ragged size is a new one."""
     parts = tuple(parts)
     first = parts[0] if parts else taeda.empty(0)
-    made: NestedTensor = Tensor._make_subclass(NestedTensor, first.detach().new_empty(()))  # type: ignore[attr-defined]
+    made: NestedTensor = Tensor._make_subclass(NestedTensor, first.detach().new_empty(()))
     made._parts, made._layout, made._ragged_idx = parts, layout, ragged_idx
     if layout is taeda.jagged:
         made._ragged = ragged or RaggedSize()

@@ -100,7 +100,7 @@ class UninitializedTensorMixin:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         if getattr(func, "__name__", "") in cls._allowed or type(func).__name__ == "method-wrapper":
-            return super().__torch_function__(func, types, args, kwargs or {})
+            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[misc]
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
             f"`LazyModule` or explicitly manipulating `nn.parameter.{cls.__name__}` objects. When using LazyModules "
@@ -138,7 +138,7 @@ class UninitializedTensorMixin:
         return type(self), (self.requires_grad,)  # type: ignore[attr-defined]
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A Parameter that gets its shape from the first input of a lazy module."""
 
     cls_to_become = Parameter

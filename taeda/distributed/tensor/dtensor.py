@@ -345,7 +345,7 @@ def wrap(local: Tensor, layout: Layout) -> DTensor:
         strides.append(step)
         step *= max(n, 1)
     shown = strided_view(local.new_empty(1), layout.shape, tuple(reversed(strides)), 0)
-    made: Any = Tensor._make_subclass(DTensor, shown)  # type: ignore[attr-defined]
+    made: Any = Tensor._make_subclass(DTensor, shown)
     made._local, made._layout = local, layout
     return made
 
