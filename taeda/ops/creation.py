@@ -453,7 +453,7 @@ def logspace(
     steps = _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-    start, end = (x if isinstance(x, Tensor) and x.is_meta else _core.fitting(x, dtype) for x in (start, end))
+    start, end = (x if isinstance(x, Tensor) else _core.fitting(x, dtype) for x in (start, end))
     work = _core.complex128 if dtype.is_complex or _are_complex(start, end) else _core.float64
     result = (base ** _spaced(start, end, steps, work)).to(dtype)
     return _finish_sequence("logspace", result, out, requires_grad, device)

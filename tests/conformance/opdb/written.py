@@ -76,7 +76,7 @@ def attempt(function, args, kwargs, name="", opset=None, dynamic=False):
     except taeda.onnx.errors.UnsupportedOperatorError as error:
         return "not in ONNX: " + str(error).split("\n")[0].removeprefix("onnx.export: ")
     except RuntimeError as error:
-        if "changes sizes in place" in str(error):
+        if any(x in str(error) for x in ("changes sizes in place", "cannot resize variables")):
             return "not recorded"
         raise
     kinds = {n.op_type for n in made.model_proto.graph.node}
