@@ -106,6 +106,7 @@ class _Loader(importlib.abc.Loader):
             return None
         spec = importlib.util.find_spec(self.home)
         loader = None if spec is None else spec.loader
+        loader = loader.loader if isinstance(loader, _Entering) else loader
         return loader.get_code(self.home) if isinstance(loader, importlib.abc.InspectLoader) else None
 
 
