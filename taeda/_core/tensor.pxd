@@ -214,7 +214,7 @@ cdef class Op:
     cdef bint one_dtype                 # body_check is about operands of several dtypes alone
     cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
     cdef dict variants
-    cdef uint8_t known_variants[KNOWN_VARIANTS]  # by which attributes are numbers, where the others are the default
+    cdef int32_t known_variants[KNOWN_VARIANTS]  # by which attributes are numbers, where the others are the default
     cdef uint64_t owner          # of its kernels in the table, see planners.pxd
     cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
     cdef bint repeats            # whether its result can be computed again from what its derivative keeps
