@@ -8,7 +8,7 @@ import pytest
 import taeda
 from taeda import nn
 
-pytest.importorskip("onnx")
+pytest.importorskip("onnx.helper")
 
 
 class _Small(nn.Module):
