@@ -254,9 +254,7 @@ cdef object sum_outside(object a, object b):
 
 cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     """Add the gradient of ``entry`` to ``leaf.grad``, which takes it over where nobody else can see it."""
-    if not same_sizes(leaf, <Tensor?>entry.grad) and broadcasts(leaf, <Tensor>entry.grad):
-        entry.grad = callbacks.sum_to(entry.grad, leaf.shape)
-    if (<Tensor>entry.grad).code != leaf.code:
+    if (<Tensor?>entry.grad).code != leaf.code:
         entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
     with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
         add_to_leaf(leaf, entry, create_graph)
@@ -267,16 +265,6 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
             else:
                 hook(leaf)
     return 0
-
-
-cdef bint broadcasts(Tensor leaf, Tensor g) noexcept:
-    """Whether ``leaf`` can be expanded to the sizes of ``g``. Not if it got other sizes, through ``.data``, after the
-    forward."""
-    cdef int d, more = g.nd - leaf.nd
-    for d in range(leaf.nd if more >= 0 else 0):
-        if leaf.sizes[d] != 1 and leaf.sizes[d] != g.sizes[d + more]:
-            return False
-    return more >= 0
 
 
 cdef object LEAF_LOCK = free_in_children(threading.RLock())

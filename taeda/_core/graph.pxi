@@ -140,14 +140,12 @@ cdef Tensor unpack_by_hook(Saved s, Node node):
 
 
 cdef Tensor in_place_of(Tensor leaf, Tensor alias):
-    """``alias`` with a way to ``leaf`` in the graph, where that is recorded."""
-    cdef Node maker
-    if NO_GRAD[0] != GRAD_OFF:
-        maker = <Node>Node.__new__(Node)
-        maker.custom = _pass_gradient
-        maker.label = "UnpackBackward0"
-        set_edges(maker, [leaf])
-        alias.grad_fn_ = maker
+    """``alias`` with a way to ``leaf`` in the graph: it requires grad, as the leaf does."""
+    cdef Node maker = <Node>Node.__new__(Node)
+    maker.custom = _pass_gradient
+    maker.label = "UnpackBackward0"
+    set_edges(maker, [leaf])
+    alias.grad_fn_ = maker
     return alias
 
 

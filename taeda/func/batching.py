@@ -436,7 +436,8 @@ def _strided_window(call: Call) -> Any:
 
 @rule("view_as_real", "view_as_complex", "real", "imag_view", "view_alias", "clone", "to_dtype", "zero")
 def _as_it_is(call: Call) -> Any:
-    return call(**({"memory_format": _core.preserve_format} if "memory_format" in call.values else {}))
+    channels = call.values.get("memory_format") in (_core.channels_last, _core.channels_last_3d)
+    return call(**({"memory_format": _core.preserve_format} if channels else {}))
 
 
 @rule("clone_for")

@@ -5,6 +5,7 @@ import pytest
 import taeda
 from taeda import nn
 from taeda.nn import functional as F
+from taeda.utils.checkpoint import checkpoint
 
 FORMS = {
     "t_": lambda v: v.t_(),
@@ -123,6 +124,36 @@ def test_a_leaf_of_other_sizes():
     w.data = taeda.ones(5)
     y.backward()
     assert w.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (1,), (), (3,)])
+def test_a_leaf_of_sizes_that_broadcast(sizes):
+    w = taeda.ones(2, 3, requires_grad=True)
+    y = (w * 2).sum()
+    w.data = taeda.ones(sizes)
+    y.backward()
+    assert w.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_a_saved_leaf_of_other_data_requires_grad():
+    class Product(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            assert a.requires_grad and b.requires_grad
+            return g * b, g * a
+
+    for function in (Product.apply, lambda *args: checkpoint(taeda.mul, *args, use_reentrant=True)):
+        x, w = taeda.ones(2, requires_grad=True), taeda.ones(2, requires_grad=True)
+        y = function(x, w).sum()
+        w.data = taeda.ones(2) * 3
+        y.backward()
+        assert x.grad.tolist() == w.grad.tolist() == [1, 1]
 
 
 def test_views_of_a_base_of_other_data():
