@@ -1,6 +1,9 @@
 """What tensors are inside a function that ``vmap`` maps."""
 
+import pytest
+
 import taeda
+from taeda.func import vmap
 
 
 def test_no_attribute_of_a_batched_tensor_hides_a_method():
