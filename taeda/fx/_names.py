@@ -24,7 +24,7 @@ from taeda.ops.aten import OpOverload, OpOverloadPacket
 _SPACES = {"": "", "nn.functional": "", "linalg": "_C._linalg", "fft": "_C._fft", "special": "_C._special"}
 
 #: Functions of ``nn.functional`` that PyTorch writes as ``torch._C._nn``, and their names there.
-_COMPILED = {
+COMPILED = {
     **{name: name for name in (
         "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot scaled_dot_product_attention softplus "
         "softshrink"
@@ -138,8 +138,8 @@ def qualified_name(function: Any) -> str:
 
 def _public(space: str, name: str) -> tuple[str, str]:
     if namespace() == "torch":
-        if space == "nn.functional" and name in _COMPILED:
-            return "_C._nn", _COMPILED[name]
+        if space == "nn.functional" and name in COMPILED:
+            return "_C._nn", COMPILED[name]
         if _SPACES.get(space):
             return _SPACES[space], f"{space}_{name}"
     return space, name
@@ -162,7 +162,7 @@ def name_of(function: Any) -> str:
     if space == "functional":
         return name
     if space == "nn.functional":
-        return _COMPILED.get(name, name)
+        return COMPILED.get(name, name)
     return f"{space}_{name}" if space else name
 
 
@@ -179,7 +179,7 @@ _REQUIRED = {"split": {"split_size_or_sections"}}
 def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
     """The parameters of a function that is written in Python in PyTorch."""
     known = space_of(function)
-    if known is None or known[0] not in ("nn.functional", "functional") or known[1] in _COMPILED:
+    if known is None or known[0] not in ("nn.functional", "functional") or known[1] in COMPILED:
         return None
     if known[1].endswith("_") or known[1] == "pdist":  # they are the root's in PyTorch
         return None

@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import sys
+from collections import ChainMap
+from collections.abc import Mapping
 from typing import Any
 
 from . import ir
-from .archive import ArchiveFrontend, Unit, parse_file
-from .frontend import FunctionRef, Value
+from .archive import ArchiveFrontend, Space, Unit, parse_file
+from .errors import Source
+from .frontend import FunctionRef, Sugar, Value
 from .modules import ScriptFunction
+from .python import SourceFrontend
+from .types import Type
 
 
-class _Frontend(ArchiveFrontend):
-    """As for archives, with the unit's functions under their plain names."""
+class _Unit(Unit):
+    """The functions of a text, and what names mean where it is defined."""
+
+    names: Mapping[str, Any] = {}
+
+
+class _Frontend(ArchiveFrontend, SourceFrontend):
+    """A function of the unit; then what the name means where the text is defined; then what the language has."""
+
+    unit: _Unit
+
+    def __init__(self, function: ir.Function, unit: _Unit, source: Source) -> None:
+        SourceFrontend.__init__(self, function, source, unit.names.__getitem__)
+        self.unit = unit
 
     def global_name(self, name: str, node: ast.AST) -> Value:
-        """A function of the unit, or what the language has."""
+        """What a name that is no variable means; None: nothing."""
         found = self.unit.find(f"__torch__.{name}")
-        return FunctionRef(found) if isinstance(found, ir.Function) else super().global_name(name, node)
+        if isinstance(found, ir.Function):
+            return FunctionRef(found)
+        value = SourceFrontend.global_name(self, name, node)
+        return super().global_name(name, node) if value is None else value
+
+    def attribute_of(self, value: Sugar, name: str, node: ast.AST) -> Value:
+        """An attribute of a module or class of Python, or a part of a qualified name of the language."""
+        kind = ArchiveFrontend if isinstance(value, Space) else SourceFrontend
+        return kind.attribute_of(self, value, name, node)
+
+    def type_of_sugar(self, value: Sugar, node: ast.AST) -> Type | None:
+        """The type that a name stands for."""
+        return SourceFrontend.type_of_sugar(self, value, node)
 
 
 class CompilationUnit:
     """Functions in the language of scripts, from their text: attributes by their names.
+
+    Names mean what they mean to the caller: modules such as ``taeda``, functions, constants.
 
     Args:
         lang: text of functions.
@@ -30,11 +63,11 @@ class CompilationUnit:
     """
 
     def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
-        self._unit = Unit(lambda name: None, tuple)
+        self._unit = _Unit(lambda name: None, tuple)
         self._unit.frontend = _Frontend
         self._unit.files["__torch__"] = {}
         if lang is not None:
-            self.define(lang)
+            self.define(lang, _frames_up=_frames_up + 1)
 
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Add functions."""
@@ -42,10 +75,15 @@ class CompilationUnit:
         known = self._unit.files["__torch__"]
         assert known is not None
         known.update(definitions)
-        for name in definitions:
-            found = self._unit.find(f"__torch__.{name}")
-            if isinstance(found, ir.Function):
-                found.define()
+        frame = sys._getframe(_frames_up + 1)
+        self._unit.names = ChainMap(frame.f_locals, frame.f_globals, vars(builtins))
+        try:
+            for name in definitions:
+                found = self._unit.find(f"__torch__.{name}")
+                if isinstance(found, ir.Function):
+                    found.define()
+        finally:
+            self._unit.names = {}  # the caller's variables can go
 
     def __getattr__(self, name: str) -> ScriptFunction:
         found = self.__dict__["_unit"].find(f"__torch__.{name}") if "_unit" in self.__dict__ else None

@@ -268,6 +268,21 @@ def test_units_of_text():
         taeda.jit.CompilationUnit("def f(x):\n    return y\n")
 
 
+def test_names_of_a_unit_are_those_of_its_place():
+    factor = 3
+
+    def twice(x):
+        return x * 2
+
+    unit = taeda.jit.CompilationUnit(
+        "def f(x):\n    y = nn.functional.relu(taeda.special.expit(twice(x))) * factor\n"
+        "    return taeda.linalg.norm(y) + taeda.fft.rfft(y).abs().sum()\n"
+    )
+    x = taeda.tensor([0.5, 1.0])
+    y = taeda.sigmoid(x * 2) * factor
+    assert taeda.allclose(unit.f(x), y.norm() + taeda.fft.rfft(y).abs().sum())
+
+
 @pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
 def test_layers_of_several_signatures(layer):
     made = getattr(nn, layer)(3, 4, 2, batch_first=True, bidirectional=True)

@@ -153,3 +153,25 @@ print(type(torch.ops.profiler._record_function_exit(proxy)) is torch.fx.Proxy)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:4] == ["2", "['part', 'aten::add']", "['part', 'aten::relu']", "True"]
+
+
+def test_graphs_name_functions_that_are_there():
+    code = """
+import operator
+import torch
+from taeda.fx._names import _functions, qualified_name
+names = {qualified_name(function): function for function in _functions()}
+print([name for name, function in names.items() if operator.attrgetter(name[6:])(torch) != function], len(names) > 800)
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = torch.linalg.inv(x) @ torch.fft.rfft(x).real + torch.special.i0e(x).sum()
+        return torch.nn.functional.softplus(torch.nn.functional.hardtanh_(y))
+x = torch.eye(3) + 1
+for made in (torch.fx.symbolic_trace(Model()), torch.export.export(Model(), (x,)).module()):
+    print(torch.equal(made(x), Model()(x)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "taeda.standin", "-c", code], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:3] == ["[] True", "True", "True"]

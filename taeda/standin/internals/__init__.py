@@ -31,10 +31,6 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "_C": {".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device"},
     "_C._profiler": {".utils": "_ExperimentalConfig"},
-    "_C._nn": {
-        "nn.functional": "avg_pool2d gelu linear one_hot scaled_dot_product_attention",
-        "nn.modules.module": "_parse_to",
-    },
     "_classes": {"standin.overlay._ops": "classes"},
     "_custom_ops": {"library": "custom_op impl impl_abstract=register_fake"},
     "_dynamo._trace_wrapped_higher_order_op": {"contextlib": "TransformGetItemToIndex=nullcontext"},

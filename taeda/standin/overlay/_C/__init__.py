@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 from taeda import Generator, Size, Tensor, device, dtype, layout, memory_format
@@ -107,6 +109,19 @@ def _get_cpu_capability() -> str:
     from taeda.backends.cpu import get_cpu_capability
 
     return get_cpu_capability()
+
+
+def functions_of(space: str) -> Callable[[str], Any]:
+    """What looks up the functions of ``torch.<space>`` in ``torch._C._<space>``: ``inv`` is ``linalg_inv`` there."""
+
+    def find(name: str) -> Any:
+        inner = name.removeprefix(f"{space}_")
+        found = None if inner == name else getattr(importlib.import_module(f"taeda.{space}"), inner, None)
+        if not callable(found):
+            raise AttributeError(f"module 'torch._C._{space}' has no attribute '{name}'", name=name)
+        return found
+
+    return find
 
 
 def __getattr__(name: str) -> Any:
