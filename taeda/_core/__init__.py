@@ -19,6 +19,7 @@ from .engine import (
     differentiate,
     leads_to,
     pass_tangents,
+    passes_tangents,
     run_backward,
     task_is_partial,
     task_reaches,

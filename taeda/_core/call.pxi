@@ -125,6 +125,9 @@ cdef class Op:
             self.kinds |= 1 << FLOAT8
         self.repeats = nouts == 1 and not inplace and (self.kind == POINTWISE or "repeats" in self.traits)
         self.sums_over = self.traits.get("sums_over", 0)
+        for x in self.traits.get("copied", ()):
+            self.copied |= <uint64_t>1 << <int>(
+                params.index(x) if x in params else OUTPUT_BIT + self.traits["outputs"].index(x))
         if self.kind == POINTWISE:
             if noperands + nouts > MOST_KEYED:
                 raise ValueError(f"{name}: a pointwise op has at most {MOST_KEYED} operands, outputs included")
@@ -434,6 +437,8 @@ cdef Tensor before_write(Op op, PyObject** bound, object out, bint* record):
         raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
                            "but one of the arguments requires grad.")
     if not op.inplace:
+        if isinstance(out, Tensor) and (<Tensor>out).storage.readers != NULL:
+            copy_for_readers((<Tensor>out).storage)
         if op.kind != POINTWISE:
             work_in_dtype_of(op, bound, out)
         return None
@@ -444,6 +449,8 @@ cdef Tensor before_write(Op op, PyObject** bound, object out, bint* record):
         check_inplace(first, record[0])
     if not first.contiguous:
         refuse_repeated(op, first)
+    if first.storage.readers != NULL:
+        copy_for_readers(first.storage)
     record[0] &= KIND[first.code] >= 2
     if not record[0]:
         return None

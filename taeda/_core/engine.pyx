@@ -747,6 +747,11 @@ def pass_tangents(bint on):
     return previous
 
 
+def passes_tangents():
+    """Whether passes on this thread are those of forward mode."""
+    return THROUGH[0]
+
+
 # ---- what Python asks of the pass under way --------------------------------------------------------------------------
 
 def current_task():

@@ -9,6 +9,44 @@ cdef bint ANOMALY_NAN = True
 cdef class Saved:
     """A tensor kept for the backward pass, with the version and the graph position it had."""
 
+    def __dealloc__(self):
+        if self.reader.link != NULL:
+            leave(&self.reader)
+
+
+cdef int keep_values(object x) except -1:
+    """Let ``x``, which was saved, keep its values: it is copied before a write, which else makes the derivative an
+    error."""
+    cdef Saved s
+    if type(x) is Saved:
+        s = <Saved>x
+        if s.storage is not None and s.tensor.overrides != ALWAYS:
+            s.reader.saved = <PyObject*>s
+            enter(&s.reader, &s.storage.readers)
+    return 0
+
+
+cdef int copy_for_readers(Storage storage) except -1:
+    """Before ``storage`` is written: those that keep its values go over to copies."""
+    cdef Saved s
+    while storage.readers != NULL:
+        s = <Saved>storage.readers.saved
+        leave(&s.reader)
+        if version_of(s) == s.version:
+            own_copy(s)
+    return 0
+
+
+cdef int own_copy(Saved s) except -1:
+    """Keep a copy, at the same place of the graph."""
+    cdef Tensor t = s.tensor
+    cdef Tensor copy = contiguous_copy(t if t.replaced == s.replaced else former_tensor(s))
+    copy.grad_fn_, copy.nr = s.made_by, s.nr
+    if s.made_by is None and not s.is_output and t.leaf_grad:
+        s.leaf = t
+    s.tensor, s.storage, s.version, s.replaced = copy, copy.storage, 0, 0
+    return 0
+
 
 cdef inline Tensor outside_graph(Tensor t):
     """``t`` outside the graph; of a class that is asked about ops, of that class."""
@@ -200,7 +238,7 @@ cdef Tensor unpack_tensor(Saved s, Node node):
         if s.made_by is None:
             return in_place_of(t, alias) if t.leaf_grad else alias
     elif t.grad_fn_ is s.made_by:
-        return t
+        return t if s.leaf is None else in_place_of(s.leaf, t)
     elif t.grad_fn_ is None and s.heir is None:
         raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This "
                            "is not supported, please use out-of-place `.detach()` instead")
@@ -644,6 +682,8 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
                     node.args[i] = save_tensor(<Tensor>bound[i], False, (<Tensor>bound[i]).storage.version, True)
                 else:
                     node.args[i] = save_value(<object>bound[i], written)
+                    if (op.copied >> i) & 1:
+                        keep_values(node.args[i])
     if shapes:
         node.shapes = {}
         for i in range(op.nparams):
@@ -671,6 +711,9 @@ cdef int save_outputs(Node node, object result, bint is_tuple) except -1:
         return 0
     node.outs = [save_tensor(<Tensor>result[i], True, (<Tensor>result[i]).storage.version) if (outs >> i) & 1 else None
                  for i in range(len(result))]
+    for i in range(len(node.outs)):
+        if (op.copied >> (OUTPUT_BIT + i)) & 1:
+            keep_values(node.outs[i])
     return 0
 
 

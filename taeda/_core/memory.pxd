@@ -38,6 +38,12 @@ cdef class Heir:
     cdef bint shared            # whether all derivatives that keep one keep this one
     cdef Storage kept           # the storage, once somebody else may have its address
 
+cdef struct Reader:
+    # A derivative that reads a storage as it was: an entry of the storage's list of them.
+    Reader* next
+    Reader** link               # what points here; NULL outside of a list
+    PyObject* saved             # the Saved that holds this entry, not a reference
+
 cdef class Storage:
     cdef char* data
     cdef int64_t capacity       # bytes, as they were asked for
@@ -58,6 +64,7 @@ cdef class Storage:
     cdef bint saved            # whether a derivative keeps it as it is
     cdef dict former           # forms of saved tensors that have other memory now, see becoming.pxi; or None
     cdef Heir heir             # or None
+    cdef Reader* readers       # derivatives that get a copy before a write, see `keep_values` in graph.pxi
     cdef object __weakref__
     cdef int need_bytes(self) except -1
 
@@ -91,3 +98,19 @@ cdef object export_of(Storage storage, bint readonly)
 cdef bint keeps_address(int flags) noexcept
 # Grow or shrink, keeping the contents. With `tell`, what holds its data pointer is told of a move (`on_move`).
 cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1
+
+
+cdef inline void enter(Reader* reader, Reader** readers) noexcept:
+    """Put an entry at the head of a list."""
+    reader.next, reader.link = readers[0], readers
+    if reader.next != NULL:
+        reader.next.link = &reader.next
+    readers[0] = reader
+
+
+cdef inline void leave(Reader* reader) noexcept:
+    """Take an entry out of its list."""
+    reader.link[0] = reader.next
+    if reader.next != NULL:
+        reader.next.link = reader.link
+    reader.next, reader.link = NULL, NULL

@@ -30,6 +30,8 @@ cdef class Storage:
             self.recipe.storage = NULL
         if self.heir is not None:
             self.heir.storage, self.heir.last = NULL, self.version
+        while self.readers != NULL:
+            leave(self.readers)
         if self.owner is None and self.data != NULL and self.late is None:
             release_block(self, self.data, self.block)
 

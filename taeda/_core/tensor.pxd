@@ -4,7 +4,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .memory cimport Heir, Storage, planners, settle, unsettled
+from .memory cimport Heir, Reader, Storage, planners, settle, unsettled
 from .pool cimport kernel_t
 from .recorder cimport note_held, refuse_recording
 
@@ -12,6 +12,7 @@ cdef enum:
     INLINE = 6       # dimensions kept inside the Tensor object
     MAXDIM = 64
     MAXARGS = 32     # parameters of an op
+    OUTPUT_BIT = MAXARGS
     KNOWN_VARIANTS = 16  # those of the first four attributes of a pointwise op
     MAXOPERANDS = 8  # memory operands of a pointwise op
     MOST_FUSED = 14  # the same of a kernel of several ops
@@ -142,6 +143,7 @@ cdef class Saved:
     # of an output that was written in place through a view: a weak reference to its CopySlices
     cdef object written
     cdef Heir heir               # of a tensor in whose place its twin is kept, the storage; else None
+    cdef Reader reader           # its place among those of the storage
 
 cdef class CopySlices:
     cdef object base
@@ -199,6 +201,7 @@ cdef class Op:
     cdef uint64_t save_args[16]  # per differentiable parameter: bit i is parameter i
     cdef uint64_t save_outs[16]
     cdef uint64_t save_shapes[16]
+    cdef uint64_t copied         # which of what is saved is copied before a write; from OUTPUT_BIT on, of the results
     # pointwise
     cdef int noperands
     cdef int nouts

@@ -32,8 +32,8 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .dims cimport count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (
-    Heir, Storage, begin_generation, export_of, foreign_storage, is_planning, keeps_address, late_storage, new_storage,
-    planners, resize_storage, root, settle, settle_to_read, show, swap_planning, unsettled,
+    Heir, Storage, begin_generation, enter, export_of, foreign_storage, is_planning, keeps_address, late_storage, leave,
+    new_storage, planners, resize_storage, root, settle, settle_to_read, show, swap_planning, unsettled,
 )
 from .callbacks import callbacks
 from .machine import stream_bytes

@@ -216,11 +216,10 @@ class Function:
 
     @classmethod
     def _backward_function(cls) -> Callable:
-        if cls.backward is not Function.backward:
-            return cls.backward
-        if cls.vjp is Function.vjp and cls.jvp is not Function.jvp:
+        made = cls.backward if cls.backward is not Function.backward else cls.vjp
+        if cls.jvp is not Function.jvp and (made is Function.vjp or _core.passes_tangents()):
             return _backward_of_jvp
-        return cls.vjp
+        return made
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -261,12 +260,13 @@ class Function:
 class _Transposed(Function):
     """The linear map from gradients of outputs to gradients of inputs of a function that is known by its ``jvp`` alone.
 
-    Forward mode differentiates it, which asks for the ``jvp``; its own values are zeros that nobody reads.
+    Forward mode differentiates it, which asks for the ``jvp``; its own values are zeros that nobody reads. ``saved``,
+    the tensors that the ``jvp`` reads, are arguments so that the tangents are known to depend on them.
     """
 
     @staticmethod
-    def forward(ctx: Any, node: FunctionCtx, *grads: Tensor) -> tuple:
-        ctx.node = node
+    def forward(ctx: Any, node: FunctionCtx, saved: int, *tensors: Tensor | None) -> tuple:
+        ctx.node, ctx.saved = node, saved
         return tuple(zeros(*meta) for _, meta, _ in node._inputs)
 
     @staticmethod
@@ -282,14 +282,16 @@ class _Transposed(Function):
         finally:
             vars(node).update(kept)  # jvp may delete what it has read, and is asked once per direction
             node._in_jvp = False
-        return None, *(made if isinstance(made, tuple) else (made,))
+        return None, None, *(None,) * ctx.saved, *(made if isinstance(made, tuple) else (made,))
 
 
 def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
-    """What stands for ``backward`` where only ``jvp`` is written: good for forward mode, an error in reverse mode."""
+    """What stands for ``backward`` in forward mode, and where only ``jvp`` is written, which is an error in reverse
+    mode."""
     if not (_core.is_recorded() and any(g is not None and g.requires_grad for g in grads)):
         return Function.backward(ctx, *grads)
-    given = list(_Transposed.apply(ctx, *grads))
+    saved = ctx.saved_tensors if ctx.saved_for_forward is None else ctx.saved_for_forward
+    given = list(_Transposed.apply(ctx, len(saved), *saved, *grads))
     positions = {p for p, *_ in ctx._inputs}
     return tuple(given.pop(0) if p in positions else None for p in range(len(ctx.needs_input_grad)))
 

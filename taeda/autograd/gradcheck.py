@@ -18,6 +18,7 @@ from ..ops.parts import OfValues
 from ..ops.sparse import values_at
 from .backward import grad
 from .functional import _directional
+from .modes import passing_tangents
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -224,7 +225,8 @@ def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
         numerical = _numerical(func, inputs, x, len(outputs), eps)
         rows: list[list] = [[] for _ in outputs]
         for v in _basis(x):
-            made = _directional(outputs, (x,), (v,), False)
+            with passing_tangents():  # of a Function, by its ``jvp``
+                made = _directional(outputs, (x,), (v,), False)
             for i, t in enumerate(made):
                 rows[i].append(_reals(t))
         for i in range(len(outputs)):

@@ -437,7 +437,7 @@ def logsigmoid(input):
 logsigmoid.vjp(input=lambda g, input: mul(g, sigmoid(neg(input))))
 
 
-@pointwise(promote="float", method=False, inplace=False, reference=lambda x: x - np.tanh(x))
+@pointwise(promote="float", method=False, inplace=False, reference=lambda x: x - np.tanh(x), copied=("input",))
 def tanhshrink(input):
     """``input - tanh(input)``."""
     return input - s.tanh(input)

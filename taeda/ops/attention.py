@@ -72,7 +72,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
 
 @primitive(
     launching.attention, method=False, out=False, planned=True, outputs=("out", "sums"), differentiable=[0],
-    node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention,
+    node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention, copied=("query", "key", "out"),
 )  # fmt: skip
 def _attention(query, key, value, mask, causal, scale):
     """Attention, and each row's maximum with 1 over its sum of exponentials."""
@@ -81,6 +81,7 @@ def _attention(query, key, value, mask, causal, scale):
 @primitive(
     launching.attention_dropout, method=False, out=False, planned=True, outputs=("out", "sums", "states"),
     differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention, random=True,
+    copied=("query", "key", "out"),
 )  # fmt: skip
 def _attention_dropout(query, key, value, mask, causal, scale, dropout):
     """:func:`_attention` with weights dropped, and the generator's states from which they can be drawn again."""

@@ -79,6 +79,7 @@ def _divisor(count, reduction):
 @primitive(
     _class_loss("cross_entropy", "rararara"), method=False, out=False,
     outputs=("loss", "weights", "top", "logs", "count"), differentiable=[0], name="_cross_entropy", node="NllLoss",
+    copied=("input",),
 )  # fmt: skip
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides

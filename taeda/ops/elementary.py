@@ -404,13 +404,36 @@ def complex(real, imag):
     return view_as_complex(stack(broadcast_tensors(real, imag), -1))
 
 
+@pointwise(promote="float", method=False, inplace=False, copied=("abs", "angle"))
+def _real_part(abs, angle):
+    """The real part of :func:`polar`."""
+    return abs * s.cos(angle)
+
+
+@pointwise(promote="float", method=False, inplace=False, copied=("abs", "angle"))
+def _imaginary_part(abs, angle):
+    """The imaginary part of :func:`polar`."""
+    return abs * s.sin(angle)
+
+
+_real_part.traits["lowering"] = lambda abs, angle: mul(abs, cos(angle))
+_imaginary_part.traits["lowering"] = lambda abs, angle: mul(abs, sin(angle))
+_real_part.vjp(
+    abs=lambda g, angle: _real_part(g, angle),
+    angle=lambda g, abs, angle: neg(_imaginary_part(mul(g, abs), angle)),
+)
+_imaginary_part.vjp(
+    abs=lambda g, angle: _imaginary_part(g, angle), angle=lambda g, abs, angle: _real_part(mul(g, abs), angle)
+)
+
+
 @composite(method=False, out="same", autocast="float32")
 def polar(abs, angle):
     """The complex tensor with these absolute values and arguments (radians)."""
     expect_tensors("polar", abs=abs, angle=angle)
     if abs.dtype != angle.dtype:
         raise RuntimeError(f"polar: expected both inputs to be of one dtype, got {abs.dtype} and {angle.dtype}")
-    return complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
+    return complex(_real_part(abs, angle), _imaginary_part(abs, angle))
 
 
 # ---- bits of floats -------------------------------------------------------------------------------------------------
@@ -463,12 +486,27 @@ def frexp(input):
 frexp.vjp(input=lambda g, exponent: true_divide(g, exp2(to_dtype(exponent, g.dtype))))
 
 
+@pointwise(promote="float", method=False, inplace=False, copied=("input", "other"))
+def _times_power(input, other):
+    """:func:`ldexp` of floating-point numbers."""
+    return input * s.exp2(other)
+
+
+_times_power.traits["lowering"] = lambda input, other: mul(input, exp2(other))
+_times_power.vjp(
+    input=lambda g, other: mul_conj(g, exp2(other)),
+    other=lambda g, input, other: mul_conj(g, mul(_times_power(input, other), LN2)),
+)
+
+
 @composite(inplace=True)
 def ldexp(input, other: Tensor, *, out=None):
     """``input * 2 ** other``."""
     if input.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
         half = to_dtype(other // 2, input.dtype)  # 2 ** other may be too large where the product is not
         input, other = mul(input, exp2(half)), to_dtype(other, input.dtype) - half
+    if out is None and input.dtype is other.dtype and other.is_floating_point():
+        return _times_power(input, other)
     power = exp2(other)
     return mul(input, power) if out is None else mul(input, power, out=out)
 

@@ -168,6 +168,8 @@ def bags(
         items = _edges_of(input, offsets, include_last_offset)
         return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
+    if per_sample_weights is not None:
+        per_sample_weights = per_sample_weights[: flat.shape[0]]
     if padding_idx is not None and not flat.is_meta:  # on meta: how many are kept depends on values
         kept = flat != padding_idx
         flat, bag = flat[kept], bag[kept]
@@ -289,9 +291,13 @@ def _edges_of(input, offsets, include_last_offset):
         )
     if last[1] > n:
         raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {last[1]}")
-    if include_last_offset:  # what the last offset says does not count: the last bag ends where the input does
-        edges = edges[:-1]
-    edges = cat((edges, edges.new_full((1,), n)), 0)
+    if include_last_offset:
+        if not edges.shape[0]:
+            raise RuntimeError("include_last_offset: number of offset should be at least 1")
+        if known and last[0] == last[1]:  # what comes after the last bag is in none
+            input = input[: last[1]]
+    else:
+        edges = cat((edges, edges.new_full((1,), n)), 0)
     if edges.shape[0] > 1 and known and extent(edges[1:] - edges[:-1])[0] < 0:
         raise RuntimeError("embedding_bag: expected offsets that do not decrease, and none beyond the end of input")
     return input, edges

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .._core import Tensor
 from .creation import linspace
 from .sorting import bincount, searchsorted
-from .table import composite, is_index, primitive, result_type
+from .table import composite, is_index, no_derivative, primitive, result_type
 
 Histogram = result_type("histogram", "hist", "bin_edges")
 HistogramDD = result_type("histogramdd", "hist", "bin_edges")
@@ -137,6 +137,18 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
     return Histogram(hist, edges[0].clone() if edges[0] is bins else edges[0])
 
 
+histogram.vjp(**{name: no_derivative("histogram", name) for name in ("input", "bins", "weight")})
+
+
+@primitive(method=False, out=False)
+def _histogramdd(input, weight, bins, range, density):
+    hist, edges = _counted(input, bins, range, weight, density)
+    return hist, *(e.clone() if any(e is b for b in bins) else e for e in edges)
+
+
+_histogramdd.vjp(input=no_derivative("histogramdd", "input"), weight=no_derivative("histogramdd", "weight"))
+
+
 @composite(method=False)
 def histogramdd(input, bins, range=None, weight=None, density=False):
     """How many points (or how much weight) lie in each bin of several dimensions.
@@ -167,5 +179,5 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
             f"histogramdd: The size of bins must be equal to the innermost dimension of the input, got {len(bins)} and "
             f"{n}"
         )
-    hist, edges = _counted(input, bins, range, weight, density)
+    hist, *edges = _histogramdd(input, weight, bins, range, density)
     return HistogramDD(hist, tuple(edges))

@@ -82,7 +82,7 @@ _squared_slope.vjp(
 )
 
 
-@pointwise(promote="type", method=False, inplace=False)
+@pointwise(promote="type", method=False, inplace=False, copied=("input", "target"))
 def _absolute_error(input, target):
     return s.abs(input - target)
 
@@ -222,7 +222,7 @@ _binary_entropy.vjp(
 )
 
 
-@pointwise(**_ELEMENTWISE)
+@pointwise(**_ELEMENTWISE, copied=("input",))
 def _binary_entropy_of_logits(input, target):
     """``max(x, 0) - x t + log(1 + exp(-|x|))``."""
     return s.at_least(input, 0.0) - input * target + s.log1p_of_exponential(s.abs(input))

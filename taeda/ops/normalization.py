@@ -180,7 +180,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, mean.to(input.dtype).detach(), rstd.to(input.dtype).detach()
 
 
-@primitive(method=False, out=False, name="_rms_norm", repeats=True)
+@primitive(method=False, out=False, name="_rms_norm", repeats=True, copied=("input", "weight"))
 def _fused_rms_norm(input, dims, weight, eps):
     return _rms_norm(input, dims, (weight,), None, eps)
 
@@ -279,7 +279,7 @@ def _group_plan(shape, dtype, groups, weight, bias):
     return address, (*rows.sizes, *every, *every, *rows.affine(w), *rows.affine(b)), rows.rows, rows.grain
 
 
-@primitive(method=False, out=False, name="_group_norm", node="NativeGroupNorm", planned=True)
+@primitive(method=False, out=False, name="_group_norm", node="NativeGroupNorm", planned=True, copied=("bias",))
 def _fused_group_norm(input, num_groups, weight, bias, eps):
     plan = _group_plan(input.shape, input.dtype, num_groups, _signature(weight), _signature(bias))
     if _groups_last(input):

@@ -14,7 +14,7 @@ from ._choices import choice, picked, picked_one
 from .copies import convert
 from .creation import full
 from .reduction import extent
-from .table import composite, primitive
+from .table import composite, no_derivative, primitive
 from .views import reshape
 
 # ---- sorting ---------------------------------------------------------------------------------------------------------
@@ -225,10 +225,17 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _answer(core_indexing.mask_get(flat, flags, starts), numbers, lengths, return_inverse, return_counts)
 
 
+unique.vjp(input=no_derivative("unique", "input"))
+unique_consecutive.vjp(input=no_derivative("unique_consecutive", "input"))
+
+
 @primitive(method=False, out=False)
 def unique_dim(input, dim, sorted=True, return_inverse=False, return_counts=False):
     """:func:`unique` slices along ``dim``; always gives all three results."""
     return _unique_slices(input, dim, True, True, False)
+
+
+unique_dim.vjp(input=no_derivative("unique_dim", "input"))
 
 
 def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
@@ -372,6 +379,9 @@ def bincount(input, weights=None, minlength=0):
     if n:
         _core.launch(index_kernels.bincount(dtype.name), (out, index, weights), (n,), 1, 1)
     return out
+
+
+bincount.vjp(weights=no_derivative("bincount", "weights"))
 
 
 @primitive(out="same")

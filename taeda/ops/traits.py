@@ -45,6 +45,7 @@ TRAITS: dict[str, str] = {
     "node": "the name of the derivative as PyTorch prints it: a string, or a function of what is saved",
     "single_grad": "set by the table: the one result that has a gradient",
     "no_derivative": "set by the table: positions of parameters whose gradient is an error",
+    "copied": "arguments and results of which a write before the backward pass makes a copy for the derivative",
     "repeats": "the result is cheap to compute again, so compiled programs need not keep it",
     # arguments
     "also": "PyTorch's other names of parameters",

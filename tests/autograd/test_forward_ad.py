@@ -126,3 +126,45 @@ def test_save_for_forward():
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(taeda.ones(3) * 3, taeda.ones(3))
         assert forward_ad.unpack_dual(Square.apply(dual)).tangent.tolist() == [6, 6, 6]
+
+
+class Squared(taeda.autograd.Function):
+    """A square whose two derivatives differ, so that results tell which one was used."""
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2 * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 20 * ctx.saved_tensors[0]
+
+
+def test_function_with_both_derivatives_uses_jvp_in_forward_mode():
+    x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    with forward_ad.dual_level():
+        primal, tangent = forward_ad.unpack_dual(Squared.apply(forward_ad.make_dual(x, taeda.ones(2))))
+        assert tangent.tolist() == [20.0, 40.0]
+        assert taeda.autograd.grad(tangent.sum(), x, retain_graph=True)[0].tolist() == [20.0, 20.0]
+        assert taeda.autograd.grad(primal.sum(), x)[0].tolist() == [2.0, 4.0]
+    assert taeda.func.jvp(Squared.apply, (x.detach(),), (taeda.ones(2),))[1].tolist() == [20.0, 40.0]
+    of_gradient = taeda.func.jvp(taeda.func.grad(lambda x: Squared.apply(x).sum()), (x.detach(),), (taeda.ones(2),))
+    assert of_gradient[1].tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="Forward mode"):
+        taeda.autograd.gradcheck(Squared.apply, x.detach().double().requires_grad_(), check_forward_ad=True)
+
+
+def test_tangents_of_a_jvp_depend_on_what_it_saved():
+    def pushed(x):
+        return taeda.func.jvp(Squared.apply, (x,), (taeda.ones(2),))[1].sum()
+
+    assert taeda.func.grad(pushed)(taeda.tensor([1.0, 2.0])).tolist() == [20.0, 20.0]

@@ -406,3 +406,23 @@ def test_a_value_that_does_not_fit_is_refused_in_the_same_words(source):
             f.ones(3, 20, 5)[1:] = f.ones(source)
         said.append(str(raised.value))
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_last_bag_that_ends_before_the_indices_do(weighted):
+    results = []
+    for lib in (torch, taeda):
+        table = lib.arange(12.0).view(6, 2)
+        factors = lib.tensor([1.0, 2.0, 3.0, 4.0]) if weighted else None
+        index, offsets = lib.tensor([1, 2, 4, 5]), lib.tensor([0, 2, 3])
+        results.append(
+            lib.nn.functional.embedding_bag(
+                index, table, offsets, mode="sum", include_last_offset=True, per_sample_weights=factors
+            ).tolist()
+        )
+    assert results[0] == results[1]
+    weight = taeda.ones(6, 2, requires_grad=True)
+    taeda.nn.functional.embedding_bag(index, weight, offsets, mode="mean", include_last_offset=True).sum().backward()
+    assert weight.grad[:, 0].tolist() == [0, 0.5, 0.5, 0, 1, 0]
+    with pytest.raises(RuntimeError, match="at least 1"):
+        taeda.nn.functional.embedding_bag(index, weight, offsets[:0], include_last_offset=True)

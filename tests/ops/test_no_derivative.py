@@ -26,3 +26,22 @@ def test_factors_of_ldl_solve():
     assert taeda.allclose(g, taeda.linalg.solve(A, taeda.ones(2, 1)))
     with pytest.raises(RuntimeError, match="not implemented"):
         taeda.autograd.grad(X.sum(), LD)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: taeda.unique(x),
+        lambda x: taeda.unique(x, dim=0, return_counts=True)[0],
+        lambda x: taeda.unique_consecutive(x),
+        lambda x: taeda.histogram(x, 3)[0],
+        lambda x: taeda.histogram(taeda.ones(4), 3, weight=x)[1],
+        lambda x: taeda.histogramdd(x.view(2, 2), [2, 2])[0],
+        lambda x: taeda.bincount(taeda.tensor([0, 1, 1, 2]), weights=x),
+    ],
+)
+def test_distinct_values_and_counts_have_none(call):
+    result = call(taeda.tensor([1.0, 2.0, 2.0, 3.0], requires_grad=True))
+    assert result.requires_grad
+    with pytest.raises(RuntimeError, match="is not implemented"):
+        result.sum().backward()

@@ -122,7 +122,7 @@ def _svd_method(input, some=True, compute_uv=True):
     return OldSvd(made.U, made.S, H(made.Vh))
 
 
-@primitive(method=False, batch="leading")
+@primitive(method=False, batch="leading", copied=("A",))
 def _svdvals(A):
     """Singular values; see :func:`linalg_svdvals`."""
     return _gesdd(A, "N")[1]
