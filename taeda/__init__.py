@@ -56,8 +56,8 @@ from .ops.joining import (
 )  # fmt: skip
 from .ops.histogram import histogram, histogramdd
 from .ops.linalg import (
-    _cholesky_method as cholesky, _lu_with_info as lu, slogdet, pinverse,
-    _svd_method as svd, cholesky_inverse, cholesky_solve, cross, frobenius_norm, geqrf, lobpcg, det,
+    old_cholesky as cholesky, old_lu as lu, slogdet, pinverse,
+    old_svd as svd, cholesky_inverse, cholesky_solve, cross, frobenius_norm, geqrf, lobpcg, det,
     inverse, logdet, lu_solve, lu_unpack, matrix_exp, norm_except_dim, nuclear_norm, orgqr, ormqr,
     pca_lowrank, qr, removed_eig as eig, removed_lstsq as lstsq, removed_matrix_rank as matrix_rank,
     removed_solve as solve, removed_symeig as symeig, svd_lowrank, triangular_solve,

@@ -641,23 +641,16 @@ class Tensor:
     def values(self, *args: Any, **kwargs: Any) -> Any: ...
     def view(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def where(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def _cholesky_method(self, upper: builtins.bool = False) -> Tensor:
-        r"""The Cholesky factor of positive definite matrices."""
     def _draw_(self, chance: Any, value: Tensor | Number, *, generator: Any | None = None) -> Tensor:
         r"""Fill with ``value`` with probability ``chance``, else with 0."""
     def _is_all_true(self) -> Tensor:
         r"""Whether all elements of a bool tensor are true, as a tensor."""
     def _is_any_true(self) -> Tensor:
         r"""Whether any element of a bool tensor is true, as a tensor."""
-    def _lu_with_info(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Tensor:
-        r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
     def _old_slogdet(self) -> Tensor:
         r""":func:`linalg_slogdet`."""
     def _pinverse(self, rcond: Number = 1e-15) -> Tensor:
         r""":func:`linalg_pinv` with the older default of the tolerance."""
-    def _svd_method(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Tensor:
-        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is
-        false."""
     def abs(self, *, out: Any = None) -> Tensor:
         r"""The absolute value; of a complex number, a real one."""
     def abs_(self) -> Tensor:

@@ -7,4 +7,7 @@ from .ops.fft import (
     irfft2, irfftn, rfft, rfft2, rfftfreq, rfftn,
 )  # fmt: skip
 
+from .ops.registry import name_within as _name_within
+
 __all__ = [name for name in dir() if not name.startswith("_")]
+_name_within(globals(), "fft_", ("fftfreq", "fftshift", "ifftshift", "rfftfreq"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import Number, Size, Tensor, _device, _dtype, return_types
+_name_within: Any
 
 def fft(input: Tensor, n: Any = None, dim: builtins.int = -1, norm: Any = None, *, out: Any = None) -> Tensor:
     r"""The transform along ``dim``. ``norm`` is backward (default), ortho or forward; sizes are cut or zero-padded."""

@@ -2,7 +2,7 @@
 
 from .ops.einsum import einsum, tensordot
 from .ops.joining import atleast_1d, atleast_2d, atleast_3d, block_diag, split
-from .ops.linalg import _lu_with_info as lu
+from .ops.linalg import old_lu as lu
 from .ops.linalg import pca_lowrank, svd_lowrank
 from .ops.matmul import chain_matmul
 from .ops.matrices import cartesian_prod, meshgrid

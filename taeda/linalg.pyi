@@ -8,6 +8,7 @@ from typing import Any
 from . import Number, Size, Tensor, _device, _dtype, return_types
 class LinAlgError(builtins.RuntimeError): ...
 _diagonal: Any
+_name_within: Any
 
 def cholesky(A: Any, *, upper: builtins.bool = False, out: Any = None) -> Tensor:
     r"""The lower triangular ``L`` with ``A = L L^H`` (its adjoint where ``upper``), of which one triangle is read."""

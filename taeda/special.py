@@ -22,4 +22,7 @@ from .ops.special import (
     lgamma as gammaln, log_ndtr, mvlgamma as multigammaln, ndtr, ndtri, polygamma, zeta,
 )  # fmt: skip
 
+from .ops.registry import name_within as _name_within
+
 __all__ = [name for name in dir() if not name.startswith("_")]
+_name_within(globals(), "special_", __all__)

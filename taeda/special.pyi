@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import Number, Size, Tensor, _device, _dtype, return_types
+_name_within: Any
 
 def airy_ai(x: Any, *, out: Any = None) -> Tensor:
     r"""Airy's function of the first kind, the solution of ``y'' = x * y`` that falls to 0. Not differentiable."""

@@ -345,6 +345,7 @@ def _load_from_bytes(b: bytes) -> TypedStorage:
     return taeda.load(io.BytesIO(b), weights_only=False)
 
 
+_storage.__name__, _storage_type.__name__ = "storage", "storage_type"
 _core.install("storage", _storage)
 _core.install("storage_type", _storage_type)
 _core.install("_typed_storage", _typed_storage)

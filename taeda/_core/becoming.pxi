@@ -74,6 +74,8 @@ cdef Tensor former_tensor(Saved s):
 cdef int replace_data(Tensor t, Tensor source, int writes) except -1:
     """Make ``t`` a window on the memory of ``source``; its version grows by ``writes``."""
     cdef int64_t version
+    if writes and t.storage is not None and t.storage.readers != NULL:
+        copy_for_readers(t.storage)
     t.version_offset += writes
     if t.storage is None:
         return _set_data(t, source)
@@ -213,6 +215,8 @@ def resize(Tensor t, sizes, strides, int64_t nbytes):
     cdef Storage storage = t.storage
     cdef int64_t offset = t.raw - storage.data
     parse_sizes(strides, steps)
+    if storage.readers != NULL:
+        copy_for_readers(storage)
     if nbytes > storage.capacity:
         if not storage.may_resize:
             raise RuntimeError("Trying to resize storage that is not resizable")

@@ -16,7 +16,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 from taeda.func.control_flow import scan, while_loop
-from taeda.ops.linalg.cholesky import _cholesky_method
+from taeda.ops.linalg import old_cholesky
 from taeda.ops.linalg.functions import _LARGEST, _pade
 from taeda.ops.linalg.leastsquares import _lstsq, _pinv
 from taeda.ops.linalg.lu import _permutation
@@ -345,7 +345,7 @@ def rules() -> dict[Any, Callable]:
         OPS["linalg_inv"]: lambda A: inv_ex(A)[0], OPS["linalg_lu_factor"]: lambda A, *,
         pivot=True: lu_factor_ex(A)[:2],
         OPS["linalg_cholesky"]: lambda A, *, upper=False: cholesky_ex(A, upper=upper)[0],
-        _cholesky_method: lambda input, upper=False: cholesky_ex(input, upper=upper)[0],
+        old_cholesky: lambda input, upper=False: cholesky_ex(input, upper=upper)[0],
         OPS["linalg_solve"]: lambda A, B, *, left=True: _solve(A, B, left)[0],
     }  # fmt: skip
     return {op: functools.partial(_real, op, rule) for op, rule in found.items()}

@@ -110,7 +110,7 @@ def prelu_kernel(input, weight):
 
 prelu_kernel.vjp(
     input=lambda g, input, weight: prelu_slope(g, input, weight),
-    weight=lambda g, input: mul(g, sub(input, relu(input))),
+    weight=lambda g, input: neg(mul(g, relu(neg(input)))),
 )
 
 

@@ -265,12 +265,13 @@ sinh.vjp(input=lambda g, input: mul_conj(g, cosh(input)))
 cosh.vjp(input=lambda g, input: mul_conj(g, sinh(input)))
 tanh.vjp(input=lambda g, out: tanh_backward(g, out))
 asinh.vjp(input=lambda g, input: mul_conj(g, pow(add(times_itself(input), 1), -0.5)))
-acosh.vjp(input=lambda g, input: div_conj(g, mul(_root(add(input, -1)), _root(add(input, 1)))))
+acosh.vjp(input=lambda g, input: div_conj(g, _slope_root(input if input.is_complex() else input.abs())))
 atanh.vjp(input=lambda g, input: div_conj(g, rsub(times_itself(input), 1)))
 
 
-def _root(x):
-    return pow(x, 0.5)
+def _slope_root(x):
+    """``sqrt(x ** 2 - 1)``, where the square may be too large."""
+    return mul(pow(add(x, -1), 0.5), pow(add(x, 1), 0.5))
 
 
 arcsin = alias(asin, "arcsin")

@@ -264,6 +264,7 @@ def _where(self, condition, other):
     return where(condition, self, other)
 
 
+_where.__name__ = "where"
 _core.install("where", _where)
 
 

@@ -6,6 +6,7 @@ stanza says ``method=True``, and never an operator.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .. import _core
@@ -39,6 +40,13 @@ def op_of(function: Any) -> Any:
     function as it is."""
     named = function.function if type(function) is Composite else None
     return named if type(named) in (Op, Composite) else function
+
+
+def name_within(module: dict[str, Any], prefix: str, names: Iterable[str]) -> None:
+    """Make those ``names`` of a module functions of their own, each called ``prefix`` and its name, as in PyTorch."""
+    for name in names:
+        made = module[name] = _core.renamed(module[name], prefix + name)
+        made.__module__, made.__qualname__ = module["__name__"], name  # where pickle finds it
 
 
 def label_of(function: Any, name: str | None = None) -> str:

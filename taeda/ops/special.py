@@ -142,6 +142,7 @@ def _polygamma_inplace(input, n):
 
 for _name, _method in (("polygamma", _polygamma_method), ("polygamma_", _polygamma_inplace)):
     METHODS[_name] = _method
+    _method.__name__ = _name
     install(_name, _method)
 
 

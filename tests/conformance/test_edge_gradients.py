@@ -56,6 +56,10 @@ CALLS = {
     "xlogy": lambda t, x: t.xlogy(x, other(t)),
     "xlog1py": lambda t, x: t.special.xlog1py(x, other(t)),
     "lp_pool": lambda t, x: t.nn.functional.lp_pool1d(x.reshape(1, 1, 4), INF, 2),
+    "acosh": lambda t, x: t.acosh(x),
+    "acosh below": lambda t, x: t.acosh(-1 - x),
+    "prelu": lambda t, x: t.nn.functional.prelu(x, t.tensor([0.25])),
+    "prelu of a weight": lambda t, x: t.nn.functional.prelu(t.tensor([[INF, -1.0, 2.0, -INF]]), x),
     "cummax": lambda t, x: t.cummax(x, 0)[0],
 }
 

@@ -1,5 +1,6 @@
 """Smaller namespaces in both frameworks: dual numbers, trees, own ops, hub."""
 
+import functools
 import importlib
 
 import pytest
@@ -294,3 +295,22 @@ def test_custom_ops_are_shown_by_name():
         for t in (torch, taeda)
     ]
     assert repr(shown[1]) == repr(shown[0]) == "<CustomOpDef(shown::twice)>"
+
+
+#: Functions of Python there or here, and names that neither calls by.
+OTHER_NAMES = frozenset(
+    """dsmm spmm symeig sym_sqrt native_channel_shuffle logsigmoid threshold const_data_ptr ndimension nelement""".split()
+)
+
+
+@pytest.mark.parametrize("space", ["", "special", "fft", "linalg", "nn.functional", "Tensor"])
+def test_functions_have_the_names_of_theirs(space):
+    theirs, ours = (functools.reduce(getattr, filter(None, space.split(".")), root) for root in (torch, taeda))
+    different = {}
+    for name in dir(theirs):
+        a, b = getattr(theirs, name, None), getattr(ours, name, None)
+        if name.startswith("_") or name in OTHER_NAMES or isinstance(a, type) or not (callable(a) and callable(b)):
+            continue
+        if getattr(a, "__name__", None) != getattr(b, "__name__", None):
+            different[name] = b.__name__
+    assert not different

@@ -7,8 +7,8 @@ reverse mode algorithmic differentiation" (2008), extended to complex matrices, 
 they are written in ops, so that they can be differentiated again.
 """
 
+from .cholesky import cholesky as old_cholesky
 from .cholesky import (
-    _cholesky_method,
     linalg_cholesky,
     linalg_cholesky_ex,
     linalg_ldl_factor,
@@ -22,7 +22,8 @@ from .lapack import LinAlgError
 from .leastsquares import linalg_cond, linalg_lstsq, linalg_matrix_rank, linalg_pinv, pinverse
 from .lobpcg import lobpcg
 from .lowrank import pca_lowrank, svd_lowrank
-from .lu import _lu_with_info, linalg_lu, linalg_lu_factor, linalg_lu_factor_ex, linalg_lu_solve, lu_solve, lu_unpack
+from .lu import linalg_lu, linalg_lu_factor, linalg_lu_factor_ex, linalg_lu_solve, lu_solve, lu_unpack
+from .lu import lu as old_lu
 from .norms import frobenius_norm, linalg_matrix_norm, linalg_norm, norm_except_dim, nuclear_norm
 from .qr import geqrf, linalg_householder_product, linalg_qr, orgqr, ormqr, qr
 from .removed import eig as removed_eig
@@ -39,7 +40,8 @@ from .solve import (
     linalg_tensorinv,
     linalg_tensorsolve,
 )
-from .svd import _svd_method, linalg_svd, linalg_svdvals
+from .svd import linalg_svd, linalg_svdvals
+from .svd import svd as old_svd
 from .triangular import cholesky_inverse, cholesky_solve, linalg_solve_triangular, triangular_solve
 
 __all__ = [name for name in dir() if name == "LinAlgError" or callable(globals()[name])]

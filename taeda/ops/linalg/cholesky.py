@@ -68,8 +68,8 @@ def linalg_cholesky(A, *, upper=False):
     return made.L
 
 
-@composite(names=("cholesky",), out=True, autocast="float32")
-def _cholesky_method(input, upper=False):
+@composite(out=True, autocast="float32")
+def cholesky(input, upper=False):
     """The Cholesky factor of positive definite matrices."""
     check(input, "cholesky")
     made = linalg_cholesky_ex(input, upper=upper)

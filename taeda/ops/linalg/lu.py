@@ -170,8 +170,8 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     return LuUnpack(P, L, U)
 
 
-@composite(names=("lu",), out=True, autocast="float32")
-def _lu_with_info(A, pivot=True, get_infos=False):
+@composite(out=True, autocast="float32")
+def lu(A, pivot=True, get_infos=False):
     """The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
     made = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     return tuple(made) if get_infos else tuple(made[:2])

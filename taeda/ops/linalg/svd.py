@@ -110,8 +110,8 @@ def linalg_svd(A, full_matrices=True, *, driver=None):
     return _svd(A, bool(full_matrices))
 
 
-@composite(names=("svd",), out="same", autocast="float32")
-def _svd_method(input, some=True, compute_uv=True):
+@composite(out="same", autocast="float32")
+def svd(input, some=True, compute_uv=True):
     """``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
     check(input, "linalg.svd", square=False)
     if not compute_uv:
