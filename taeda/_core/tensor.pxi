@@ -415,7 +415,7 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
-        if (self.holds == NOTHING) != (value.holds == NOTHING):
+        if (self.holds == NOTHING) != (value.holds == NOTHING) or self.device_type != value.device_type:
             raise RuntimeError(f"data: incompatible tensor type: a tensor of layout {self.layout} on {self.device} "
                                f"cannot be set to one of layout {value.layout} on {value.device}")
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:

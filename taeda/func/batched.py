@@ -61,6 +61,10 @@ class Batched(Tensor):
     def data(self) -> Batched:
         return self.detach()
 
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        raise RuntimeError("vmap: the data of a batched tensor cannot be replaced; use out-of-place ops")
+
     def _whole(self) -> Tensor:
         """All examples of all vmaps, as they are in memory."""
         return self.physical._whole() if type(self.physical) is Batched else self.physical

@@ -23,6 +23,8 @@ def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
     nested = next((x for x in (*args, *kwargs.values()) if isinstance(x, NestedTensor)), None)
     if nested is None:
         raise NotImplementedError(f"{func.__name__}(): nested tensors in a list are not taken here")
+    if func.__name__.endswith("_") and args and not isinstance(args[0], NestedTensor):
+        raise RuntimeError(f"{func.__name__}(): a nested tensor cannot be written into one that is not nested")
     made = _made_of_parts(func, nested, args, kwargs)
     if made and isinstance(made[0], str):  # the name of the type
         return made[0]

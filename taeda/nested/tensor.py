@@ -111,6 +111,12 @@ class NestedTensor(OfParts):
     def _of_graph_parts(self, parts: Sequence[Tensor]) -> NestedTensor:
         return like(self, parts)
 
+    def _become(self, new: NestedTensor) -> NestedTensor:
+        if new.dtype != self.dtype:
+            taeda._core.set_data(self, new)
+        vars(self).update(vars(new))
+        return self
+
     @property
     def shape(self) -> Any:
         """The sizes, with ``j1`` or so, which no number is equal to, where the parts of a jagged tensor differ.

@@ -190,11 +190,6 @@ class CompressedTensor(OfValues):
         """The conjugate transpose of the last two dimensions."""
         return self.mT.conj()
 
-    @property
-    def data(self) -> CompressedTensor:
-        """The same outside the graph."""
-        return self._detached()
-
     def __repr__(self, **kwargs: Any) -> str:
         first, second = ("crow_indices", "col_indices") if self._by_rows else ("ccol_indices", "row_indices")
         return sparse_repr(self, False, **{first: self._starts, second: self._others}, values=self._v)

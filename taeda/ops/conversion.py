@@ -313,6 +313,9 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         return core.set_memory(input, _core.empty((0,), input.dtype))
     if isinstance(source, Tensor):
         _same_device(input, source)
+        for t in (input, source):
+            if t._without_memory is not None:
+                raise RuntimeError(f"set_(): not for {t._without_memory}")
         if source.dtype is not input.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {input.dtype}")
         if size is not None:

@@ -73,6 +73,28 @@ class OfParts(Tensor):
         raise NotImplementedError
 
     @property  # type: ignore[misc]
+    def data(self) -> Any:
+        """The same outside the graph. Assigning another tensor of this layout replaces the elements, not the place in
+        the graph and the gradient."""
+        return self._detached()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if type(value) is not type(self) or value.layout is not self.layout:
+            raise RuntimeError(
+                f"data: incompatible tensor type: {self._without_memory} of layout {self.layout} cannot be set to a "
+                f"{type(value).__name__} of layout {value.layout}"
+            )
+        own, given = self._graph_parts(), [x.detach() for x in value._graph_parts()]
+        if len(own) == len(given):
+            for part, x in zip(own, given, strict=True):
+                part.data = x
+            given = list(own)
+        elif self.requires_grad:
+            given = [x.requires_grad_() for x in given]
+        self._become(value._of_graph_parts(given))
+
+    @property  # type: ignore[misc]
     def requires_grad(self) -> bool:
         """Whether a part is in a graph."""
         return any(x.requires_grad for x in self._graph_parts())

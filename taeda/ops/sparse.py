@@ -237,11 +237,6 @@ class SparseTensor(OfValues):
         return repr(self)
 
     @property
-    def data(self) -> SparseTensor:
-        """The same outside the graph."""
-        return self._detached()
-
-    @property
     def T(self) -> SparseTensor:
         """Transposed."""
         return RULES["t"](self)

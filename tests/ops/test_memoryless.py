@@ -190,3 +190,61 @@ def test_a_node_is_called_with_a_gradient_for_each_output():
     assert node(None) == (None, None) or node(None) is None
     with pytest.raises(TypeError):
         taeda.ones(2).data = None
+
+
+def parted(kind, *values):
+    """A tensor with parts."""
+    if kind == "nested":
+        return taeda.nested.nested_tensor([taeda.full((i + 1,), v) for i, v in enumerate(values)])
+    dense = taeda.diag(taeda.tensor(values))
+    return dense.to_sparse() if kind == "coo" else dense.to_sparse_csr()
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "nested"])
+def test_data_of_a_tensor_with_parts(kind):
+    t, new = parted(kind, 1.0, 2.0).requires_grad_(), parted(kind, 3.0, 4.0)
+    y = (t * 1).values().sum() if kind == "nested" else t.to_dense().sum()
+    t.data = new
+    assert t.requires_grad and t.is_leaf and not new.requires_grad
+    if kind == "nested":
+        assert [x.tolist() for x in t.unbind()] == [[3], [4, 4]]
+    else:
+        assert t.to_dense().tolist() == [[3, 0], [0, 4]]
+    y.backward()
+    assert t.grad is not None
+    t.data = t.data.double()
+    assert t.dtype is taeda.float64 and t.requires_grad
+    for other in {"coo", "csr", "nested"} - {kind}:
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):
+            t.data = parted(other, 1.0, 2.0)
+    for other in (taeda.ones(2, 2), taeda.ones(2, 2, device="meta")):
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):
+            t.data = other
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):
+            other.data = t
+
+
+@pytest.mark.parametrize("layout", [taeda.strided, taeda.jagged])
+def test_nested_tensors_are_not_written_into_dense_ones(layout):
+    n = taeda.nested.nested_tensor([taeda.ones(2), taeda.ones(1)], layout=layout)
+    d = taeda.zeros(2, 2)
+    for write in (d.copy_, d.add_, d.mul_, lambda n: d.lerp_(n, 0.5), lambda n: taeda._foreach_copy_([d], [n])):
+        with pytest.raises(RuntimeError, match="cannot be written"):
+            write(n)
+    assert not d.any()
+
+
+def test_memory_of_a_batched_tensor_is_not_given_away():
+    c = taeda.ones(3)
+
+    def replace(v):
+        with pytest.raises(RuntimeError, match="set_"):
+            c.set_(v)
+        with pytest.raises(RuntimeError, match="incompatible"):
+            c.data = v
+        with pytest.raises(RuntimeError, match="replaced"):
+            v.data = c
+        return v
+
+    taeda.func.vmap(replace)(taeda.zeros(2, 3))
+    assert (c + 1).tolist() == [2, 2, 2]
