@@ -114,7 +114,7 @@ class NestedTensor(OfParts):
     def _become(self, new: NestedTensor) -> NestedTensor:
         if new.dtype != self.dtype:
             taeda._core.set_data(self, new)
-        vars(self).update(vars(new))
+        self.__dict__.update(vars(new))
         return self
 
     @property
