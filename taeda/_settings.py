@@ -115,6 +115,8 @@ def set_default_tensor_type(t: Any) -> None:
     )
     if isinstance(t, str):
         module, _, name = t.rpartition(".")
+        if hasattr(types, name) and module in ("torch.cuda", "taeda.cuda"):
+            raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
         if not hasattr(types, name) or module not in ("torch", "taeda"):
             raise AttributeError(f"set_default_tensor_type: no tensor type is named {t!r}")
         t = getattr(types, name)

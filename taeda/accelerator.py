@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from . import _core
 from ._no_device import answering, refusing
-from ._refuse import refused_class
-
-_WHY = "there is no device beside the CPU, whose work is done when a call returns"
-
-Event = refused_class("Event", _WHY)
-Stream = refused_class("Stream", _WHY)
 
 _ANSWERS = """
     is_available() = False: Whether there is a device beside the CPU: False.
@@ -48,6 +43,114 @@ class device_index:
 
     def __exit__(self, *exc: Any) -> None:
         pass
+
+
+def _device_of(kind: str, device: Any) -> Any:
+    """The device of an event or a stream: the CPU by default."""
+    if isinstance(device, int):
+        _refuse(kind)
+    if device is not None and not isinstance(device, (str, _core.device)):
+        raise TypeError(f"{kind}(): argument 'device' (position 1) must be a device, not {type(device).__name__}")
+    found = _core.device("cpu" if device is None else device)
+    if found.type not in ("cpu", "meta"):
+        raise RuntimeError(f"{kind}(): taeda is not built with support for {found.type} devices")
+    return _core.device(found.type)
+
+
+class Event:
+    """A point in a queue of work. Work of the CPU is done when a call returns, so there it has always been reached.
+
+    Args:
+        device: the CPU.
+        enable_timing, blocking, interprocess: accepted for compatibility.
+    """
+
+    event_id = 0
+
+    def __init__(
+        self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        self.device = _device_of("Event", device)
+        self._timed = enable_timing
+
+    def query(self) -> bool:
+        """Whether the work before it is done: True."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for the work before it: nothing."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Let later work of a stream wait for it: nothing."""
+
+    def record(self, stream: Any = None) -> None:
+        """Refused: the CPU has no queue to place it in."""
+        raise RuntimeError(f"{self.device.type} backend doesn't support events")
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Refused: the milliseconds between two events that were recorded."""
+        if not (self._timed and end_event._timed):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'")
+        return self.record()  # type: ignore[return-value]  # it raises
+
+    def __repr__(self) -> str:
+        return f"taeda.Event device_type={self.device.type}, device_index=-1, event_flag={self._timed:d}, event_id=0"
+
+
+class Stream:
+    """A queue of work. That of the CPU is always empty.
+
+    Args:
+        device: the CPU.
+        priority: accepted for compatibility.
+    """
+
+    stream_id, device_index, device_type = 0, -1, 0
+
+    def __init__(self, device: Any = None, *, priority: int = 0) -> None:
+        self.device = _device_of("Stream", device)
+
+    def query(self) -> bool:
+        """Whether all its work is done: True."""
+        return True
+
+    def is_capturing(self) -> bool:
+        """Whether its work is recorded: False."""
+        return False
+
+    def synchronize(self) -> None:
+        """Wait for its work: nothing."""
+
+    def wait_event(self, event: Event) -> None:
+        """Let its later work wait for an event: nothing."""
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Refused, as :meth:`record_event`."""
+        self.record_event()
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Refused: see :meth:`Event.record`."""
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        pass
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Stream) and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    def __repr__(self) -> str:
+        return f"taeda.Stream device_type={self.device.type}, device_index=-1, stream_id=0"
+
+
+Event.__module__ = Stream.__module__ = "taeda"
 
 
 def __getattr__(name: str) -> Any:  # for type checkers, which do not see what is in the tables

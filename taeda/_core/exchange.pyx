@@ -215,7 +215,7 @@ cdef int store_other(char* p, int code, object x) except -1:
         return store(p, code, x.__index__())
     if KIND[code] == 3 and hasattr(x, "__complex__"):
         return store(p, code, complex(x))
-    if hasattr(x, "__float__"):
+    if hasattr(type(x), "__float__"):
         return store(p, code, float(x))
     raise TypeError(f"tensor: expected a number, got {type(x).__name__}")
 
@@ -244,6 +244,9 @@ cdef int find_sizes(object data, int64_t* sizes) except -1:
         if sizes[nd - 1] == 0:
             break
         data = data[0]
+        if isinstance(data, Tensor) and (<Tensor>data).count != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars, got a tensor of sizes "
+                             f"{list(data.shape)} in a list; join tensors with taeda.stack or taeda.cat")
     if PyUnicode_Check(data) or PyBytes_Check(data):
         if nd == 0:
             raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
@@ -263,7 +266,7 @@ cdef int element_code(object x) except -1:
         return scalar_code(x)
     if PyIndex_Check(x):
         return I64
-    if hasattr(x, "__float__"):
+    if hasattr(type(x), "__float__"):
         return scalar_code(0.0)
     if PyUnicode_Check(x) or PyBytes_Check(x) or nested(x):
         raise TypeError(f"tensor: '{type(x).__name__}' object cannot be interpreted as a number; its siblings are "
@@ -431,6 +434,13 @@ def count_modes(int by):
     return modes_alive
 
 
+cdef int expect_flag(object x, str function, str name) except -1:
+    """Raise unless ``x`` is a bool, Python's or NumPy's."""
+    if not PyBool_Check(x) and not (numpy_loaded() and isinstance(x, generic) and x.dtype.kind == "b"):
+        raise TypeError(f"{function}(): argument '{name}' must be bool, not {type(x).__name__}")
+    return 0
+
+
 cdef object elsewhere(object function, tuple args, object device, dict given):
     """What a mode of this thread makes of a call, or the tensor on device meta; NotImplemented if it is to be made
     here. ``given`` are the keyword arguments but for the device, None where the call has none."""
@@ -459,8 +469,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     cdef int code = code_of(dtype)
     cdef Tensor t, source
-    if pin_memory:
-        refuse_to_pin(True)
+    if requires_grad is not False:
+        expect_flag(requires_grad, "tensor", "requires_grad")
+    if pin_memory is not False:
+        expect_flag(pin_memory, "tensor", "pin_memory")
+        refuse_to_pin(pin_memory)
     if device is not None or defaults_on_meta or modes_alive:
         made = elsewhere(tensor, (data,), device, dict(dtype=dtype, requires_grad=requires_grad or None))
         if made is not NotImplemented:
@@ -525,7 +538,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             return made
     if isinstance(obj, Tensor):
         t = obj
-    elif plain(obj):
+    elif plain(obj) and not PyBytes_Check(obj):
         t = None
     else:
         t = shared_array(obj)
@@ -619,6 +632,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     cdef int code = code_of(dtype)
     cdef Exported held = Exported.__new__(Exported)
     cdef int64_t item = ITEMSIZE[code], n = count, skip = offset, have
+    if not PyObject_CheckBuffer(buffer):
+        raise ValueError(f"object does not implement Python buffer protocol: {type(buffer).__name__}")
     PyObject_GetBuffer(buffer, &held.view, PyBUF_SIMPLE)
     have = held.view.len
     if have <= 0 or n == 0:

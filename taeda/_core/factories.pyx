@@ -1,5 +1,6 @@
 """What ops that make tensors share: memory for sizes given in any form, the end of such a call, and sequences."""
 
+from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_CheckExact
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_CheckExact
@@ -8,6 +9,9 @@ from cpython.tuple cimport PyTuple_Check
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 from .planners cimport new_owner, of_dtype
 from .pool cimport launch as run_kernel
@@ -33,7 +37,7 @@ def new(str name, tuple given, named, d, out, device):
     """
     cdef int64_t sizes[MAXDIM]
     cdef object x, s = given
-    cdef int i, n = <int>len(given)
+    cdef int i, beyond = 0, n = <int>len(given)
     if out is None and device is None and named is None and n:
         if n == 1 and (PyTuple_Check(given[0]) or PyList_Check(given[0])):
             s = given[0]
@@ -42,7 +46,7 @@ def new(str name, tuple given, named, d, out, device):
             x = s[i]
             if i == MAXDIM or not PyLong_CheckExact(x):
                 break
-            sizes[i] = x
+            sizes[i] = PyLong_AsLongLongAndOverflow(x, &beyond)
             if sizes[i] < 0:
                 break
         else:
@@ -88,6 +92,8 @@ def range_length(str name, start, end, step, bint whole):
         raise ValueError(f"{name}(): step must be nonzero, got {step} for a result of integers")
     if step == 0:
         raise RuntimeError(f"{name}(): step must be nonzero")
+    if PyComplex_Check(start) or PyComplex_Check(end) or PyComplex_Check(step):
+        raise RuntimeError(f"{name}(): expected real numbers, got {start} -> {end}, step {step}")
     if not (isfinite(start) and isfinite(end)):
         raise RuntimeError(f"{name}(): unsupported range: {start} -> {end}")
     if (end - start) * (1 if step > 0 else -1) < 0:

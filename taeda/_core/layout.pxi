@@ -277,6 +277,7 @@ cdef bint same_window(Tensor a, Tensor b) noexcept:
 cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except -1:
     """Writing must not hit an element twice, nor an input's element that is read later."""
     cdef int i
+    cdef bool one = "one_value" in op.traits
     cdef Tensor t
     if not target.contiguous:
         refuse_repeated(op, target)
@@ -286,6 +287,8 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
             if t.storage.data != target.storage.data or t.count == 0:
                 continue
             if t.raw == target.raw and same_window(t, target):
+                continue
+            if one and i == nin - 1 and t.count == 1:  # the value, which it may overwrite with itself
                 continue
             if overlaps(t, target):
                 raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "

@@ -103,14 +103,22 @@ def type(input, dtype=None, non_blocking=False, **kwargs):
         name = TYPE_NAMES[input.dtype.name]
         return name.replace("torch.", "torch.meta.") if input.is_meta else name
     if isinstance(dtype, str):
-        for name, label in TYPE_NAMES.items():
-            if label.rpartition(".")[2] == dtype.rpartition(".")[2] and dtype.rpartition(".")[0] in ("torch", "taeda"):
-                return to(input, _core.dtype_by_name(name))
+        package, _, kind = dtype.partition(".")
+        if package in ("torch", "taeda"):
+            if kind == "Tensor":
+                return to(input, _core.get_default_dtype())
+            if kind.startswith(("cuda.", "xpu.")):
+                _core.require_device(kind.partition(".")[0])  # raises where there is none
+            for name, label in TYPE_NAMES.items():
+                if label == f"torch.{kind}":
+                    return to(input, _core.dtype_by_name(name))
         raise ValueError(f"invalid type: {dtype!r}; expected one of {', '.join(TYPE_NAMES.values())}")
     if not isinstance(dtype, _core.dtype):
         if not isinstance(dtype, builtins.type):
             raise TypeError(f"type(): argument 'dtype' must be a type, str, or dtype object, not {dtype!r}")
         if not isinstance(getattr(dtype, "dtype", None), _core.dtype):
+            if dtype.__module__.endswith(".cuda"):
+                _core.require_device("cuda")
             raise ValueError(f"invalid type: {dtype.__name__!r}")
         dtype = dtype.dtype
     return to(input, dtype)

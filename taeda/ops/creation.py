@@ -30,18 +30,25 @@ def empty_in_format(shape, dtype, memory_format):
 
 def _checked(size: Any, name: str) -> Any:
     try:
-        for n in size:
+        for i, n in enumerate((size.item(),) if isinstance(size, Tensor) else size):
             if n < 0:
                 raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: {list(size)}")
+            if _is_no_size(i, n):
+                raise TypeError
     except (TypeError, RuntimeError) as error:
         sizes = size if isinstance(size, (tuple, list)) else ()
-        odd = [i for i, n in enumerate(sizes) if not is_index(n)]
+        odd = [i for i, n in enumerate(sizes) if not is_index(n) or _is_no_size(i, n)]
         if isinstance(error, RuntimeError) and not odd and not isinstance(size, Tensor):
             raise
-        got = f"but found element of type {type(size[odd[0]]).__name__} at pos {odd[0]}" if odd else None
+        got = f"but found element of type {type(sizes[odd[0]]).__name__} at pos {odd[0]}" if odd else None
         got = got or f"not {type(size).__name__}"
         raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, {got}") from None
     return size
+
+
+def _is_no_size(place: int, n: Any) -> bool:
+    """Whether an integer is none as a size: one of more than 64 bits, and a bool that comes first."""
+    return isinstance(n, int) and (n >= 1 << 63 or (place == 0 and isinstance(n, bool)))
 
 
 def _written(result: Tensor, out: Tensor, name: str) -> Tensor:
@@ -228,6 +235,8 @@ def _dtype_of(value: Any) -> Any:
 @composite(method=False, meta="sizes", canonical=True, native=True)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
+    if size.__class__ is not tuple and (is_index(size) or isinstance(size, Tensor)):
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     if dtype is None:
         dtype = out.dtype if out is not None else _dtype_of(fill_value)
     result = factories.new("full", (size,), None, dtype, out, device)

@@ -49,7 +49,7 @@ def erfcx(input):
     return s.erfcx(input)
 
 
-@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False, copied=("input",))
 def ndtr(input):
     """The area under the standard normal density left of ``input``."""
     return s.ndtr(input)

@@ -117,3 +117,30 @@ def test_a_loader_warns(options):
             assert [x.tolist() for (x,) in loader] == [[1, 1], [1, 1]]
         told.append([str(x.message) for x in found])
     assert told[0] == told[1]
+
+
+def queues(t):
+    """What events and streams of the CPU answer."""
+    event, stream = t.Event(), t.Stream()
+    yield lambda: (event.device.type, event.query(), event.synchronize(), event.wait(), event.event_id)
+    yield lambda: (stream.device.type, stream.query(), stream.synchronize(), stream.stream_id, stream.is_capturing())
+    yield lambda: stream == t.Stream("cpu") and hash(stream) == hash(t.Stream())
+    yield lambda: stream.wait_event(event)
+    yield lambda: (repr(t.Event("meta", enable_timing=True)).partition(".")[2], repr(stream).partition(".")[2])
+    yield from (event.record, stream.record_event, lambda: stream.wait_stream(stream))
+    yield lambda: event.elapsed_time(t.Event())
+    yield lambda: t.Event("cuda")
+    yield lambda: t.Stream("nonsense")
+    yield lambda: t.Stream(0)
+    yield lambda: t.Event(3.5)
+
+
+def test_events_and_streams():
+    def outcome(call):
+        try:
+            return call()
+        except Exception as error:
+            return type(error)
+
+    for a, b in zip(queues(torch), queues(taeda), strict=True):
+        assert outcome(a) == outcome(b)

@@ -397,3 +397,62 @@ def test_a_string_among_numbers_is_a_type_error(content):
     for t in (torch, taeda):
         with pytest.raises(TypeError):
             t.tensor(content)
+
+
+def constructors(t):
+    yield lambda: t.tensor(int)
+    yield lambda: t.tensor([float])
+    yield lambda: t.as_tensor(int)
+    yield lambda: t.tensor([t.ones(2), 1])
+    yield lambda: t.tensor([t.ones(2), t.ones(2)])
+    yield lambda: t.tensor([t.ones(1), t.ones(())])
+    yield lambda: t.tensor([1.0], requires_grad=1)
+    yield lambda: t.tensor([1.0], requires_grad=None)
+    yield lambda: t.tensor(1, pin_memory=2)
+    yield lambda: t.frombuffer("a", dtype=t.uint8)
+    yield lambda: t.frombuffer(1, dtype=t.uint8)
+    yield lambda: t.asarray(b"ab", dtype=t.uint8)
+    yield lambda: t.zeros(2**63)
+    yield lambda: t.zeros(2, 2**63)
+    yield lambda: t.zeros(True)
+    yield lambda: t.zeros(2, True)
+    yield lambda: t.zeros([True])
+    yield lambda: t.zeros(t.tensor(2))
+    yield lambda: t.zeros(t.tensor([2]))
+    yield lambda: t.zeros(t.tensor([2, 2]))
+    yield lambda: t.full(2, 1)
+    yield lambda: t.full(True, 1)
+    yield lambda: t.full(t.tensor([2]), 1)
+    yield lambda: t.arange(1j)
+    yield lambda: t.ones(2).type("torch.cuda.FloatTensor")
+    yield lambda: t.ones(2).type("torch.Tensor")
+    yield lambda: t.ones(2).type("torch.foo")
+
+
+def own_values(t):
+    """Fills with a value that lies in what is filled."""
+
+    def of(write):
+        x = t.arange(4.0)
+        write(x)
+        return x
+
+    yield lambda: of(lambda x: x.fill_(x[2]))
+    yield lambda: of(lambda x: x.masked_fill_(x > 1, x[3]))
+    yield lambda: of(lambda x: x.masked_fill_(x >= 0, x[1]))
+    yield lambda: of(lambda x: x[1:].add_(x[:-1]))
+
+
+@pytest.mark.parametrize("calls", [constructors, own_values])
+def test_outcomes_of_constructors_and_fills(calls):
+    for place, (a, b) in enumerate(zip(calls(torch), calls(taeda), strict=True)):
+        expected, got = _outcome(a), _outcome(b)
+        same = issubclass(got, expected) if isinstance(expected, type) and isinstance(got, type) else got == expected
+        assert same, (calls.__name__, place, expected, got)
+
+
+def _outcome(call):
+    try:
+        return call().tolist()
+    except Exception as error:
+        return type(error)

@@ -24,7 +24,9 @@ def test_negative_strides_are_shared():
 
 def test_lists_of_tensors():
     rows = [taeda.tensor([1.0, 2.0]), taeda.tensor([3.0, 4.0])]
-    assert taeda.tensor(rows).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(ValueError, match="only one element"):
+        taeda.tensor(rows)
+    assert taeda.tensor([taeda.tensor([1.0]), taeda.tensor(2)]).tolist() == [1.0, 2.0]
 
 
 def test_memory_lives_as_long_as_it_is_used():

@@ -92,7 +92,7 @@ def _eigh_backward(g, w, V):
     return (matmul(V, matmul(inner, H(V))),)
 
 
-@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32")
+@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32", copied=("A",))
 def linalg_eigvalsh(A, UPLO="L"):
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_hermitian(A, UPLO, "linalg.eigvalsh")
@@ -164,7 +164,7 @@ def _eig_backward(g, A, w, V):
     return (result if A.is_complex() else result.real,)
 
 
-@primitive(method=False, batch="leading", autocast="float32")
+@primitive(method=False, batch="leading", autocast="float32", copied=("A",))
 def linalg_eigvals(A):
     """Eigenvalues ``(..., n)`` of square matrices, complex."""
     check(A, "linalg.eigvals")
