@@ -147,6 +147,8 @@ _core.install("broadcast_to", expand)
 def broadcast_shapes(*shapes):
     """The shape to which ``shapes`` broadcast."""
     shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    if any(size < 0 for shape in shapes for size in shape):
+        raise ValueError(f"broadcast_shapes: sizes are not negative, got {', '.join(map(str, shapes))}")
     if shapes and shapes.count(shapes[0]) == len(shapes):
         return _core.Size(shapes[0])
     n = max((len(shape) for shape in shapes), default=0)

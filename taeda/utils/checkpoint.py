@@ -339,7 +339,11 @@ def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Run ``functions`` (a Sequential or a list) one after the other in ``segments`` parts, all but the last as
-    checkpoints."""
+    checkpoints.
+
+    Raises:
+        ValueError: there are fewer functions than segments.
+    """
     if use_reentrant is None:
         _warn_of_default("checkpoint_sequential")
         use_reentrant = False
@@ -347,6 +351,10 @@ def checkpoint_sequential(
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     layers: Sequence[Callable] = list(functions.children() if hasattr(functions, "children") else functions)
+    if not 0 < segments <= len(layers):
+        raise ValueError(
+            f"checkpoint_sequential: expected 1 to {len(layers)} segments, as there are functions; got {segments}"
+        )
     step = len(layers) // segments
 
     def run(start: int, stop: int) -> Callable:

@@ -326,3 +326,9 @@ def test_a_long_chain_of_reentrant_ones():
     x = taeda.ones(2, requires_grad=True)
     checkpoint(level(60), x, use_reentrant=True).sum().backward()
     assert x.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("segments", [0, 3, 2**62])
+def test_segments_are_not_more_than_functions(segments):
+    with pytest.raises(ValueError, match="expected 1 to 2 segments"):
+        checkpoint_sequential([taeda.exp, taeda.sin], segments, taeda.ones(2), use_reentrant=False)
