@@ -77,6 +77,19 @@ def check_read(pairs, transformation, by):
             assert got.tolist() == want.tolist(), (length, size, rounding)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_written_models_weigh_as_interpolate_does(mode, antialias):
+    x = taeda.randn(1, 2, 4, 6)
+    for options in ({"size": (3, 5)}, {"size": (1, 13)}, {"scale_factor": 0.7}, {"scale_factor": (1.5, 0.3)}):
+        module, file = Resized(mode=mode, antialias=antialias, **options), io.BytesIO()
+        taeda.onnx.export(module, (x,), verbose=False).save(file)
+        run = session(file.getvalue())
+        (got,) = run.run(None, {run.get_inputs()[0].name: x.numpy()})
+        np.testing.assert_allclose(got, module(x), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(taeda.onnx.load(io.BytesIO(file.getvalue()))(x), module(x), rtol=1e-4, atol=1e-5)
+
+
 def test_written_models_keep_the_elements_that_interpolate_keeps():
     check_written(PAIRS)
 

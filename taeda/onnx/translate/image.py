@@ -34,7 +34,7 @@ def interpolate(
     if antialias:
         if g.opset < 18:
             raise Unsupported("interpolate(antialias=True) is from opset 18 on; pass opset_version=18")
-        options |= {"antialias": 1, "exclude_outside": 1 if mode == "bicubic" else 0}
+        options |= {"antialias": 1, "exclude_outside": 1}
     if options["mode"] == "nearest" and is_static(input.shape[2:]) and is_static(g.result.shape[2:]):
         places = _places(g, input, size, scale_factor, mode, recompute_scale_factor, options)
         if places is not None:
