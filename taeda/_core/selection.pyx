@@ -366,6 +366,42 @@ cdef list without_masks(Tensor input, object indices):
     return found
 
 
+cdef bint has_scalar_mask(object indices) except -1:
+    for item in indices:
+        if isinstance(item, Tensor) and (<Tensor>item).nd == 0 and is_mask(<Tensor>item):
+            return True
+    return False
+
+
+cdef tuple without_scalar_masks(Tensor input, object indices):
+    """The input with a dimension of one element for each mask without dimensions, and the indices with a mask of that
+    dimension in its place."""
+    cdef list found = []
+    cdef Tensor t
+    cdef int at = 0
+    for item in indices:
+        t = item if isinstance(item, Tensor) and is_mask(<Tensor>item) else None
+        if t is not None and t.nd == 0:
+            input = insert_dim(input, at)
+            t = item = as_vector(t)
+        found.append(item)
+        at = min(at + (1 if t is None else t.nd), input.nd)  # too many are refused later
+    return input, found
+
+
+cdef Tensor insert_dim(Tensor t, int at):
+    """A view with a dimension of one element at ``at``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int d
+    if t.nd == MAXDIM:
+        raise IndexError(f"too many indices: a tensor has at most {MAXDIM} dimensions")
+    for d in range(t.nd + 1):
+        sizes[d] = 1 if d == at else t.sizes[d - (d > at)]
+        strides[d] = 0 if d == at else t.strides[d - (d > at)]
+    return alias_tensor(t, t.nd + 1, sizes, strides, 0)
+
+
 cdef list broadcast(list tensors):
     """The index tensors broadcast to one shape, contiguous int64."""
     cdef int64_t sizes[MAXDIM]
@@ -438,8 +474,10 @@ def index(Tensor input, indices):
     """The body of the op behind advanced indexing."""
     cdef int first
     cdef list tensors = []
-    cdef Tensor view = plan(input, indices, tensors, &first)
-    cdef Tensor out
+    cdef Tensor view, out
+    if has_scalar_mask(indices):
+        input, indices = without_scalar_masks(input, indices)
+    view = plan(input, indices, tensors, &first)
     if not tensors:
         out = empty_tensor(input.code, input.nd, input.sizes)
         copy_into(out, input)
@@ -465,6 +503,8 @@ def index_put(Tensor input, indices, Tensor values, accumulate=False):
         refuse_shared(<Tensor>item, input)
     if values.count == 1 and not accumulate:
         refuse_bytes(input, indices)
+    if has_scalar_mask(indices):
+        input, indices = without_scalar_masks(input, indices)
     view = plan(input, indices, tensors, &first)
     if not tensors:
         copy_into(input, input + values if accumulate else values)

@@ -283,3 +283,18 @@ def test_maxima_of_bags(dtype):
     assert got[:, 3:6].tolist() == [[0, 0, 3], [1, 2, 0], [7 + 10, 8, 9 + 12], [0, 11, 0]]
     (again,) = taeda.autograd.grad(got, g, weight.detach().nan_to_num(9.0))
     assert again[:, 18:].tolist() == [[4, 5, 9], [0, 0, 0], [-3, -7, 0], [-3, -2, 0]]
+
+
+@pytest.mark.parametrize("indices", [(True,), (False,), ([0, 2], False), (True, [1]), ([1], True), (None, True)])
+def test_masks_without_dimensions_are_counted_by_index_put(indices):
+    tensors = tuple(None if i is None else taeda.tensor(i) for i in indices)
+    key = tuple(slice(None) if t is None else t for t in tensors)
+    x = taeda.arange(6.0).view(3, 2)
+    values = -1 - taeda.arange(float(x[key].numel())).view(x[key].shape)
+    want = x.clone()
+    want[key] = values
+    assert x.clone().index_put_(tensors, values).tolist() == want.tolist()
+    assert x.index_put(tensors, taeda.tensor(9.0), accumulate=True).sum() == x.sum() + 9 * values.numel()
+    values.requires_grad_()
+    (x.index_put(tensors, values) * taeda.arange(6.0).view(3, 2)).sum().backward()
+    assert values.grad.tolist() == x[key].tolist()
