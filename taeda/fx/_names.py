@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda._asserts import _assert
-from taeda._core import Composite, Method, Op, Size, Tensor
+from taeda._core import Composite, Method, Op, Size, Tensor, set_grad_enabled
 from taeda._namespaces import complete
 from taeda.ops.aten import OpOverload, OpOverloadPacket
 
@@ -79,6 +79,7 @@ def _functions() -> dict[Callable, tuple[str, str]]:
                 if known is None or same_space or (space == "nn.functional" and name in _OF_FUNCTIONAL):
                     found[value] = space, name
     found[_assert] = "", "_assert"
+    found[set_grad_enabled] = "_core", "set_grad_enabled"
     for function, (space, name) in found.items():
         if not space and name in _PYTHON:
             found[function] = "functional", name
@@ -140,6 +141,8 @@ def _public(space: str, name: str) -> tuple[str, str]:
     if namespace() == "torch":
         if space == "nn.functional" and name in COMPILED:
             return "_C._nn", COMPILED[name]
+        if space == "_core":
+            return "_C", f"_{name}"
         if _SPACES.get(space):
             return _SPACES[space], f"{space}_{name}"
     return space, name
@@ -159,7 +162,7 @@ def name_of(function: Any) -> str:
     if known is None:
         return getattr(function, "__name__", type(function).__name__)
     space, name = known
-    if space == "functional":
+    if space in ("functional", "_core"):
         return name
     if space == "nn.functional":
         return COMPILED.get(name, name)

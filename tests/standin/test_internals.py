@@ -169,9 +169,15 @@ class Model(torch.nn.Module):
 x = torch.eye(3) + 1
 for made in (torch.fx.symbolic_trace(Model()), torch.export.export(Model(), (x,)).module()):
     print(torch.equal(made(x), Model()(x)))
+def halves(x):
+    with torch.no_grad():
+        y = x * 2
+    return x + y
+made = torch.compile(halves, backend=lambda graph, inputs: graph.recompile() and graph)
+print(torch.equal(made(x.requires_grad_()), halves(x)))
 """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "taeda.standin", "-c", code], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:3] == ["[] True", "True", "True"]
+    assert done.stdout.split("\n")[:4] == ["[] True", "True", "True", "True"]

@@ -29,7 +29,10 @@ NAMES: dict[str, dict[str, str]] = {
         "utils.dlpack": "to_dlpack",
         "typing": "TYPE_CHECKING",
     },
-    "_C": {".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device"},
+    "_C": {
+        ".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device",
+        "_core": "_set_grad_enabled=set_grad_enabled",
+    },
     "_C._profiler": {".utils": "_ExperimentalConfig"},
     "_classes": {"standin.overlay._ops": "classes"},
     "_custom_ops": {"library": "custom_op impl impl_abstract=register_fake"},
