@@ -480,11 +480,11 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
     if record:
         previous = swap_no_grad(GRAD_OFF)
         try:
-            result = compute(op, inner)
+            result = compute_in_place(op, inner) if op.inplace else compute(op, inner)
         finally:
             swap_no_grad(previous)
     else:
-        result = compute(op, inner)
+        result = compute_in_place(op, inner) if op.inplace else compute(op, inner)
     if op.kind == MUTATES:
         result = <object>inner[0]
         if op.inplace:
@@ -492,6 +492,14 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
     if out is not None:
         return callbacks.write_out(op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
     return result
+
+
+cdef object compute_in_place(Op op, PyObject** bound):
+    try:
+        return compute(op, bound)
+    except KeyboardInterrupt:  # it may be half written
+        (<Tensor>bound[0]).storage.version += 1
+        raise
 
 
 cdef object finish_view(Op op, PyObject** bound, object result, bint record):

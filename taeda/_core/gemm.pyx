@@ -657,11 +657,11 @@ cdef void join_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
         join(<double*>ptr[0], <double*>ptr[1], arg[0])
 
 
-cdef void move_parts(kernel_t fn, char* to, char* source, int64_t count, int code) noexcept:
+cdef int move_parts(kernel_t fn, char* to, char* source, int64_t count, int code) except -1:
     """Run one of these two on ``count`` complex numbers."""
     cdef char** ptr = [to, source]
     cdef int64_t* arg = [count, ITEMSIZE[code]]
-    launch(fn, ptr, 2, arg, 2, 1, 1, True)
+    return launch(fn, ptr, 2, arg, 2, 1, 1, True)
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------

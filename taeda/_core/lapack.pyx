@@ -7,21 +7,27 @@ For matrices of up to ``SMALL`` rows the library's overhead exceeds the arithmet
 substitutions are also written here, for row-major matrices.
 """
 
+import os
+
 cimport cython
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from . cimport atomics
 from .memory cimport only_plans
-from .pool import get_num_threads
 from .tensor cimport (
     C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype,
     empty_tensor,
 )
 
+from .apart import run_apart
+from .pool import get_num_threads
+
 cdef enum:
-    MAXIMUM = 26  # arguments, including the lengths that Fortran appends for its character arguments
+    MAXIMUM = 26     # arguments, including the lengths that Fortran appends for its character arguments
+    LARGE = 1 << 17  # elements from which a call may take long
 
 ctypedef void (*routine_t)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
                            void*,
@@ -48,6 +54,127 @@ cdef int follow_threads() except -1:
     return 0
 
 
+cdef extern from *:
+    """
+    /* At exit the library ends its threads, and waits without end for those that a call then uses. Ctrl-C can leave
+       such a call behind: the process then ends without the library's leave. */
+    #include <stdio.h>
+    #include <stdlib.h>
+    #if defined(__GLIBC__)
+      #include <unistd.h>
+      static void taeda_leave(int status, void *running) {
+          if (*(volatile int64_t *)running == 0) return;
+          fflush(NULL);
+          _exit(status);
+      }
+      static void taeda_leave_at_exit(int64_t *running) { on_exit(taeda_leave, running); }
+    #else
+      static void taeda_leave_at_exit(int64_t *running) { (void)running; }
+    #endif
+    """
+    void leave_at_exit "taeda_leave_at_exit"(int64_t* running)
+
+cdef int64_t running = 0  # calls of the library
+leave_at_exit(&running)
+
+
+def _after_fork():
+    global running
+    running = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+cdef class Call:
+    """A routine and its arguments, which live as long as it runs.
+
+    Args:
+        routine: address of a Fortran routine.
+        count: how many times to call it.
+        arguments: see :func:`call`.
+    """
+
+    cdef routine_t routine
+    cdef int64_t count
+    cdef tuple arguments
+    cdef char* at[MAXIMUM]
+    cdef int64_t step[MAXIMUM]
+    cdef int32_t numbers[MAXIMUM]
+    cdef char letters[MAXIMUM]
+    cdef int n, work, code       # how many arguments, which is the work space, of which dtype
+    cdef int64_t largest         # elements of the largest tensor
+    cdef void* space
+
+    def __cinit__(self, size_t routine, int64_t count, tuple arguments):
+        cdef int i
+        cdef Tensor t
+        cdef size_t one = 1
+        if len(arguments) + 5 > MAXIMUM:
+            raise ValueError(f"lapack: at most {MAXIMUM - 5} arguments, got {len(arguments)}")
+        self.routine, self.count, self.arguments = <routine_t>routine, count, arguments
+        self.work = self.code = -1
+        # after the arguments: lengths of strings. A callee that expects fewer ignores them.
+        for i in range(MAXIMUM):
+            self.at[i] = <char*>one
+        for item in arguments:
+            i = self.n
+            if isinstance(item, Tensor):
+                t = <Tensor>item
+                self.at[i] = address_of(t)
+                if count > 0:
+                    self.step[i] = t.count // count * ITEMSIZE[t.code]
+                if self.code < 0:
+                    self.code = t.code
+                self.largest = max(self.largest, t.count)
+            elif isinstance(item, int):
+                self.numbers[i] = item
+                self.at[i] = <char*>&self.numbers[i]
+            elif isinstance(item, str):
+                self.letters[i] = <char>ord(item)
+                self.at[i] = &self.letters[i]
+            elif item is None:
+                self.at[i] = NULL
+            elif item is Ellipsis:
+                self.work = i
+                self.numbers[i + 1] = -1
+                self.at[i + 1] = <char*>&self.numbers[i + 1]
+                self.n += 1
+            else:
+                t = <Tensor?>item[0]
+                self.at[i] = address_of(t)
+            self.n += 1
+
+    def __dealloc__(self):
+        free(self.space)
+
+    cdef int make_space(self) except -1:
+        """Ask the routine how large its work space is, and take that."""
+        cdef char answer[32]
+        cdef int64_t wanted
+        self.at[self.work] = answer
+        invoke(self.routine, self.at)
+        wanted = <int64_t>((<float*>answer)[0] if self.code in (F32, C64) else (<double*>answer)[0])
+        self.numbers[self.work + 1] = <int32_t>max(wanted, 1)
+        self.space = malloc(self.numbers[self.work + 1] * ITEMSIZE[self.code])
+        if self.space == NULL:
+            raise MemoryError(f"lapack: no memory for a work space of {wanted} elements")
+        self.at[self.work] = <char*>self.space
+        return 0
+
+    def run(self):
+        cdef int64_t k
+        cdef int i
+        with nogil:
+            atomics.add(&running, 1)
+            for k in range(self.count):
+                invoke(self.routine, self.at)
+                for i in range(self.n):
+                    self.at[i] += self.step[i]
+            atomics.sub(&running, 1)
+
+
 def call(size_t routine, int64_t count, *arguments):
     """Run ``routine`` for ``count`` matrices.
 
@@ -56,69 +183,20 @@ def call(size_t routine, int64_t count, *arguments):
         count: how many times to call it.
         arguments: an int (a Fortran integer), a one-letter str, None (a null address), or a Tensor of which each call
             gets the next ``numel / count`` elements; ``(tensor,)`` gives all of it to every call. Tensors are read and
-            written in place. ``...`` stands for two arguments, a work space and its size: the routine is first asked
-            for the size, in elements of the first Tensor's dtype.
+            written in place; Ctrl-C may end the call while they go on being written, so nobody else may know of those.
+            ``...`` stands for two arguments, a work space and its size: the routine is first asked for the size, in
+            elements of the first Tensor's dtype.
     """
-    cdef int n = 0, i, work = -1, code = -1
-    cdef int64_t k, wanted
-    cdef char* at[MAXIMUM]
-    cdef int64_t step[MAXIMUM]
-    cdef int32_t numbers[MAXIMUM]
-    cdef char letters[MAXIMUM]
-    cdef char answer[32]
-    cdef void* space = NULL
-    cdef Tensor t
-    cdef size_t one = 1
-    if len(arguments) + 5 > MAXIMUM:
-        raise ValueError(f"lapack: at most {MAXIMUM - 5} arguments, got {len(arguments)}")
-    # after the arguments: lengths of strings. A callee that expects fewer ignores them.
-    for i in range(MAXIMUM):
-        at[i] = <char*>one
-        step[i] = 0
-    for item in arguments:
-        if isinstance(item, Tensor):
-            t = <Tensor>item
-            at[n] = address_of(t)
-            if count > 0:
-                step[n] = t.count // count * ITEMSIZE[t.code]
-            if code < 0:
-                code = t.code
-        elif isinstance(item, int):
-            numbers[n] = item
-            at[n] = <char*>&numbers[n]
-        elif isinstance(item, str):
-            letters[n] = <char>ord(item)
-            at[n] = &letters[n]
-        elif item is None:
-            at[n] = NULL
-        elif item is Ellipsis:
-            work = n
-            numbers[n + 1] = -1
-            at[n + 1] = <char*>&numbers[n + 1]
-            n += 1
-        else:
-            t = <Tensor?>item[0]
-            at[n] = address_of(t)
-        n += 1
+    cdef Call made = Call(routine, count, arguments)
     if only_plans(b"LAPACK is called"):
         return
     follow_threads()
-    cdef routine_t f = <routine_t>routine
-    if work >= 0:
-        at[work] = answer
-        invoke(f, at)
-        wanted = <int64_t>((<float*>answer)[0] if code in (F32, C64) else (<double*>answer)[0])
-        numbers[work + 1] = <int32_t>max(wanted, 1)
-        space = malloc(numbers[work + 1] * ITEMSIZE[code])
-        if space == NULL:
-            raise MemoryError(f"lapack: no memory for a work space of {wanted} elements")
-        at[work] = <char*>space
-    with nogil:
-        for k in range(count):
-            invoke(f, at)
-            for i in range(n):
-                at[i] += step[i]
-    free(space)
+    if made.work >= 0:
+        made.make_space()
+    if made.largest < LARGE:
+        made.run()
+    else:
+        run_apart(made.run)
 
 
 cdef inline void invoke(routine_t f, char** at) noexcept nogil:

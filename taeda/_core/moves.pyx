@@ -186,16 +186,15 @@ cdef void copy_rows(char** ptr, const int64_t* arg, int64_t begin, int64_t end) 
             memcpy(ptr[0] + row * target_row + start, ptr[1] + row * nbytes + start, min(nbytes - start, chunk))
 
 
-cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, int64_t target_row) noexcept:
+cdef int put_block(char* target, char* source, int64_t rows, int64_t nbytes, int64_t target_row) except -1:
     """Copy rows that lie one after the other in ``source`` to rows ``target_row`` apart."""
     cdef char** ptr = [target, source]
     cdef int64_t* arg = [nbytes, target_row, nbytes, 1]
     if rows * nbytes < PARALLEL_BYTES:
-        launch(copy_rows, ptr, 2, arg, 4, rows, 1, True)
-        return
+        return launch(copy_rows, ptr, 2, arg, 4, rows, 1, True)
     arg[2] = min(nbytes, <int64_t>PARALLEL_BYTES)
     arg[3] = (nbytes + arg[2] - 1) // arg[2]
-    launch(copy_rows, ptr, 2, arg, 4, rows * arg[3], max(PARALLEL_BYTES // arg[2], <int64_t>1), False)
+    return launch(copy_rows, ptr, 2, arg, 4, rows * arg[3], max(PARALLEL_BYTES // arg[2], <int64_t>1), False)
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:

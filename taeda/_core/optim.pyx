@@ -287,12 +287,12 @@ cdef class Plan:
         """Launch the kernel, if it ``runs``, on the filled table, and mark what it writes to as changed."""
         cdef Py_ssize_t i, j
         cdef char** pointers = [<char*>self.table, <char*>self.chunks]
-        if runs:
-            launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
         for i in range(self.n):
             (<Tensor>self.params[i]).storage.version += 1
             for j in range(self.nstates):
                 (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
+        if runs:
+            launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
         self.held = None
         return 0
 
@@ -493,6 +493,6 @@ def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=N
         value, pointers[1] = number, NULL
     pointers[0] = <char*>work.partial
     launch(give_number, pointers, 2, <int64_t*>&value, 1, 1, 1, True)
-    work.launch(<kernel_t>kernel, others)
     for t in tensors:
         t.storage.version += 1
+    work.launch(<kernel_t>kernel, others)

@@ -6,7 +6,7 @@ from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t, uint64_t
 
 from .planners cimport build, known, new_owner, of_dtype
-from .pool cimport kernel_t, launch, units_in
+from .pool cimport kernel_t, launch, launch_apart, units_in
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into,
@@ -19,6 +19,7 @@ cdef enum:
     WORK = 1 << 14       # items of a row that are worth a task of their own
     RANK_LIMIT = 64      # as in kernels/sort.py
     KTH_LIMIT = 128
+    LONG = 1 << 21       # items of a row whose sort takes long
 
 cdef tuple NAMES = DTYPE_NAMES
 cdef uint64_t SORT = new_owner("sort.sort_rows"), TOP = new_owner("sort.top_rows"), KTH = new_owner("sort.kth_rows")
@@ -105,7 +106,7 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     cdef char* ptr[4]
     cdef int64_t arg[3]
     cdef int64_t grain = units_in(WORK, n)
-    cdef Tensor spare
+    cdef Tensor spare = None
     cdef bint short = n <= RANK_LIMIT
     cdef int key = rows.code << 2 | descending << 1 | short
     cdef kernel_t fn = known(SORT, key)
@@ -118,7 +119,10 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     if fn == NULL:
         fn = build(SORT, key, (NAMES[rows.code], bool(descending), bool(short)))
     arg[0], arg[1], arg[2] = n, grain, k
-    launch(fn, ptr, 4, arg, 3, rows.count // n, grain, False)
+    if n < LONG:
+        launch(fn, ptr, 4, arg, 3, rows.count // n, grain, False)
+    else:
+        launch_apart(fn, ptr, 4, arg, 3, rows.count // n, grain, (rows, values, indices, spare))
     return 0
 
 

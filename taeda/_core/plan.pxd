@@ -65,6 +65,7 @@ cdef class Plan:
     cdef object result       # Forms in tuples and lists, and constants
     cdef bytes key           # of the forms of the arguments
     cdef object repeat(self, list tensors)
+    cdef int count_writes(self, list tensors) except -1
     cdef Storage source(self, int64_t i, list tensors)
     cdef list look_up(self, list tensors, char** bases)
     cdef object give(self, object x, list tensors, list storages)

@@ -145,31 +145,40 @@ cdef class Plan:
         for in_result, number, offset, table in self.filled:
             memcpy((results[<int64_t>number] if in_result else memory) + <int64_t>offset, address_of(<Tensor>table),
                    (<Tensor>table).count)
-        for i in range(self.nsteps):
-            if next < nready and i == computed_by[next]:
-                next += 1
-                if (<Ready>ready[next - 1]).stands(self.source(next - 1, tensors)):
-                    continue
-            step = &self.steps[i]
-            p = self.pointers + step.pointers
-            for k in range(step.npointers):
-                at[k] = ((<char*>0 if p[k].place == FIXED else bases[p[k].index] if p[k].place == GIVEN
-                          else results[p[k].index] if p[k].place == MADE
-                          else packs[p[k].index] if p[k].place == PREPARED else memory) + p[k].offset)
-            launch(<kernel_t>step.kernel, at, <int>step.npointers, self.numbers + step.numbers, <int>step.nnumbers,
-                   step.total, step.grain, step.small)
-            if self.flagged[i] and any_word(memory, self.nflags):
-                good = False
-                break
-        if memory != NULL:
-            release_scratch(memory, self.scratch)
+        try:
+            for i in range(self.nsteps):
+                if next < nready and i == computed_by[next]:
+                    next += 1
+                    if (<Ready>ready[next - 1]).stands(self.source(next - 1, tensors)):
+                        continue
+                step = &self.steps[i]
+                p = self.pointers + step.pointers
+                for k in range(step.npointers):
+                    at[k] = ((<char*>0 if p[k].place == FIXED else bases[p[k].index] if p[k].place == GIVEN
+                              else results[p[k].index] if p[k].place == MADE
+                              else packs[p[k].index] if p[k].place == PREPARED else memory) + p[k].offset)
+                launch(<kernel_t>step.kernel, at, <int>step.npointers, self.numbers + step.numbers, <int>step.nnumbers,
+                       step.total, step.grain, step.small)
+                if self.flagged[i] and any_word(memory, self.nflags):
+                    good = False
+                    break
+        except KeyboardInterrupt:
+            self.count_writes(tensors)
+            raise
+        finally:
+            if memory != NULL:
+                release_scratch(memory, self.scratch)
         if not good:
             return BAD
         for i in range(nready):
             (<Ready>ready[i]).note(self.source(i, tensors))
+        self.count_writes(tensors)
+        return self.give(self.result, tensors, storages)
+
+    cdef int count_writes(self, list tensors) except -1:
         for number, times in self.writes:
             (<Tensor>tensors[number]).storage.version += <int64_t>times
-        return self.give(self.result, tensors, storages)
+        return 0
 
     cdef Storage source(self, int64_t i, list tensors):
         """What prepared block ``i`` is computed from."""

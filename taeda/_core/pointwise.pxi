@@ -81,15 +81,14 @@ cdef void run_piece(char** ptr, const int64_t* given, int64_t begin, int64_t end
         at += local[0] * rows
 
 
-cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
+cdef int run_elements(Launch* L, int64_t count, int64_t grain) except -1:
     """Run a pointwise kernel over ``count`` elements."""
     cdef int64_t arg[MOST_NUMBERS]
     cdef int64_t* to = arg + HEAD
     cdef int k
     if count < PARALLEL_ELEMENTS and L.nd <= 2:
         L.arg[1] = L.sizes[0] if L.nd == 2 else 1
-        run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
-        return
+        return run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
     L.arg[1] = 0   # each piece sets its own
     arg[0], arg[1], arg[2], arg[3] = <int64_t>L.kernel, L.nmem, L.nd, L.narg
     memcpy(to, L.sizes, L.nd * sizeof(int64_t))
@@ -98,7 +97,7 @@ cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
         memcpy(to, L.strides[k], L.nd * sizeof(int64_t))
     to += L.nd
     memcpy(to, L.arg, L.narg * sizeof(int64_t))
-    run_kernel(run_piece, L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain, count < PARALLEL_ELEMENTS)
+    return run_kernel(run_piece, L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain, count < PARALLEL_ELEMENTS)
 
 
 cdef double largest(int code) noexcept:
@@ -481,11 +480,7 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
             return result
         if not at_once:
             return None
-    if not op.inplace:
-        return launch_pointwise(op, inputs, nparams, compute, variant, None)
-    result = launch_pointwise(op, inputs, nparams, compute, variant, <Tensor>bound[0])
-    (<Tensor>bound[0]).storage.version += 1
-    return result
+    return launch_pointwise(op, inputs, nparams, compute, variant, <Tensor>bound[0] if op.inplace else None)
 
 
 cdef int refuse_bools(Op op, PyObject** inputs) except -1:
@@ -672,6 +667,8 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         if count >= TRANSPOSE_ELEMENTS and out.nd > 1 and is_dense(out):
             transposed = transpose_crossing(inputs, nin, out)
         place_apart(&L, out, outs, nout, inputs, nin, codes, outcodes, classes)
+    if target is not None:
+        target.storage.version += 1
     if count == 0:
         return out if outs is None else tuple(outs) if op.result_type is None else tuple.__new__(op.result_type, outs)
     # 3. the kernel and its arguments
@@ -718,9 +715,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
         if simple and (op.kinds >> DOMAIN[compute]) & 1:
             check_inplace(t, False)
             variant = check_and_find_variant(op, bound, inputs, &nparams, compute)
-            result = launch_pointwise(op, inputs, nparams, compute, variant, t)
-            t.storage.version += 1
-            return result
+            return launch_pointwise(op, inputs, nparams, compute, variant, t)
     result = pointwise_call(op, bound, None, True)
     return callbacks.write_out(op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
 

@@ -12,37 +12,49 @@ ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t
 # Run `fn` over [0, total) in pieces of `grain` (a multiple of it never crosses a piece), on the pool where that pays.
 # The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one
 # thread, or the caller is itself a piece. Must be called without needing the GIL; never raises.
-cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil
+# With `stoppable`, Ctrl-C drops the pieces that have not begun; whether it did.
+cdef bint parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
+                       bint stoppable) noexcept nogil
+
+cdef int raise_interrupt() except -1
 
 
-cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
-                        bint small) noexcept:
+cdef inline int launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
+                       bint small) except -1:
     """Run ``fn`` over [0, total): the one way to a kernel for whoever holds the GIL.
 
     The GIL is given up while the kernel runs, unless the work is ``small`` or one piece: then giving it up would cost
     more. A thread that plans, or observes dry, runs nothing. A recorder keeps the launch: ``nptr`` addresses and
-    ``narg`` numbers.
+    ``narg`` numbers. Ctrl-C ends a long launch with a KeyboardInterrupt: its outputs are then half written.
     """
-    cdef bint planned = False
+    cdef bint planned = False, dropped
     if planners:
         planned = is_planning()
         if total > 0:
             note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small, planned)
         if planned or is_dry():
-            return
+            return 0
     if small or total <= grain:
         if total > 0:
             fn(ptr, arg, 0, total)
     else:
         with nogil:
-            parallel_for(fn, ptr, arg, total, grain)
+            dropped = parallel_for(fn, ptr, arg, total, grain, True)
+        if dropped:
+            raise_interrupt()
+    return 0
 
 
 # The number of threads that an operation may use.
 cdef int64_t thread_count() noexcept nogil
 
+# A launch whose pieces take long, to memory that nobody else knows of: Ctrl-C leaves it to end alone (apart.py). The
+# memory is that of `tensors`.
+cdef int launch_apart(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
+                      tuple tensors) except -1
+
 # What `launch` does with all of a range, on this thread alone: in the same pieces, so to the same bits.
-cdef void launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept
+cdef int launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) except -1
 
 
 cdef enum:
@@ -68,13 +80,13 @@ cdef inline int64_t units_in(int64_t piece, int64_t unit) noexcept nogil:
     return piece // unit if 0 < unit < piece else 1
 
 
-cdef inline void launch_work(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
-                             int64_t grain, double work) noexcept:
+cdef inline int launch_work(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                            int64_t grain, double work) except -1:
     """:func:`launch` of so many multiplications or elements in all."""
-    launch(fn, ptr, nptr, arg, narg, total, grain, work < FREE_GIL)
+    return launch(fn, ptr, nptr, arg, narg, total, grain, work < FREE_GIL)
 
 
-cdef inline void launch_units(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t units,
-                              int64_t unit_bytes, int64_t small_bytes) noexcept:
+cdef inline int launch_units(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t units,
+                             int64_t unit_bytes, int64_t small_bytes) except -1:
     """:func:`launch` over units of so many bytes of work each, below ``small_bytes`` in all on this thread alone."""
-    launch(fn, ptr, nptr, arg, narg, units, units_in(PIECE_BYTES, unit_bytes), units * unit_bytes < small_bytes)
+    return launch(fn, ptr, nptr, arg, narg, units, units_in(PIECE_BYTES, unit_bytes), units * unit_bytes < small_bytes)

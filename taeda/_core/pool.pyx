@@ -14,9 +14,14 @@ closed, or the launch sees that the worker is in it.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from . cimport atomics
+
+import signal
+import threading
+
+from .apart import run_apart
 
 cdef extern from "pythread.h" nogil:
     ctypedef void* PyThread_type_lock
@@ -107,8 +112,15 @@ cdef extern from *:
     void elsewhere "taeda_elsewhere"(Place* p) nogil   # by the launch that is about to wake it
     void anywhere "taeda_anywhere"(Place* p) nogil     # by the worker that was woken
 
+cdef extern from "Python.h":
+    int PyOS_InterruptOccurred()    # whether SIGINT came, which is then forgotten
+    void PyErr_SetInterrupt()       # as if SIGINT came
+    unsigned long PyThread_get_thread_ident() nogil
+
 cdef enum:
+    LOOK_NS = 250000000         # a launch that takes longer looks for Ctrl-C, and again after as long
     MOST = 256                  # workers
+    MOST_APART = 8              # addresses, and numbers, of a launch that Ctrl-C leaves behind
     COUNTERS = 8                # at most: each launch sets them all
 
 
@@ -122,6 +134,7 @@ cdef struct Job:                # written by the launch while `open` is 0
     int64_t batch               # pieces taken from the counter at a time
     int64_t workers             # how many of them may take part
     int64_t counters            # among which the pieces are shared out
+    int64_t dropped             # Ctrl-C came: what has not begun is left out
     unsigned flush              # how the launching thread treats denormal numbers
 
 
@@ -159,6 +172,7 @@ cdef int64_t started = 0
 cdef int64_t threads = 0        # 0: not known yet
 cdef int64_t spins = 0          # busy turns before sleeping; 0 where there are more threads than processors
 cdef int64_t spin_ns = 200000
+cdef unsigned long main_thread = 0  # the only one that hears of signals
 
 
 cdef inline int64_t now() noexcept nogil:
@@ -168,8 +182,9 @@ cdef inline int64_t now() noexcept nogil:
 
 
 # ---- the workers' side -----------------------------------------------------------------------------------------------
-cdef inline void run_pieces(const Job* j, int64_t thread) noexcept nogil:
-    """Take pieces as thread number ``thread`` of those that take part."""
+cdef inline bint run_pieces(Job* j, int64_t thread, int64_t look) noexcept nogil:
+    """Take pieces as thread number ``thread`` of those that take part; whether Ctrl-C, looked for from the time
+    ``look`` on (0: never), dropped the rest."""
     cdef int64_t first, last, stop, i, end, k, own = thread * j.counters // (j.workers + 1)
     for k in range(own, own + j.counters):
         if k >= j.counters:
@@ -183,15 +198,21 @@ cdef inline void run_pieces(const Job* j, int64_t thread) noexcept nogil:
             if last > stop:
                 last = stop
             for i in range(first, last):
+                if atomics._load(&j.dropped, atomics.RELAXED):
+                    return False
+                if look and is_stopped(&look):
+                    atomics.store(&j.dropped, 1)
+                    return True
                 end = (i + 1) * j.grain
                 j.fn(j.ptr, j.arg, i * j.grain, end if end < j.total else j.total)
+    return False
 
 
 cdef inline void take_part(Worker* self) noexcept nogil:
     atomics.add(&shared.active, 1)
     if atomics.load(&shared.open) and self.index < job.workers:
         set_flushing(job.flush)
-        run_pieces(&job, self.index + 1)
+        run_pieces(&job, self.index + 1, 0)
     if atomics.sub(&shared.active, 1) == 1 and atomics.exchange(&shared.waiting, 0):
         PyThread_release_lock(done)
 
@@ -277,17 +298,54 @@ cdef int64_t start_workers(int64_t wanted) noexcept nogil:
     return started if started < wanted else wanted
 
 
-cdef void serial(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil:
+cdef inline bint is_stopped(int64_t* look) noexcept nogil:
+    """Whether Ctrl-C came, for which to look from the time ``look`` on."""
+    cdef int64_t at = now()
+    if at < look[0]:
+        return False
+    look[0] = at + LOOK_NS
+    return is_interrupted()
+
+
+cdef bint is_interrupted() noexcept with gil:
+    """Whether Ctrl-C came and is to end what runs. Where a program handles SIGINT itself, its handler runs after the
+    op, as it does after any other: in between it would see tensors that are half written."""
+    if not PyOS_InterruptOccurred():
+        return False
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return True
+    PyErr_SetInterrupt()
+    return False
+
+
+cdef int raise_interrupt() except -1:
+    raise KeyboardInterrupt
+
+
+cdef bint serial(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
+                 int64_t look) noexcept nogil:
     cdef int64_t at = 0
     while total - at > grain:
+        if look and is_stopped(&look):
+            return True
         fn(ptr, arg, at, at + grain)
         at += grain
     fn(ptr, arg, at, total)
+    return False
 
 
-cdef void launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept:
+cdef int launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) except -1:
+    cdef bint dropped
     with nogil:
-        serial(fn, ptr, arg, total, grain)
+        dropped = serial(fn, ptr, arg, total, grain, first_look())
+    if dropped:
+        raise_interrupt()
+    return 0
+
+
+cdef inline int64_t first_look() noexcept nogil:
+    """When a launch that begins now looks for Ctrl-C first: 0, never, unless on the main thread outside a piece."""
+    return now() + LOOK_NS if not inside and PyThread_get_thread_ident() == main_thread else 0
 
 
 cdef void wait_for_workers() noexcept nogil:
@@ -303,10 +361,11 @@ cdef void wait_for_workers() noexcept nogil:
             PyThread_acquire_lock(done, 1)  # whoever clears `waiting` releases the lock
 
 
-cdef void share(int64_t workers) noexcept nogil:
-    """Publish `job`, help with it, and wait until nobody is in it."""
+cdef bint share(int64_t workers, int64_t look) noexcept nogil:
+    """Publish `job`, help with it, and wait until nobody is in it; whether its rest was dropped."""
     global inside
     cdef int64_t i
+    cdef bint dropped
     for i in range(job.counters):
         atomics.store(&counters[i].next, i * job.pieces // job.counters)
     atomics.store(&shared.open, 1)
@@ -316,32 +375,34 @@ cdef void share(int64_t workers) noexcept nogil:
             elsewhere(&places[i])
             PyThread_release_lock(team[i].wake)
     inside = 1
-    run_pieces(&job, 0)
+    dropped = run_pieces(&job, 0, look)
     inside = 0
     atomics.store(&shared.open, 0)
     wait_for_workers()
+    return dropped
 
 
-cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil:
-    cdef int64_t pieces, workers
+cdef bint parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
+                       bint stoppable) noexcept nogil:
+    cdef int64_t pieces, workers, look
+    cdef bint dropped
     if total <= 0:
-        return
+        return False
     if grain < 1:
         grain = 1
     if total <= grain:
         fn(ptr, arg, 0, total)
-        return
+        return False
     if threads == 0:
         learn()
+    look = first_look() if stoppable else 0
     if threads == 1 or inside or not atomics.swap_if(&shared.busy, 0, 1):
-        serial(fn, ptr, arg, total, grain)
-        return
+        return serial(fn, ptr, arg, total, grain, look)
     pieces = total // grain + (total % grain != 0)
     workers = start_workers((threads if threads < pieces else pieces) - 1)
     if workers == 0:
         atomics.store(&shared.busy, 0)
-        serial(fn, ptr, arg, total, grain)
-        return
+        return serial(fn, ptr, arg, total, grain, look)
     job.fn = fn
     job.ptr = ptr
     job.arg = arg
@@ -354,8 +415,37 @@ cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
     job.workers = workers
     job.counters = min(workers + 1, <int64_t>COUNTERS)
     job.flush = flushing()
-    share(workers)
+    job.dropped = 0
+    dropped = share(workers, look)
     atomics.store(&shared.busy, 0)
+    return dropped
+
+
+cdef class LongLaunch:
+    """A launch, with the tensors that it reads and writes."""
+
+    cdef kernel_t fn
+    cdef char* ptr[MOST_APART]
+    cdef int64_t arg[MOST_APART]
+    cdef int64_t total, grain
+    cdef tuple tensors
+
+    def run(self):
+        with nogil:
+            parallel_for(self.fn, self.ptr, self.arg, self.total, self.grain, False)
+
+
+cdef int launch_apart(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
+                      tuple tensors) except -1:
+    cdef LongLaunch long
+    if planners:  # it may be recorded
+        return launch(fn, ptr, nptr, arg, narg, total, grain, False)
+    long = LongLaunch.__new__(LongLaunch)
+    long.fn, long.total, long.grain, long.tensors = fn, total, grain, tensors
+    memcpy(long.ptr, ptr, nptr * sizeof(char*))
+    memcpy(long.arg, arg, narg * sizeof(int64_t))
+    run_apart(long.run)
+    return 0
 
 
 cdef int64_t thread_count() noexcept nogil:
@@ -408,9 +498,9 @@ def _run(uintptr, uintptr_ptr, uintptr_arg, total, grain, release_gil=False):
     cdef int64_t n = total, g = grain
     if release_gil:
         with nogil:
-            parallel_for(fn, ptr, arg, n, g)
+            parallel_for(fn, ptr, arg, n, g, False)
     else:
-        parallel_for(fn, ptr, arg, n, g)
+        parallel_for(fn, ptr, arg, n, g, False)
 
 
 def _time(uintptr, uintptr_ptr, uintptr_arg, total, grain, repeats):
@@ -422,22 +512,25 @@ def _time(uintptr, uintptr_ptr, uintptr_arg, total, grain, repeats):
     with nogil:
         start = now()
         for i in range(count):
-            parallel_for(fn, ptr, arg, n, g)
+            parallel_for(fn, ptr, arg, n, g, False)
         start = now() - start
     return start / count
 
 
 def _after_fork():
     """The child has none of the parent's workers, and nothing of a job that another thread had running."""
-    global started, done, inside
+    global started, done, inside, main_thread
     memset(&shared, 0, sizeof(shared))
     memset(&team, 0, sizeof(team))
     started = 0
     inside = 0
     done = NULL  # the old lock may be in any state; a few bytes are given up
+    main_thread = PyThread_get_thread_ident()
 
 
 import os as _os
+
+main_thread = threading.main_thread().ident
 
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_after_fork)

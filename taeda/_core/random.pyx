@@ -417,7 +417,7 @@ cdef int run_parts(Generator g, Part* p, int64_t least) except -1:
         if parts > 1:
             twist_kernel(ptr, NULL, 0, SPAN - N)
         ptr[0] = <char*>p
-        parallel_for(run_part, ptr, NULL, parts, 1)
+        parallel_for(run_part, ptr, NULL, parts, 1, False)
         memcpy(g.state, p.states + (parts - 1) * N, N * 4)
         g.fresh = g.fresh and p.end == g.position
         g.position = p.end

@@ -58,8 +58,8 @@ cdef class Reducer:
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept
 # Launch over `a * b` rows of `count` elements; with `fully`, pieces of column mode have all `b` if possible.
-cdef void launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
-                      int64_t count, bint columns, bint fully) noexcept
+cdef int launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
+                     int64_t count, bint columns, bint fully) except -1
 # Kernels on one number: the first divided by the second.
 cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil

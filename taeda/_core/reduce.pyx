@@ -478,45 +478,47 @@ cdef class Reducer:
         if block == NULL:
             raise MemoryError()
         cdef char* free_ = block
-        for i in range(self.nstates):
-            states[i] = free_
-            free_ += (chunks * m * widths[i] + 63) & -64
-        for a in range(l.a):
-            for rest in range(2):
-                if rest and chunks == whole or not rest and not whole:
-                    continue
-                n = 3
-                args[0], args[1], args[2] = l.n0, l.n1, l.b
-                if across:
-                    args[1] = length - whole * per if rest else per
-                else:
-                    args[0] = length - whole * per if rest else per
-                for i in range(self.nstates):
-                    pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
-                    n = out_strides(args, n, m * widths[i], widths[i])
-                pointers[self.nstates] = read + a * l.sa + (whole * jump if rest else 0)
-                args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
-                n += 4
-                for i in range(prologue.nleaves):
-                    step_of = prologue.steps[i]
-                    hop = per * step_of[1 if across else 0]
-                    pointers[self.nstates + 1 + i] = prologue.pointers[i] + a * step_of[2]
-                    if rest:
-                        pointers[self.nstates + 1 + i] += whole * hop
-                    args[n], args[n + 1], args[n + 2], args[n + 3] = step_of[0], step_of[1], hop, step_of[3]
+        try:
+            for i in range(self.nstates):
+                states[i] = free_
+                free_ += (chunks * m * widths[i] + 63) & -64
+            for a in range(l.a):
+                for rest in range(2):
+                    if rest and chunks == whole or not rest and not whole:
+                        continue
+                    n = 3
+                    args[0], args[1], args[2] = l.n0, l.n1, l.b
+                    if across:
+                        args[1] = length - whole * per if rest else per
+                    else:
+                        args[0] = length - whole * per if rest else per
+                    for i in range(self.nstates):
+                        pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
+                        n = out_strides(args, n, m * widths[i], widths[i])
+                    pointers[self.nstates] = read + a * l.sa + (whole * jump if rest else 0)
+                    args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
                     n += 4
-                args[n], args[n + 1], args[n + 2] = whole * step if rest else 0, step, count
-                args[n + 3], args[n + 4] = params[0], params[1]
-                memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
-                launch_rows(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
-                            1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
-        args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
-        for i in range(self.nouts):
-            pointers[i] = results[i]
-        for i in range(self.nstates):
-            pointers[self.nouts + i] = states[i]
-        run_kernel(join, pointers, self.nouts + self.nstates, args, 5, m, 1 + 16384 // chunks, False)
-        release_scratch(block, total)
+                    for i in range(prologue.nleaves):
+                        step_of = prologue.steps[i]
+                        hop = per * step_of[1 if across else 0]
+                        pointers[self.nstates + 1 + i] = prologue.pointers[i] + a * step_of[2]
+                        if rest:
+                            pointers[self.nstates + 1 + i] += whole * hop
+                        args[n], args[n + 1], args[n + 2], args[n + 3] = step_of[0], step_of[1], hop, step_of[3]
+                        n += 4
+                    args[n], args[n + 1], args[n + 2] = whole * step if rest else 0, step, count
+                    args[n + 3], args[n + 4] = params[0], params[1]
+                    memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
+                    launch_rows(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
+                                1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
+            args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
+            for i in range(self.nouts):
+                pointers[i] = results[i]
+            for i in range(self.nstates):
+                pointers[self.nouts + i] = states[i]
+            run_kernel(join, pointers, self.nouts + self.nstates, args, 5, m, 1 + 16384 // chunks, False)
+        finally:
+            release_scratch(block, total)
         return 0
 
 
@@ -606,8 +608,8 @@ cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item,
         l.columns = nk and l.b >= 16 and l.n0 <= 32
 
 
-cdef void launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
-                      int64_t count, bint columns, bint fully) noexcept:
+cdef int launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
+                     int64_t count, bint columns, bint fully) except -1:
     """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode have all ``b`` if
     possible."""
     cdef int64_t units, total, grain, work = a * b * count
@@ -622,7 +624,7 @@ cdef void launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* ar
     else:
         total = a * b
         grain = 1 + PIECE // (count + 1)
-    launch_work(kernel.fn, pointers, npointers, args, nargs, total, grain, work)
+    return launch_work(kernel.fn, pointers, npointers, args, nargs, total, grain, work)
 
 
 cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:

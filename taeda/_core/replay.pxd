@@ -65,7 +65,8 @@ cdef class Trace:
     cdef bint differs(self) except -1
     cdef bint fits(self, list tensors) except -1
     cdef object run(self, list tensors)
-    cdef void launch(self, int64_t i) noexcept
+    cdef int count_writes(self, list tensors) except -1
+    cdef int launch(self, int64_t i) except -1
     cdef int64_t launch_of(self, int64_t i) except -1
     cdef bint stands(self, int64_t i) except -1
     cdef void move(self, int64_t b, char* address) noexcept

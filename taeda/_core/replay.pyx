@@ -250,29 +250,37 @@ cdef class Trace:
                     flag = self.flag_ends[i - 1]
                     if not good:
                         raise IndexError("a replayed call met a value out of range, such as an index or a class")
+        except KeyboardInterrupt:
+            self.count_writes(tensors)
+            raise
         finally:
             if memory != NULL:
                 release_scratch(memory, self.scratch)
         for _, storage, ready in self.prepared:
             (<Ready>ready).note(storage)
-        for i in range(self.nwrites):
-            storage = (<Storage>self.writes[i].storage if self.writes[i].storage != NULL
-                       else (<Tensor>tensors[self.writes[i].number]).storage)
-            storage.version += self.writes[i].times
+        self.count_writes(tensors)
         made = [self.form(<Kept>form, tensors, storages) for form in self.forms]
         for where, value in self.grads:
             (<Tensor>(where if isinstance(where, Tensor) else tensors[where])).grad_ = self.give(value, made)
         return self.give(self.result, made)
 
-    cdef inline void launch(self, int64_t i) noexcept:
+    cdef int count_writes(self, list tensors) except -1:
+        cdef Storage storage
+        cdef int64_t i
+        for i in range(self.nwrites):
+            storage = (<Storage>self.writes[i].storage if self.writes[i].storage != NULL
+                       else (<Tensor>tensors[self.writes[i].number]).storage)
+            storage.version += self.writes[i].times
+        return 0
+
+    cdef inline int launch(self, int64_t i) except -1:
         """Run the kernel of step ``i``."""
         cdef Step* step = &self.steps[i]
         if self.alone != NULL and self.alone[i]:
-            launch_alone(<kernel_t>step.kernel, self.at + step.pointers, self.numbers + step.numbers, step.total,
-                         step.grain)
-        else:
-            launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers, self.numbers + step.numbers,
-                   <int>step.nnumbers, step.total, step.grain, step.small)
+            return launch_alone(<kernel_t>step.kernel, self.at + step.pointers, self.numbers + step.numbers, step.total,
+                                step.grain)
+        return launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers, self.numbers + step.numbers,
+                      <int>step.nnumbers, step.total, step.grain, step.small)
 
     def prepare(self):
         """Compute the blocks that are kept from call to call, unless they are valid."""

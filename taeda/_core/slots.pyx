@@ -46,12 +46,12 @@ cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) no
     atomics.store(<int64_t*>(ptr[1] + 64 * slot), 0)
 
 
-cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
-                       int64_t tasks, double work) noexcept:
+cdef int run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
+                      int64_t tasks, double work) except -1:
     cdef char* ptr[MOST_SLOT_POINTERS + 2]
     cdef int64_t more[MOST_SLOT_ARGS + 3]
     memcpy(ptr + 2, given, pointers * sizeof(char*))
     memcpy(more + 3, arg, args * 8)
     ptr[0], ptr[1] = <char*>fn, s.data
     more[0], more[1], more[2] = s.count, s.size, pointers
-    launch_work(in_slot, ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)
+    return launch_work(in_slot, ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)

@@ -252,7 +252,7 @@ cdef enum:
 cdef void coalesce(Launch* L) noexcept
 cdef char layout_class(Launch* L, int k, int itemsize) noexcept
 cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count) except -1
-cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept
+cdef int run_elements(Launch* L, int64_t count, int64_t grain) except -1
 cdef bint beyond_real(int code, double x) noexcept
 cdef int check_number(object x, int code) except -1
 cdef int number_slots(object x, int compute, int64_t* slots) except -1

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._core.apart import run_apart
 from ..kernels.forks import loading
 from .creation import arange
 from .exchange import from_numpy
@@ -46,6 +47,8 @@ def _pocketfft() -> Any:
 
 #: Elements from which SciPy is told of the threads there are: that takes a third of the time of a short transform.
 SHARED = 1 << 14
+#: Elements from which a transform may take so long that Ctrl-C must end the wait for it.
+LARGE = 1 << 20
 
 
 def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, dtype: Any) -> Tensor:
@@ -68,9 +71,9 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
     norm = _norm(scale, count, forward)
     array, given = input.detach().contiguous().numpy(), norm or ("backward" if forward else "forward")
     if len(dims) == 1:
-        made = getattr(library, name)(array, n, dims[0], norm=given)
+        made = _run(array.size, getattr(library, name), array, n, dims[0], given)
     else:
-        made = getattr(library, name + "n")(array, None if n is None else sizes, dims, norm=given)
+        made = _run(array.size, getattr(library, name + "n"), array, None if n is None else sizes, dims, given)
     if norm is None:
         made *= scale
     result = from_numpy(made)
@@ -93,11 +96,16 @@ def _transform_into(
         shape = (*shape[:at], shape[at] // 2 + 1 if n is None else n, *shape[at + 1 :])
     result = _core.empty(shape, dtype)
     if n is not None:
-        direct.c2r(source.numpy(), dims, n, forward, norm or 0, result.numpy(), workers)
+        run, size = direct.c2r, (n,)
     else:
-        run = direct.r2c if name == "rfft" else direct.c2c  # c2c takes real numbers too
-        run(source.numpy(), dims, forward, norm or 0, result.numpy(), workers)
+        run, size = direct.r2c if name == "rfft" else direct.c2c, ()  # c2c takes real numbers too
+    given = source.numpy(), dims, *size, forward, norm or 0, result.numpy(), workers
+    _run(source.numel(), run, *given)
     return result if norm is not None else result.mul_(scale)
+
+
+def _run(count: int, function: Any, *args: Any) -> Any:
+    return function(*args) if count < LARGE else run_apart(function, *args)
 
 
 def _norm(scale: float, count: int, forward: bool) -> str | None:

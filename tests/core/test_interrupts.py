@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -47,6 +48,84 @@ def test_an_interrupt_leaves_no_device_behind():
     with pytest.raises(RuntimeError), taeda.device("cuda"):
         pass
     assert taeda.get_default_device().type == "cpu"
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import taeda
+from taeda.nn import functional as F
+
+def interrupt(function, delay=0.5):
+    sent = []
+    def send():
+        time.sleep(delay)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send, daemon=True).start()
+    try:
+        function()
+        time.sleep(3 * delay)  # it was faster
+    except KeyboardInterrupt:
+        pass
+    print("waited", time.monotonic() - sent[0])
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_long_op():
+    done = run(
+        INTERRUPTED
+        + textwrap.dedent("""
+        a = taeda.randn(7000, 7000)
+        interrupt(lambda: a @ a)
+        x, w = taeda.randn(16, 256, 128, 128), taeda.randn(256, 256, 5, 5)
+        interrupt(lambda: F.conv2d(x, w))
+        step = taeda.compile(lambda a: (a @ a).exp().sum())
+        step(a[:8, :8])
+        interrupt(lambda: step(a))
+        interrupt(lambda: taeda.linalg.svd(a[:1500, :1500]))
+        interrupt(lambda: taeda.sort(taeda.rand(30_000_000)), 1)
+        interrupt(lambda: taeda.fft.fft(taeda.rand(8_000_009)), 1)
+        x = taeda.ones(1 << 20).add_(1)
+        print(x.sum().item(), taeda.linalg.svdvals(taeda.eye(400)).sum().item())
+        """)
+    )
+    assert done.returncode == 0, done.stderr
+    *waits, sums = done.stdout.splitlines()
+    assert len(waits) == 6 and all(float(line.split()[1]) < 1 for line in waits), waits
+    assert sums == f"{2.0 * (1 << 20)} 400.0"
+
+
+def test_an_interrupted_write_is_seen_and_another_handler_waits_for_the_op():
+    done = run(
+        INTERRUPTED
+        + textwrap.dedent("""
+        x, w = taeda.rand(100_000_000), taeda.ones(1, requires_grad=True)
+        y = (w * x).sum()
+        interrupt(lambda: [x.lgamma_() for _ in range(20)])
+        try:
+            y.backward()
+        except RuntimeError as error:
+            print("modified by an inplace operation" in str(error))
+
+        heard = []
+        signal.signal(signal.SIGINT, lambda *_: heard.append(x[-1].item()))
+        x.fill_(0.5)
+        interrupt(lambda: x.lgamma_(), 0.1)
+        print(heard == [x[0].item()] and x.min().item() == x.max().item())
+        """)
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1::2] == ["True", "True"], done.stdout
+
+
+def test_a_program_ends_while_a_call_is_left_behind():
+    code = INTERRUPTED + "a = taeda.randn(1500, 1500)\n"
+    begin = time.monotonic()
+    assert run(code + "interrupt(lambda: taeda.linalg.svd(a))\nsys.exit(3)").returncode == 3
+    assert run(
+        code + "signal.alarm(0); threading.Timer(0.5, lambda: os.kill(os.getpid(), 2)).start(); a.svd()"
+    ).returncode
+    assert time.monotonic() - begin < 20
 
 
 def test_a_subinterpreter_is_refused_and_the_main_one_is_not_harmed():
