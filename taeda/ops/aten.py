@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -199,9 +200,15 @@ NATIVE: dict[str, Callable] = {
 }
 
 
+#: The module of a higher layer after which every op is declared.
+LAST = "taeda.nn.lower"
+
+
 @functools.cache
 def packet(name: str) -> OpOverloadPacket:
     """``torch.ops.aten.<name>``: always the same object, as programs compare by ``is``."""
+    if name not in OPS and name not in NATIVE and not name.startswith("__"):
+        importlib.import_module(LAST)
     return OpOverloadPacket("aten", name, OPS.get(name, NATIVE.get(name)))
 
 

@@ -181,3 +181,11 @@ print(torch.equal(made(x.requires_grad_()), halves(x)))
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:4] == ["[] True", "True", "True", "True"]
+
+
+def test_native_ops_are_there_whatever_was_imported():
+    """Also those of layers, which are declared when they are first named."""
+    names = ["mse_loss", "convolution", "max_pool2d_with_indices_backward", "no_such_op"]
+    program = f"import taeda; print([hasattr(taeda.ops.aten, name) for name in {names}])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[True, True, True, False]\n", done.stderr
