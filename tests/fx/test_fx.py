@@ -64,7 +64,7 @@ def same(a, b):
 def _functions():
     for space in ("", ".nn.functional", ".linalg", ".fft", ".special"):
         module = importlib.import_module(f"taeda{space}")
-        for name, function in vars(module).items():
+        for name, function in vars(module).copy().items():
             if not name.startswith("_") and isinstance(function, (Op, Composite)):
                 yield f"{space}.{name}", function
 
