@@ -69,6 +69,19 @@ def current() -> Any:
     return getattr(_thread, "recorder", None)
 
 
+#: Functions that make a tensor of none: a new one in each run, which the program may write to.
+_MAKERS = frozenset(
+    "arange bernoulli empty empty_strided eye full linspace logspace normal ones rand randint randn randperm zeros".split()
+)
+
+
+def _place(x: Any) -> tuple | None:
+    """The memory that a tensor shows, and how; None where it has none of its own."""
+    if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
+        return None
+    return x.data_ptr(), x.dtype, tuple(x.shape), x.stride()
+
+
 class Recorder:
     """The mode that records: below all others, so that it sees what is computed.
 
@@ -150,7 +163,7 @@ class Recorder:
             return x.build() if x.recorder is self else ir.Const(int(x), INT)
         if isinstance(x, Tensor):
             if id(x) not in self.known:
-                self.know(x, ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
+                self.know(x, self._detached(x) or ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
             return self.known[id(x)]
         code = number(x)
         if code is not None:
@@ -166,6 +179,17 @@ class Recorder:
             keys: list[Any] = [self.express(k) for k in x]
             return self.front._dict_of(keys, [self.express(v) for v in x.values()], None, self.node)
         return ir.Const(x, type_of(x))
+
+    def _detached(self, x: Tensor) -> ir.Expr | None:
+        """What stands for ``t.detach()`` or ``t.data``, where the trace knows ``t``: no op makes them."""
+        with _recording(None):
+            place = _place(x)
+            found = next((t for t in reversed(self.alive) if place is not None and _place(t) == place), None)
+        if found is None:
+            return None
+        variable = self.front.new_variable(f"v{self.front.places}", TENSOR)
+        self.body.append(ir.Assign(variable, self.front.op("aten::detach", [self.known[id(found)]], {}, self.node)))
+        return variable
 
     def sizes_of(self, t: Tensor, plain: _core.Size) -> _core.Size:
         """The sizes of a tensor, which ops may be given."""
@@ -208,19 +232,20 @@ class Recorder:
         """Called by the core for every op and composite."""
         if _core.is_mode_active():  # the others come first
             return _core.pass_through(self, function, args, kwargs)
-        if not sizes.reads((args, kwargs)) and not self._makes(function):
+        reads = sizes.reads((args, kwargs))
+        if not reads and getattr(function, "__name__", "") not in _MAKERS:
             return _core.pass_through(self, function, args, kwargs)
+        given = {k: v for k, v in kwargs.items() if k != "requires_grad" or v}
         try:
-            e = self._call(function, args, kwargs)
+            e = self._call(function, args, given)
         except (RuntimeError, TypeError):
             e = None
+        if e is None and not reads:  # a constant
+            return _core.pass_through(self, function, args, kwargs)
         if e is None:
             return self._other(function, args, kwargs)
         result = function(*args, **kwargs)
         return self.record(e, result)
-
-    def _makes(self, function: Any) -> bool:
-        return getattr(function, "__name__", "") in ("rand", "randn", "randint", "randperm", "normal", "bernoulli")
 
     def _call(self, function: Any, args: tuple, kwargs: dict) -> ir.Expr | None:
         """The expression for a call; None where nothing in the language stands for it."""

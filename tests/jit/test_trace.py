@@ -385,3 +385,57 @@ def test_traces_with_numbers_on_the_left_and_optional_arguments_are_saved(name):
         got = lib.jit.load(io.BytesIO(buffer.getvalue()))(lib.tensor(other))
         assert str(got.dtype).rpartition(".")[2] == str(want.dtype).rpartition(".")[2]
         torch.testing.assert_close(torch.tensor(got.tolist(), dtype=want.dtype), want)
+
+
+MADE = {
+    "detach": lambda x: x.detach() * 2,
+    "detach of a result": lambda x: (x * 3).detach() + x,
+    "data": lambda x: x.data * 2 + x,
+    "straight through": lambda x: x + (x.round() - x).detach(),
+    "zeros": lambda x: taeda.zeros(3).add_(x),
+    "zeros by index": lambda x: _with(taeda.zeros(2, 3, requires_grad=False), 0, x.detach()),
+    "ones by a view": lambda x: _with(taeda.ones(3, dtype=x.dtype), slice(1, None), x[1:]),
+    "empty": lambda x: taeda.empty(3, device=x.device).fill_(x[0]),
+    "full": lambda x: taeda.full((3,), 2.0).mul_(x),
+    "arange": lambda x: taeda.arange(3.0).sub_(x),
+    "eye": lambda x: taeda.eye(3).mul_(x),
+    "linspace": lambda x: taeda.linspace(0, 1, 3).lerp_(x, 0.5),
+    "scatter": lambda x: taeda.zeros(3).scatter_(0, taeda.tensor([2, 1, 0]), x),
+    "out": lambda x: taeda.add(x, x, out=taeda.empty(3)),
+    "foreach": lambda x: _added([taeda.zeros(3)], x),
+}
+
+
+def _with(t, key, value):
+    t[key] = value
+    return t
+
+
+def _added(tensors, x):
+    taeda._foreach_add_(tensors, [x])
+    return tensors[0]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_a_program_makes_is_made_in_each_run(name):
+    function, x = MADE[name], taeda.tensor([1.25, 2.5, 3.75])
+    traced, file = taeda.jit.trace(function, (x.clone(),), check_trace=False), io.BytesIO()
+    traced.save(file)
+    loaded = taeda.jit.load(io.BytesIO(file.getvalue()))
+    for y in (x * 2, x, x * 2):
+        assert traced(y.clone()).tolist() == loaded(y.clone()).tolist() == function(y.clone()).tolist()
+
+
+def test_a_detached_buffer_is_read_in_each_run():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", taeda.zeros(2))
+
+        def forward(self, x):
+            self.total.add_(x.sum().detach())
+            return self.total.detach() * x
+
+    traced = taeda.jit.trace(Module(), (taeda.ones(2),), check_trace=False)
+    first = traced(taeda.ones(2)).tolist()
+    assert traced(taeda.ones(2) * 3).tolist() == [3 * (f + 6) for f in first]
