@@ -71,7 +71,8 @@ def current() -> Any:
 
 #: Functions that make a tensor of none: a new one in each run, which the program may write to.
 _MAKERS = frozenset(
-    "arange bernoulli empty empty_strided eye full linspace logspace normal ones rand randint randn randperm zeros".split()
+    "arange bernoulli empty empty_strided eye full linspace logspace normal ones rand randint randn randperm "
+    "zeros".split()
 )
 
 
