@@ -145,7 +145,8 @@ def _tensordot(a: list, k: dict, o: str) -> Any:
 
 
 def _unpool(a: list, k: dict, o: str) -> Any:
-    raise bad("max_unpool is told sizes alone there, and windows here. Call run_decompositions() before saving it")
+    """Told the sizes of the images, not the windows."""
+    return _function("op.max_unpool_to"), a[:3], k
 
 
 def _padded(mode: str) -> Callable:

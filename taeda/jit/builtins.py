@@ -519,6 +519,7 @@ TENSORS |= {
     name: _pool(name) for n in (1, 2, 3) for name in (f"max_pool{n}d", f"max_pool{n}d_with_indices", f"avg_pool{n}d")
 }
 TENSORS |= {f"adaptive_max_pool{n}d": getattr(F, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}
+TENSORS |= {f"max_unpool{n}d": lambda x, indices, size, *_: lower.max_unpool_to(x, indices, size) for n in (2, 3)}
 TENSORS |= {f"_adaptive_avg_pool{n}d": getattr(F, f"adaptive_avg_pool{n}d") for n in (2, 3)}
 TENSORS |= {f"reflection_pad{n}d": lambda x, padding: F.pad(x, list(padding), "reflect") for n in (1, 2, 3)}
 TENSORS |= {f"replication_pad{n}d": lambda x, padding: F.pad(x, list(padding), "replicate") for n in (1, 2, 3)}

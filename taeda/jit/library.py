@@ -192,6 +192,24 @@ def _whole(size: List[Optional[int]], input: Tensor) -> List[int]:
     return out
 
 
+def _each(size: List[int], n: int) -> List[int]:
+    return size * n if len(size) == 1 else size
+
+
+def _unpooled_size(
+    input: Tensor, n: int, kernel_size: List[int], stride: Optional[List[int]], padding: List[int],
+    output_size: Optional[List[int]],
+) -> List[int]:  # fmt: skip
+    if output_size is not None:
+        return output_size[-n:]
+    kernel, spare = _each(kernel_size, n), _each(padding, n)
+    steps = kernel if stride is None or len(stride) == 0 else _each(stride, n)
+    out: List[int] = []
+    for i in range(n):
+        out.append((input.size(i - n) - 1) * steps[i] - 2 * spare[i] + kernel[i])
+    return out
+
+
 def adaptive_avg_pool1d(input: Tensor, output_size: List[int]) -> Tensor:
     return aten.adaptive_avg_pool1d(input, output_size)
 
@@ -200,6 +218,17 @@ def adaptive_max_pool1d(input: Tensor, output_size: List[int], return_indices: b
     return aten.adaptive_max_pool1d(input, output_size)[0]
 
 
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: List[int], return_indices: bool = False
+) -> Tuple[Tensor, Tensor]:
+    return aten.adaptive_max_pool1d(input, output_size)
+
+
+_unpool = {
+    1: "return aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), size + [1]).squeeze(-1)",
+    2: "return aten.max_unpool2d(input, indices, size)",
+    3: "return aten.max_unpool3d(input, indices, size, [1, 1, 1], [0, 0, 0])",
+}
 for _n in (1, 2, 3):
     _parameter, _divisor = ("divisor_override: Optional[int] = None", ", divisor_override") if _n > 1 else ("", "")
     define(f"pooling{_n}d", f"""
@@ -209,8 +238,24 @@ def max_pool{_n}d(
 ) -> Tensor:
     steps = kernel_size if stride is None else stride
     if return_indices:
-        raise RuntimeError("max_pool{_n}d: scripts call max_pool{_n}d_with_indices for the indices")
+        raise RuntimeError("max_pool{_n}d: return_indices must be a constant in scripts")
     return aten.max_pool{_n}d(input, kernel_size, steps, padding, dilation, ceil_mode)
+
+
+def max_pool{_n}d_with_indices(
+    input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
+    dilation: List[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    steps = kernel_size if stride is None else stride
+    return aten.max_pool{_n}d_with_indices(input, kernel_size, steps, padding, dilation, ceil_mode)
+
+
+def max_unpool{_n}d(
+    input: Tensor, indices: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None,
+    padding: List[int] = 0, output_size: Optional[List[int]] = None,
+) -> Tensor:
+    size = _unpooled_size(input, {_n}, kernel_size, stride, padding, output_size)
+    {_unpool[_n]}
 
 
 def avg_pool{_n}d(
@@ -230,7 +275,13 @@ def adaptive_avg_pool{_n}d(input: Tensor, output_size: List[Optional[int]]) -> T
 def adaptive_max_pool{_n}d(
     input: Tensor, output_size: List[Optional[int]], return_indices: bool = False
 ) -> Tensor:
-    return aten.adaptive_max_pool{_n}d(input, _whole(output_size, input))[0]
+    return aten.adaptive_max_pool{_n}d(input, _each(_whole(output_size, input), {_n}))[0]
+
+
+def adaptive_max_pool{_n}d_with_indices(
+    input: Tensor, output_size: List[Optional[int]], return_indices: bool = False
+) -> Tuple[Tensor, Tensor]:
+    return aten.adaptive_max_pool{_n}d(input, _each(_whole(output_size, input), {_n}))
 """, globals())  # fmt: skip
 
 
@@ -384,6 +435,14 @@ def _number(reduction: str) -> int:
     if reduction == "sum":
         return 2
     raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    number = _number(reduction)
+    return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
 def kl_div(

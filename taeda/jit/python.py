@@ -429,7 +429,19 @@ class SourceFrontend(Frontend):
             return self._call_overloads(callee, args, keywords, node)
         if isinstance(callee, ContainerMethod):
             return callee.parts
+        if isinstance(callee, FunctionRef):
+            callee = self._with_indices(callee, args, keywords, node)
         return super().apply(callee, args, keywords, node)
+
+    def _with_indices(self, callee: FunctionRef, args: list, keywords: dict, node: ast.AST) -> Value:
+        """The function that a pooling function is with ``return_indices=True``: its results are others."""
+        name = callee.function.name
+        function = getattr(library, f"{name}_with_indices", None)
+        if function is None or callee.function is not script_function(getattr(library, name)):
+            return callee
+        given = dict(zip([p.name for p in callee.function.parameters], args, strict=False)) | keywords
+        asked = given.get("return_indices")
+        return self.python_value(function, node) if isinstance(asked, ir.Const) and asked.value else callee
 
     def call_method(self, target: ir.Expr, name: str, args: list, keywords: dict, node: ast.AST) -> Value:
         """A method; a module with overloads of ``forward`` is called by the one that fits."""

@@ -32,11 +32,8 @@ _used: dict[str, int] = {}
 def qualified_name(obj: Any) -> str:
     """A name for archives that nothing else has: ``__torch__.module.Class``."""
     module = getattr(obj, "__module__", "") or ""
-    name = (
-        getattr(obj, "__qualname__", getattr(obj, "__name__", "f"))
-        .replace("<lambda>", "_lambda")
-        .rpartition("<locals>.")[2]
-    )
+    name = getattr(obj, "__qualname__", getattr(obj, "__name__", "f")).rpartition("<locals>.")[2]
+    name = re.sub(r"<(\w+)>", r"_\1", name)  # of a lambda, or within a comprehension
     parts = ["__torch__", *(p for p in module.split(".") if p.isidentifier() and p != "__main__"), *name.split(".")]
     whole = ".".join(parts)
     count = _used.get(whole, -1) + 1

@@ -19,7 +19,7 @@ from .. import _core, nn, random
 from .._core import Op, Tensor
 from .._core.callbacks import callbacks
 from ..autograd import no_grad
-from ..ops.recurrent import _layer_in_ops, step_in_ops
+from ..ops.recurrent import _layer_in_ops
 from ..ops.table import asked_for, trait
 from ..utils import _pytree as pytree
 from . import graph, ir, sizes
@@ -460,8 +460,6 @@ def _of_floats(x: Any, wanted: Any) -> Any:
 #: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
 _IN_OPS: dict[str, tuple[Callable, int]] = {
     "_recurrent_layer": (_layer_in_ops, 5),
-    "_lstm_cell": (lambda x, hidden, c: step_in_ops("LSTM", x, hidden, (c, c)), 3),
-    "_gru_cell": (lambda x, hidden, h: step_in_ops("GRU", x, hidden, (h,)), 2),
 }
 
 

@@ -456,6 +456,12 @@ def max_pool1d_with_indices(
     return tuple(_pooling.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True))
 
 
+@composite(method=False, out=False)
+def max_unpool_to(input, indices, output_size):
+    """:func:`taeda.nn.functional.max_unpool2d` and its kin, told the sizes of the images instead of the windows."""
+    return _pooling.unpooled("max_unpool", input, indices, tuple(output_size))
+
+
 @composite(method=False, out=True, canonical=True)
 def max_pool2d_with_indices_backward(grad_output, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
     """The gradient of ``max_pool2d`` by its input: ``grad_output`` at the places that ``indices`` name."""

@@ -632,8 +632,13 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
         for got, want, s in zip(space, default, stride, strict=True):
             if not want - s < got < want + s:
                 raise ValueError(f"{name}: invalid output_size {tuple(space)}: must be within one stride of {default}")
+    return unpooled(name, input, indices, space)
+
+
+def unpooled(name, input, indices, space):
+    """``input`` at the places that ``indices`` name in images of sizes ``space``, zero elsewhere."""
+    n, total = len(space), math.prod(space)
     lead = input.shape[:-n]
-    total = math.prod(space)
     low, high = extent(indices) if indices.numel() and not indices.is_meta else (0, 0)
     if low < 0 or high >= max(total, 1):
         raise RuntimeError(

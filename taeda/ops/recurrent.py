@@ -21,6 +21,7 @@ from .elementary import sigmoid, tanh
 from .joining import cat, chunk
 from .matmul import addmm, linear, matmul
 from .table import composite, primitive
+from .views import narrow
 
 _SAVED = {"LSTM": 4, "GRU": 4, "RNN_TANH": 0, "RNN_RELU": 0}  # gates kept for backward
 _FLOATING = frozenset(("float32", "float64", "float16", "bfloat16"))
@@ -372,9 +373,17 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
     return g_h
 
 
+def _cell_in_ops(mode: str, save: bool, x: Tensor, hidden: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+    """What a cell's op gives, in differentiable ops: the new state, and in place of what its own derivative needs
+    something of that form, which nobody reads."""
+    kept = 4 * state[-1].shape[1] if save else 0
+    return *step_in_ops(mode, x, hidden, state), narrow(x, 1, 0, 1).expand(-1, kept)
+
+
 @primitive(
     method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell",
     batch="rows", autocast="widest", planned=True,
+    lowering=lambda x, hidden, c, save: _cell_in_ops("LSTM", save, x, hidden, c, c),
 )  # fmt: skip
 def lstm_cell(x, hidden, c, save):
     """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if
@@ -414,6 +423,7 @@ def _(g, gates, x, hidden, c):
 @primitive(
     method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell", batch="rows",
     autocast="widest", planned=True,
+    lowering=lambda x, hidden, h, save: _cell_in_ops("GRU", save, x, hidden, h),
 )  # fmt: skip
 def gru_cell(x, hidden, h, save):
     """One step of a GRU from gate inputs ``x`` and ``hidden``: the new h, and what backward needs if ``save``."""

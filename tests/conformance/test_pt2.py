@@ -169,3 +169,42 @@ def test_losses_that_broadcast(name, reduction):
         theirs = torch.export.load(file).module()(torch.from_dlpack(x.clone()))
         want = model(x)
     assert taeda.allclose(ours, want) and taeda.allclose(taeda.from_dlpack(theirs), want)
+
+
+@pytest.mark.parametrize(
+    "name, given",
+    [
+        ("GRUCell", {}),
+        ("LSTMCell", {}),
+        ("GRUCell", {"bias": False}),
+        ("LSTM", {"proj_size": 2, "num_layers": 2, "bidirectional": True}),
+    ],
+)
+def test_cells(name, given):
+    model, file = getattr(taeda.nn, name)(3, 4, **given), io.BytesIO()
+    x = taeda.randn(*((6, 5, 3) if name == "LSTM" else (5, 3)))
+    taeda.export.save(taeda.export.export(model, (x,)), file, format="pt2")
+    file.seek(0)
+    ours = taeda.export.load(file).module()(x)
+    file.seek(0)
+    theirs = torch.export.load(file).module()(torch.from_dlpack(x.clone()))
+    for want, mine, other in zip(*map(torch.utils._pytree.tree_leaves, (model(x), ours, theirs)), strict=True):
+        assert taeda.allclose(mine, want, atol=1e-6) and taeda.allclose(
+            taeda.from_dlpack(other.detach()), want, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_unpooling_that_pytorch_wrote(n):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            y, indices = getattr(torch.nn.functional, f"max_pool{n}d")(x, 2, return_indices=True)
+            return getattr(torch.nn.functional, f"max_unpool{n}d")(y, indices, 2, output_size=[5] * n)
+
+    x, file = torch.randn(2, 3, *[5] * n), io.BytesIO()
+    torch.export.save(torch.export.export(Model(), (x,)), file)
+    file.seek(0)
+    program = taeda.export.load(file)
+    given, want = taeda.from_dlpack(x), taeda.from_dlpack(Model()(x))
+    assert taeda.equal(program.module()(given), want)
+    assert taeda.equal(program.run_decompositions().module()(given), want)

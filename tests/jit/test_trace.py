@@ -439,3 +439,51 @@ def test_a_detached_buffer_is_read_in_each_run():
     traced = taeda.jit.trace(Module(), (taeda.ones(2),), check_trace=False)
     first = traced(taeda.ones(2)).tolist()
     assert traced(taeda.ones(2) * 3).tolist() == [3 * (f + 6) for f in first]
+
+
+LOSS = (taeda.randn(6, 2, 4).log_softmax(2), taeda.tensor([[1, 2], [2, 3]]), taeda.tensor([6, 6]), taeda.tensor([2, 2]))
+WITH_INDICES = {
+    **{f"pool {n}": (getattr(nn, f"MaxPool{n}d")(2, return_indices=True), (2, 3, *[5] * n)) for n in (1, 2, 3)},
+    **{f"to {n}": (getattr(nn, f"AdaptiveMaxPool{n}d")(2, return_indices=True), (2, 3, *[5] * n)) for n in (1, 2, 3)},
+    "function": (lambda x: nn.functional.max_pool2d(x, 2, 1, return_indices=True), (2, 3, 5, 5)),
+    **{
+        f"unpool {n}": (
+            lambda x, n=n: getattr(nn.functional, f"max_unpool{n}d")(
+                *getattr(nn.functional, f"max_pool{n}d")(x, 2, return_indices=True), 2
+            ),
+            (2, 3, *[4] * n),
+        )
+        for n in (1, 2, 3)
+    },
+    "GRU cell": (nn.GRUCell(3, 4), (2, 3)),
+    "LSTM cell": (nn.LSTMCell(3, 4), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", WITH_INDICES)
+def test_several_results_are_traced_and_saved(name):
+    function, shape = WITH_INDICES[name]
+    x, file = taeda.randn(*shape), io.BytesIO()
+    taeda.jit.save(taeda.jit.trace(function, x), file)
+    file.seek(0)
+    loaded, again = taeda.jit.load(file), taeda.randn(*shape)
+    want, got = function(again), loaded(again)
+    for a, b in zip(*[r if isinstance(r, tuple) else (r,) for r in (want, got)], strict=True):
+        assert taeda.allclose(a, b, atol=1e-6) and a.dtype == b.dtype
+
+
+def test_scripts_ask_for_indices():
+    def both(x):
+        y, indices = nn.functional.max_pool2d(x, 2, return_indices=True)
+        return nn.functional.max_unpool2d(y, indices, [2]), nn.functional.max_pool2d(x, 2, return_indices=False)
+
+    x = taeda.randn(1, 2, 4, 4)
+    assert all(map(taeda.equal, taeda.jit.script(both)(x), both(x)))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_ctc_is_traced_and_saved(reduction):
+    loss, file = nn.CTCLoss(reduction=reduction, zero_infinity=True), io.BytesIO()
+    taeda.jit.save(taeda.jit.trace(loss, LOSS), file)
+    file.seek(0)
+    assert taeda.allclose(taeda.jit.load(file)(*LOSS), loss(*LOSS))
