@@ -475,7 +475,7 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
         raise_not_tensor(op, bound, 0)
     memcpy(inner, bound, op.nparams * sizeof(void*))
     if op.kind == MUTATES and not op.inplace:
-        copy = contiguous_copy(<Tensor>bound[0])
+        copy = copy_to_write(op, <Tensor>bound[0])
         inner[0] = <PyObject*>copy
     if record:
         previous = swap_no_grad(GRAD_OFF)
@@ -500,6 +500,11 @@ cdef object compute_in_place(Op op, PyObject** bound):
     except KeyboardInterrupt:  # it may be half written
         (<Tensor>bound[0]).storage.version += 1
         raise
+
+
+cdef inline Tensor copy_to_write(Op op, Tensor t):
+    """The copy of ``t`` that an op which writes takes out of place."""
+    return cloned(t) if "keeps_strides" in op.traits else contiguous_copy(t)
 
 
 cdef object finish_view(Op op, PyObject** bound, object result, bint record):

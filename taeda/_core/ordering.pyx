@@ -80,9 +80,13 @@ cdef Tensor reduced(Tensor t, int at, bint keepdim):
     """A result of one item per row in the caller's shape."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
+    cdef int64_t step = 1
     cdef int d, n = 0
     t = from_rows(t, at)
     if keepdim or t.nd == 0:
+        for d in range(t.nd - 1, -1, -1):  # the step along one element is free: as in a contiguous tensor
+            t.strides[d] = step
+            step *= max(t.sizes[d], <int64_t>1)
         return t
     for d in range(t.nd):
         if d != at:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._core import tensor as core
 from .._core.apart import run_apart
 from ..kernels.forks import loading
 from .creation import arange
@@ -51,6 +52,33 @@ SHARED = 1 << 14
 LARGE = 1 << 20
 
 
+def _result(name: str, input: Tensor, dims: tuple, shape: tuple, dtype: Any) -> Tensor:
+    """Memory for a transform of ``input`` over ``dims``, laid out as PyTorch's: the dimensions that are transformed are
+    innermost, and either kind lies as in the input, but for the last of ``dims`` of a real transform."""
+    nd = len(shape)
+    inner = dims[0] % nd == nd - 1 if len(dims) == 1 else [d % nd for d in dims] == list(range(nd - len(dims), nd))
+    if inner and input.is_contiguous():  # the commonest case
+        return _core.empty(shape, dtype)
+    dims = tuple(d % nd for d in dims)
+    strides, others = input.stride(), [d for d in range(nd) if d not in dims]
+
+    def laid(these):
+        return sorted(these, key=lambda d: -strides[d])
+
+    if dtype.is_complex and name != "rfft":
+        order = laid(others) + laid(dims)
+    elif dtype.is_complex or len(dims) == 1:
+        order = laid(others) + laid(dims[:-1]) + [dims[-1]]
+    else:  # complex to real: first a complex transform over all but the last
+        order, step = laid([*others, dims[-1]]) + laid(dims[:-1]), 1
+        strides = [0] * nd
+        for d in reversed(order):
+            strides[d], step = step, step * input.shape[d]
+        order = [*laid(d for d in range(nd) if d != dims[-1]), dims[-1]]
+    back = [order.index(d) for d in range(nd)]
+    return core.view_permute(_core.empty([shape[d] for d in order], dtype), back)
+
+
 def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, dtype: Any) -> Tensor:
     """``scale`` times the transform ``name`` over ``dims``, the last of which gets ``n`` elements (None: as it is)."""
     shape = input.shape
@@ -61,7 +89,7 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
     if input.is_meta:
         last = dims[-1] % len(shape)
         n = sizes[-1] // 2 + 1 if name == "rfft" else sizes[-1]
-        return _core.empty((*shape[:last], n, *shape[last + 1 :]), dtype)
+        return _result(name, input, dims, (*shape[:last], n, *shape[last + 1 :]), dtype)
     direct = _pocketfft()
     if direct is not None and (n is None or half == n // 2 + 1) and input.numel():
         return _transform_into(direct, name, input, dims, n, forward, scale, count, dtype)
@@ -76,10 +104,10 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
         made = _run(array.size, getattr(library, name + "n"), array, None if n is None else sizes, dims, given)
     if norm is None:
         made *= scale
-    result = from_numpy(made)
-    if result.dtype is dtype and result.is_contiguous():
-        return result
-    return result.to(dtype, memory_format=_core.contiguous_format)
+    result, made = _result(name, input, dims, made.shape, dtype), from_numpy(made)
+    if made.dtype is dtype and made.stride() == result.stride():
+        return made
+    return result.copy_(made)
 
 
 def _transform_into(
@@ -94,7 +122,7 @@ def _transform_into(
     if n is not None or name == "rfft":
         at = dims[-1] % len(shape)
         shape = (*shape[:at], shape[at] // 2 + 1 if n is None else n, *shape[at + 1 :])
-    result = _core.empty(shape, dtype)
+    result = _result(name, input, dims, tuple(shape), dtype)
     if n is not None:
         run, size = direct.c2r, (n,)
     else:
@@ -173,7 +201,7 @@ def _resized(x: Tensor, dims, sizes) -> Tensor:
             x = x.narrow(d, 0, n)
         elif n > have:
             widths[2 * (x.dim() - 1 - d % x.dim()) + 1] = n - have
-    return pad(x, widths)
+    return pad(x, widths) if any(widths) else x
 
 
 def _whole(x, name):
@@ -259,8 +287,11 @@ def _real_transform(x, s, dim, norm, forward, name):
     dim, sizes = _axes(x, s, dim, name)
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
-    made = fft_r2c(_resized(x, dim, sizes), dim, _scale(norm, math.prod(sizes), forward, name))
-    return made if forward else made.conj_physical()
+    x, scale = _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
+    if forward:
+        return fft_r2c(x, dim, scale)
+    made = fft_r2c(x, dim[-1:], scale).conj_physical()
+    return made if len(dim) == 1 else fft_c2c(made, dim[:-1], False, 1.0)
 
 
 def _half_transform(x, s, dim, norm, forward, name):

@@ -44,6 +44,7 @@ index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_sha
         ((m(3, 4), (m.index(2, 1, high=3), m.index(3, high=4)), m(3), True), {}),
     ],
     canonical=True,
+    keeps_strides=True,
 )
 def index_put(input, indices, values: Tensor, accumulate=False):
     """Write ``values`` at ``indices``, or add them there.
@@ -123,7 +124,7 @@ take.traits["lowering"] = lambda input, index: OPS["index"](reshape(input, (-1,)
 take.vjp(input=lambda g, input_shape, index: blank(g, input_shape).put(index, g, True))
 
 
-@primitive(mutates=True, samples=lambda m: [((m(3, 4), m.index(5, high=12), m(5), True), {})])
+@primitive(mutates=True, samples=lambda m: [((m(3, 4), m.index(5, high=12), m(5), True), {})], keeps_strides=True)
 def put(input, index: Tensor, source, accumulate=False):
     """Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there.
 

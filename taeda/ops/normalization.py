@@ -285,7 +285,7 @@ def _fused_group_norm(input, num_groups, weight, bias, eps):
     if _groups_last(input):
         return _channels.group_norm(input, num_groups, weight, bias, eps)
     x = input.contiguous()
-    y = empty_like(x)
+    y = empty(x.shape, x.dtype)
     if x.numel():
         address, args, rows, grain = plan
         launch(address, _pointers(y, x, weight, bias), (*args, float(eps)), rows, grain)

@@ -645,7 +645,8 @@ def unpooled(name, input, indices, space):
             f"{name}: found an invalid max index {high if low >= 0 else low} for an output of size {space}"
         )
     out = blank(input, (*lead, total)).scatter(-1, indices.flatten(-n), input.flatten(-n))
-    return reshape(out, (*lead, *space))
+    out = reshape(out, (*lead, *space))
+    return out.contiguous(memory_format=_core.channels_last) if n == 2 and is_channels_last(input) else out
 
 
 @traits(autocast="float32")

@@ -467,7 +467,7 @@ index_copy.vjp(
 
 @primitive(
     selection.index_fill, mutates=True, one_value=True,
-    samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed",
+    samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed", keeps_strides=True,
 )  # fmt: skip
 def index_fill(input, dim, index: Tensor, value):
     """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from

@@ -40,6 +40,7 @@ TRAITS: dict[str, str] = {
     "outs": "set by the table: dtypes of several results of a pointwise op",
     "result_type": "the class of several results",
     "row_major": "the result is contiguous, however the operands lie in memory",
+    "keeps_strides": "of an op that writes: the copy that it writes out of place lies in memory as the tensor does",
     "one_value": "the op writes one value everywhere, so a target may be expanded",
     # derivatives
     "node": "the name of the derivative as PyTorch prints it: a string, or a function of what is saved",

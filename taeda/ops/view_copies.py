@@ -21,6 +21,12 @@ def _copy(x):
     return x.clone(memory_format=_core.contiguous_format)
 
 
+def _view(input, *size, **named):
+    """The elements in other sizes, or as another dtype: a copy may have sizes that no view has."""
+    given = size or tuple(named.values())
+    return views.view_(input, *given) if isinstance(given[0], _core.dtype) else views.reshape(input, *given)
+
+
 alias_copy = _copying(views.view_alias, "alias_copy")
 as_strided_copy = _copying(views.as_strided, "as_strided_copy")
 diagonal_copy = _copying(views.diagonal, "diagonal_copy")
@@ -38,7 +44,7 @@ unfold_copy = _copying(views.unfold, "unfold_copy")
 unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
 view_as_complex_copy = _copying(views.view_as_complex, "view_as_complex_copy")
 view_as_real_copy = _copying(views.view_as_real, "view_as_real_copy")
-view_copy = _copying(views.view_, "view_copy")
+view_copy = _copying(_view, "view_copy")
 
 
 @composite(out="same")

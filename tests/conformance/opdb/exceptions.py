@@ -65,61 +65,15 @@ META: dict[str, str] = {
 }
 
 #: Strides of results differ for some layouts of inputs (docs/differences.md).
-LAYOUTS = (
-    "fft.",
-    "__getitem__",
-    "as_strided_scatter",
-    "atleast_3d",
-    "cat",
-    "complex",
-    "deg2rad",
-    "diagonal_scatter",
-    "dstack",
-    "hstack",
-    "index_fill",
-    "index_put",
-    "kthvalue",
-    "ldexp",
-    "lerp",
-    "linalg.lu_solve",
-    "linalg.solve_triangular",
-    "lu_solve",
-    "mode",
-    "nanquantile",
-    "native_batch_norm",
-    "native_group_norm",
-    "nn.functional.adaptive_max_pool3d",
-    "nn.functional.avg_pool2d",
-    "nn.functional.avg_pool3d",
-    "nn.functional.batch_norm",
-    "nn.functional.binary_cross_entropy",
-    "nn.functional.conv3d",
-    "nn.functional.conv_transpose3d",
-    "nn.functional.group_norm",
-    "nn.functional.hardtanh",
-    "nn.functional.hinge_embedding_loss",
-    "nn.functional.huber_loss",
-    "nn.functional.max_unpool2d",
-    "nn.functional.max_unpool2d.grad",
-    "nn.functional.pad.circular",
-    "nn.functional.pad.replicate_negative",
-    "nn.functional.pixel_shuffle",
-    "nn.functional.scaled_dot_product_attention",
-    "polar",
-    "polygamma.polygamma_n_0",
-    "polygamma.polygamma_n_1",
-    "polygamma.polygamma_n_2",
-    "polygamma.polygamma_n_3",
-    "polygamma.polygamma_n_4",
-    "put",
-    "quantile",
-    "rad2deg",
-    "select_scatter",
-    "slice_scatter",
-    "special.polygamma.special_polygamma_n_0",
-    "stack",
-    "stft",
-    "triangular_solve",
-    "view_copy",
-    "vstack",
+LAYOUTS = frozenset(
+    """
+    __getitem__ atleast_3d cat complex deg2rad dstack fft.fftshift fft.ifftshift hstack ldexp lerp linalg.lu_solve
+    linalg.solve_triangular lu_solve nanquantile native_batch_norm nn.functional.adaptive_max_pool3d
+    nn.functional.avg_pool2d nn.functional.batch_norm nn.functional.binary_cross_entropy nn.functional.conv3d
+    nn.functional.conv_transpose3d nn.functional.hardtanh nn.functional.hinge_embedding_loss nn.functional.huber_loss
+    nn.functional.pad.circular nn.functional.pad.replicate_negative nn.functional.pixel_shuffle
+    nn.functional.scaled_dot_product_attention polar polygamma.polygamma_n_0 polygamma.polygamma_n_1
+    polygamma.polygamma_n_2 polygamma.polygamma_n_3 polygamma.polygamma_n_4 quantile rad2deg
+    special.polygamma.special_polygamma_n_0 stack triangular_solve vstack
+    """.split()
 )
