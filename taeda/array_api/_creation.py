@@ -94,7 +94,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """``fill_value`` everywhere; without ``dtype`` in the default dtype for such numbers."""
-    return taeda.full(shape, fill_value, dtype=dtype, device=device)
+    return taeda.full(shape if isinstance(shape, (tuple, list)) else (shape,), fill_value, dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
