@@ -448,7 +448,7 @@ cdef object elsewhere(object function, tuple args, object device, dict given):
         given["device"] = device
         return callbacks.overrides(function, args, {k: v for k, v in given.items() if v is not None})
     if (device is not None or defaults_on_meta) and callbacks.is_meta(device):
-        return callbacks.make_on_meta(function, args, given)
+        return callbacks.make_on_meta(function, args, {k: v for k, v in given.items() if v is not None})
     check_device(device)
     return NotImplemented
 

@@ -30,7 +30,7 @@ HOMES: dict[str, Any] = {
 FAMILIES = {
     "pointwise": (
         "ops.pointwise", "ops.powers", "ops.extrema", "ops.conjugation", "ops.elementary", "ops.comparison", "ops.activation", "ops.special", "ops.bessel", "ops.orthogonal",
-        "ops.inplace",
+        "ops.inplace", "special.",
     ),
     "reduction": ("ops.reduction", "ops.statistics", "ops.scan", "ops.softmax", "ops.histogram", "masked"),
     "shape": ("ops.shape", "ops.joining", "ops.copies", "ops.views", "ops.view_copies", "ops.view_scatters"),
