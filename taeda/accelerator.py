@@ -83,7 +83,7 @@ class Event:
     def wait(self, stream: Any = None) -> None:
         """Let later work of a stream wait for it: nothing."""
 
-    def record(self, stream: Any = None) -> None:
+    def record(self, stream: Any = None) -> NoReturn:
         """Refused: the CPU has no queue to place it in."""
         raise RuntimeError(f"{self.device.type} backend doesn't support events")
 
@@ -91,7 +91,7 @@ class Event:
         """Refused: the milliseconds between two events that were recorded."""
         if not (self._timed and end_event._timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'")
-        return self.record()  # type: ignore[return-value]  # it raises
+        self.record()
 
     def __repr__(self) -> str:
         return f"taeda.Event device_type={self.device.type}, device_index=-1, event_flag={self._timed:d}, event_id=0"
