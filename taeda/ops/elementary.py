@@ -506,8 +506,8 @@ def ldexp(input, other: Tensor, *, out=None):
     if input.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
         half = to_dtype(other // 2, input.dtype)  # 2 ** other may be too large where the product is not
         input, other = mul(input, exp2(half)), to_dtype(other, input.dtype) - half
-    if out is None and input.dtype is other.dtype and other.is_floating_point():
-        return _times_power(input, other)
+    if out is None and input.dtype is other.dtype and other.is_floating_point() and other.itemsize > 2:
+        return _times_power(input, other)  # in half precision PyTorch rounds the power, which may be infinite
     power = exp2(other)
     return mul(input, power) if out is None else mul(input, power, out=out)
 
