@@ -6,6 +6,7 @@ cdef bint ANOMALY = False
 cdef bint ANOMALY_NAN = True
 
 
+@cython.no_gc_clear   # its entry in the list of the storage needs that; its node breaks cycles
 cdef class Saved:
     """A tensor kept for the backward pass, with the version and the graph position it had."""
 

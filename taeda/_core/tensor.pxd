@@ -128,7 +128,6 @@ cdef class Node:
 
 @cython.freelist(256)
 @cython.trashcan(True)
-@cython.no_gc_clear   # its entry in the list of the storage needs that; its node breaks cycles
 @cython.final
 cdef class Saved:
     cdef Tensor tensor
