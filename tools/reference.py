@@ -50,7 +50,8 @@ def forms(name: str, target: Any) -> str:
     letters += "i" if name + "_" in OPS else ""
     if isinstance(target, Op):
         letters += "o" if target.traits.get("has_out") else ""
-        letters += "g" if target.differentiable else ""
+        refused = target.traits.get("no_derivative", ())
+        letters += "g" if target.differentiable and len(refused) < len(target.diff_fns) else ""
     elif getattr(target, "has_out", False):
         letters += "o"
     return letters

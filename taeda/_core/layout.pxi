@@ -277,7 +277,6 @@ cdef bint same_window(Tensor a, Tensor b) noexcept:
 cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except -1:
     """Writing must not hit an element twice, nor an input's element that is read later."""
     cdef int i
-    cdef bool one = "one_value" in op.traits
     cdef Tensor t
     if not target.contiguous:
         refuse_repeated(op, target)
@@ -288,9 +287,9 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
                 continue
             if t.raw == target.raw and same_window(t, target):
                 continue
-            if one and i == nin - 1 and t.count == 1:  # the value, which it may overwrite with itself
-                continue
             if overlaps(t, target):
+                if i == nin - 1 and t.count == 1 and "one_value" in op.traits:  # it may overwrite the value with itself
+                    continue
                 raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
                                    "written-to tensor refer to a single memory location. Please clone() the tensor "
                                    "before performing the operation.")

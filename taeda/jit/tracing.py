@@ -69,13 +69,6 @@ def current() -> Any:
     return getattr(_thread, "recorder", None)
 
 
-#: Functions that make a tensor of none: a new one in each run, which the program may write to.
-_MAKERS = frozenset(
-    "arange bernoulli empty empty_strided eye full linspace logspace normal ones rand randint randn randperm "
-    "zeros".split()
-)
-
-
 def _place(x: Any) -> tuple | None:
     """The memory that a tensor shows, and how; None where it has none of its own."""
     if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
@@ -234,7 +227,7 @@ class Recorder:
         if _core.is_mode_active():  # the others come first
             return _core.pass_through(self, function, args, kwargs)
         reads = sizes.reads((args, kwargs))
-        if not reads and getattr(function, "__name__", "") not in _MAKERS:
+        if not reads and not self._makes(function):
             return _core.pass_through(self, function, args, kwargs)
         given = {k: v for k, v in kwargs.items() if k != "requires_grad" or v}
         try:
@@ -247,6 +240,10 @@ class Recorder:
             return self._other(function, args, kwargs)
         result = function(*args, **kwargs)
         return self.record(e, result)
+
+    def _makes(self, function: Any) -> bool:
+        """Whether a function makes a tensor of none: a new one in each run, which the program may write to."""
+        return trait(function, "meta", "") in ("sizes", "numbers") or bool(trait(function, "random", False))
 
     def _call(self, function: Any, args: tuple, kwargs: dict) -> ir.Expr | None:
         """The expression for a call; None where nothing in the language stands for it."""
