@@ -10,8 +10,9 @@ from typing import Any
 from . import _core
 from ._core import settings
 from ._core.callbacks import callbacks
-from ._core.exchange import count_defaults_on_meta
+from ._core.exchange import count_defaults_elsewhere
 from ._core.pool import set_flush_denormal as _set_flush_denormal
+from .ops.devices import number_of
 from .ops.meta import makes
 from .overrides import TorchFunctionMode, set_mode
 
@@ -32,7 +33,7 @@ class _Devices(threading.local):
     def __init__(self) -> None:
         self.default = _core.device("cpu")
         self.entered: list[tuple[Any, Any]] = []
-        self.counted = False  # whether the core counts this thread's default device as meta
+        self.counted = False  # whether the core counts this thread's default device as another than the CPU
 
 
 _devices = _Devices()
@@ -52,32 +53,36 @@ def set_default_device(device: Any) -> None:
         RuntimeError, NotImplementedError: tensors cannot be on that device.
     """
     device = _core.device("cpu" if device is None else device)
-    if device.type != "meta":
-        _core.require_device(device)
+    number_of(device)
     _make_default(device)
 
 
 def _make_default(device: Any) -> None:
     """Make ``device`` the default, whatever a call that Ctrl-C ended has left half done."""
-    if device.type == "meta" and not _devices.counted:
-        count_defaults_on_meta(1)  # one too many is harmless, one too few is not
+    other = device.type != "cpu"
+    if other and not _devices.counted:
+        count_defaults_elsewhere(1)  # one too many is harmless, one too few is not
         _devices.counted = True
-    set_mode(_MakeOnMeta, _MakeOnMeta() if device.type == "meta" else None)
+    set_mode(_MakeThere, _MakeThere(device) if other else None)
     _devices.default = device
-    if device.type != "meta" and _devices.counted:
+    if not other and _devices.counted:
         _devices.counted = False
-        count_defaults_on_meta(-1)
+        count_defaults_elsewhere(-1)
 
 
-class _MakeOnMeta(TorchFunctionMode):
-    """Makes tensors on device meta where none is named."""
+class _MakeThere(TorchFunctionMode):
+    """Makes tensors on another device than the CPU where none is named."""
 
     _sees_ops_alone = True
+
+    def __init__(self, device: Any) -> None:
+        super().__init__()
+        self.named = device
 
     def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if makes(func, kwargs):
-            kwargs = {**kwargs, "device": "meta"}
+            kwargs = {**kwargs, "device": self.named}
         return func(*args, **kwargs)
 
 

@@ -21,8 +21,8 @@ cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) 
 
 
 cdef char* refuse_address(Tensor t) except NULL with gil:
-    """The address that a launch of this thread, which plans, is given of ``t`` on device meta; else an error."""
-    if t.device_type == META_NUMBER and is_planning():
+    """The address that a launch in this thread's place, a device, is given of ``t`` there; else an error."""
+    if t.device_type and t.device_type == here():
         return t.raw
     if t.device_type:
         refuse_elements(t)

@@ -7,9 +7,15 @@ cdef Tensor new_of_class(object cls):
     return <Tensor>(<PyTypeObject*>Tensor).tp_new(<PyTypeObject*>cls, (), NULL)
 
 
+cdef inline bint has_no_memory(Tensor t) noexcept:
+    """Whether ``t`` is on device meta, or of a kind without elements of its own (of vmap, sparse ...)."""
+    return t.holds == NOTHING and t.device_type <= META_NUMBER
+
+
 cdef int _set_data(Tensor t, Tensor source) except -1:
     """Make ``t`` a window on the memory of ``source``; the graph of ``t`` is untouched."""
     cdef int i
+    cdef bint without_memory = has_no_memory(t)
     if source is t:
         return 0
     if source.storage is not None:
@@ -31,7 +37,7 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     t.storage = source.storage
     t.raw = source.raw
     t.inference = source.inference
-    if t.holds != NOTHING or source.device_type:
+    if not without_memory or source.device_type:
         t.holds = source.holds
     return 0
 

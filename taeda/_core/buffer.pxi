@@ -25,6 +25,8 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     if is_conjugate_view(t):
         raise BufferError("cannot export the memory of a conjugated or negated view, which is not what it shows; use "
                           "tensor.resolve_conj() or tensor.resolve_neg()")
+    if t.device_type:
+        raise BufferError(f"cannot export memory of device '{DEVICES[t.device_type]}'; copy the tensor with .cpu()")
     show(t.storage)
     cdef char* start = elements_of(t)
     if FORMATS[t.code] == NULL:

@@ -208,10 +208,15 @@ cdef class Op:
         self.joint = other.joint
 
     def on(self, str device, body):
-        """Let ``body`` compute the op on ``device``, which ``register_device`` has named.
+        """Let ``body`` compute the op on devices of that type, which ``register_device`` has added.
 
         It is given all arguments in order. The signature, the checks of arguments and the derivative stay the op's.
         """
+        add_planner(self, device, self.computed_by(body))
+        return body
+
+    def computed_by(self, body):
+        """An op like this one that ``body`` computes."""
         cdef Op there = Op(self.name, body, self.params, self.defaults, self.npositional,
                            "view" if self.kind == VIEW else "mutates" if self.inplace else "host", self.variadic,
                            self.has_out, self.inplace, self.result_type)
@@ -219,8 +224,7 @@ cdef class Op:
         there.takes, there.ntakes = self.takes, self.ntakes
         there.copy_derivative(self)
         there.functional, there.inplace_form = self.functional, self.inplace_form
-        add_planner(self, device, there)
-        return body
+        return there
 
     @property
     def kept_plans(self):
@@ -376,7 +380,7 @@ cdef object call_body(Op op, PyObject** bound):
 
 cdef inline object compute(Op op, PyObject** bound):
     """The body, or its plan for arguments of these forms."""
-    if op.plans is None or MODES[0] != NULL or planners and (is_planning() or is_observing()) or (
+    if op.plans is None or MODES[0] != NULL or elsewhere and (here() or is_observing()) or (
             NO_GRAD[0] != GRAD_OFF and not op.ndiff and any_to_differentiate(op, bound)):
         return call_body(op, bound)
     return PLANNER(op, bound)

@@ -62,7 +62,11 @@ class Callbacks:
     resolve: Callable[..., Any]  # a conjugate view as an ordinary tensor
     is_meta: Callable[..., bool]  # whether a device is meta
     check_meta: Callable[..., Any]  # a call that has tensors on meta among its arguments
-    make_on_meta: Callable[..., Any]
+
+    # ops/devices.py
+    make_there: Callable[..., Any]  # a call that names another device than this thread's place
+    run_on_host: Callable[..., Any]  # an op whose body computes another on the CPU, for tensors on a device
+    bring_together: Callable[..., Any]  # a call that has tensors on a device and on the CPU among its arguments
 
     # ops/exchange.py, types.py, _print.py, _core/exchange.pyx: methods of tensors
     reduce: Callable[..., Any]

@@ -9,9 +9,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from . cimport memory
+from .device cimport elsewhere, here
 from .fused cimport bytes_read, end_taking, gather_all, is_watched, names_of, tell_watcher
-from .memory cimport Storage, is_planning, settle, settle_to_read
+from .memory cimport Storage, settle, settle_to_read
 from .recipes cimport (
     CACHED, Epilogue, Kernel, Recipe, Source, compute_row, fill_later, finish, hold, is_free, is_held, is_recording,
     is_undone_row, least, take_form,
@@ -75,7 +75,7 @@ cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor
     cdef bint late = is_free(running_mean) and is_free(running_var)
     cdef list given = [x, None, None, weight, bias]
     if (not is_recording() or x.count < least or x.nd > INLINE or not x.contiguous or not is_free(x)
-            or memory.planners and is_planning() or running_mean.storage is running_var.storage):
+            or elsewhere and here() or running_mean.storage is running_var.storage):
         return None
     for t in (weight, bias, running_mean, running_var):
         if not is_statistic(t, x):

@@ -25,10 +25,10 @@ from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport grain_of, kernel_t, launch as launch_kernel, launch_work
 from .recorder cimport CONSTANT, note_filled, note_prepared
 from .short_gemm cimport short_engine
-from .slots cimport Slots, in_slot, make_slots, run_in_slots, working, zero_lines
+from .slots cimport Slots, in_slot, make_slots, run_in_slots, working, working_on_host, zero_lines
 from .tensor cimport (
     BF16, BOOL, F32, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
-    contiguous_tensor, copy_into, empty_tensor,
+    contiguous_tensor, copy_into, empty_tensor, host_tensor, uploaded,
 )
 from .unfolded cimport (
     convolve_unfolded, goes_side_by_side, interleave, side_by_side, transposed_back, unfolded_gradient,

@@ -73,7 +73,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     cdef PanelArgs arg
     cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
     cdef int64_t counts[PHASES]
-    cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
+    cdef Tensor places = host_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
     cdef int64_t* place = <int64_t*>address_of(places)
     cdef char* ptr[3]
     memset(counts, 0, sizeof(counts))
@@ -93,6 +93,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     for tap in range(g.taps):
         place[3 * tap] = to.begin[place[3 * tap]]
     note_filled(place, CONSTANT)
+    places = uploaded(places)
     to.group = unit * g.taps
     arg.m, arg.c, arg.w_m, arg.w_c, arg.taps = m, c, w_m * from_item, w_c * from_item, g.taps
     arg.unit, arg.w_g, arg.p_g = round_to, w_g * from_item, to.group

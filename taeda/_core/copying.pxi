@@ -34,9 +34,12 @@ cdef enum:
 
 
 cdef int copy_into(Tensor target, Tensor source) except -1:
-    """Copy and convert ``source`` into ``target``, broadcasting."""
+    """Copy and convert ``source`` into ``target``, broadcasting. They may be on different devices."""
     cdef PyObject* inputs[1]
     cdef object held = source
+    if (target.device_type > META_NUMBER or source.device_type > META_NUMBER) and (
+            target.device_type != source.device_type or target.device_type != here()):
+        return copy_across(target, source)
     cdef char* to = stored_at(target)
     if unsettled and source.holds == VALUES and source.storage.recipe is not None and COMPUTE_INTO(target, source):
         return 0
@@ -50,7 +53,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
         if to != origin:
             copy_block(to, origin, target.count * ITEMSIZE[target.code])
         return 0
-    if (target.contiguous and not (planners and is_observing()) and is_one_zero(source)
+    if (target.contiguous and not (elsewhere and (here() or is_observing())) and is_one_zero(source)
             and not conjugates(target, source)):
         zero_bytes(to, target.count * ITEMSIZE[target.code])
         return 0
@@ -63,6 +66,73 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     inputs[0] = <PyObject*>held
     copy_pointwise(target, inputs)
     return 0
+
+
+cdef int copy_across(Tensor target, Tensor source) except -1:
+    """`copy_into` between devices, or where neither is this thread's place: a copy of bytes, which either side makes
+    dense and converts in its own place."""
+    cdef Tensor dense, arrived
+    cdef int before, number = max(target.device_type, source.device_type)
+    if target.device_type and source.device_type and target.device_type != source.device_type:
+        return copy_into(target, to_host(source))
+    before = swap_place(source.device_type)
+    try:
+        dense = source
+        if target.device_type != source.device_type and not is_plain_block(source):
+            dense = empty_tensor(source.code, source.nd, source.sizes)
+            copy_into(dense, source)
+        swap_place(target.device_type)
+        if target.device_type == source.device_type:
+            return copy_into(target, source)
+        arrived = target
+        if target.code != source.code or not is_plain_block(target) or not same_sizes(target, source):
+            arrived = empty_tensor(source.code, source.nd, source.sizes)
+        if dense.count:
+            devices[number].copy(number, arrived.raw, dense.raw, dense.count * ITEMSIZE[dense.code],
+                                 FROM_HOST if target.device_type else TO_HOST)
+        if arrived is not target:
+            copy_into(target, arrived)
+    finally:
+        swap_place(before)
+    return end_call()
+
+
+cdef bint is_plain_block(Tensor t) except -1:
+    """Whether the memory of ``t`` is what it shows, in order."""
+    settle(t.storage)
+    return t.contiguous and not is_conjugate_view(t)
+
+
+cdef Tensor to_host(Tensor t):
+    """The elements of ``t``, which is on a device, on the CPU, outside the graph."""
+    cdef Tensor made
+    cdef int before = swap_place(CPU_NUMBER)
+    try:
+        made = empty_tensor(t.code, t.nd, t.sizes)
+    finally:
+        swap_place(before)
+    copy_across(made, t)
+    return made
+
+
+cdef Tensor host_tensor(int dtype, int ndim, const int64_t* sizes):
+    cdef int before = here()
+    if before <= META_NUMBER:
+        return empty_tensor(dtype, ndim, sizes)
+    swap_place(CPU_NUMBER)
+    try:
+        return empty_tensor(dtype, ndim, sizes)
+    finally:
+        swap_place(before)
+
+
+cdef Tensor uploaded(Tensor t):
+    cdef Tensor made
+    if here() <= META_NUMBER or t.device_type == here():
+        return t
+    made = empty_tensor(t.code, t.nd, t.sizes)
+    copy_across(made, t)
+    return made
 
 
 cdef int copy_bytes(Tensor target, Tensor source) except -1:
@@ -159,6 +229,9 @@ cdef void copy_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 cdef int copy_block(char* target, char* source, int64_t nbytes) except -1:
     """Copy memory; the two may overlap."""
+    if elsewhere and here() > META_NUMBER:
+        devices[here()].copy(here(), target, source, nbytes, WITHIN)
+        return 0
     cdef char** p = [target, source]
     cdef int64_t lines = nbytes // 64
     cdef bint small = nbytes < SMALL_COPY or (target < source + nbytes and source < target + nbytes)
@@ -249,14 +322,30 @@ def zero(Tensor t):
     """Set every element to zero; neither recorded nor counted as a write."""
     if t.holds == NOTHING and hasattr(t, "_zero"):
         t._zero()
-        return
+    else:
+        zero_tensor(t)
+
+
+cdef int zero_tensor(Tensor t) except -1:
+    cdef int before
+    if t.device_type > META_NUMBER and here() != t.device_type:
+        before = swap_place(t.device_type)
+        try:
+            zero_tensor(t)
+        finally:
+            swap_place(before)
+        return end_call()
     if is_dense(t):
         zero_bytes(stored_at(t), t.count * ITEMSIZE[t.code])
     else:
         copy_into(t, zero_scalar(t.code))
+    return 0
 
 
 cdef int zero_bytes(char* to, int64_t nbytes) except -1:
+    if elsewhere and here() > META_NUMBER:
+        devices[here()].fill(here(), to, 0, nbytes)
+        return 0
     run_kernel(zero_piece, &to, 1, NULL, 0, nbytes, ZERO_PIECE, nbytes < 4 * ZERO_PIECE)
     return 0
 

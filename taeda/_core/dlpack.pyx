@@ -51,6 +51,7 @@ cdef struct DLManagedTensorVersioned:
 
 cdef enum:
     DL_CPU = 1
+    DL_EXTENSION = 12
     DL_READ_ONLY = 1
     DL_IS_COPIED = 2
 
@@ -144,9 +145,14 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()"
                           if t.is_conj() else
                           "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
-    if dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
+    if t.device_type:
+        if dl_device is None or tuple(dl_device) != (DL_CPU, 0) or copy is False:
+            raise BufferError(f"__dlpack__: the tensor is on {t.device}, whose memory other libraries do not reach; copy "
+                              "it with .cpu(), or ask for dl_device=(1, 0)")
+        t, copy = t.cpu(), True
+    elif dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
         raise BufferError(f"__dlpack__: expected device (1, 0), where this tensor is, got {tuple(dl_device)}")
-    if copy:
+    if copy and t is self:
         t = t.clone()
     if max_version is not None and max_version[0] >= 1:
         v = <DLManagedTensorVersioned*>malloc(sizeof(DLManagedTensorVersioned))
@@ -170,8 +176,8 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def dlpack_device(self):
-    """``(1, 0)``: the CPU, as DLPack numbers devices."""
-    return (DL_CPU, 0)
+    """``(1, 0)`` for the CPU, as DLPack numbers devices; another device is an extension, ``(12, its index)``."""
+    return (DL_CPU, 0) if self.is_cpu else (DL_EXTENSION, self.device.index or 0)
 
 
 cdef class Borrowed:

@@ -225,7 +225,7 @@ cdef class device:
             if not number.isdecimal() or len(number) > 9 or number != str(int(number)):
                 raise RuntimeError(f"Invalid device string: {type!r}")
             index = int(number)
-        if name not in DEVICE_NAMES and name not in DEVICES:
+        if name not in DEVICE_NAMES and name not in DEVICE_TYPES:
             raise RuntimeError(f"Expected one of {', '.join(DEVICE_NAMES)} device type at start of device string: "
                                f"{name}")
         if index is not None and index < 0:
@@ -281,6 +281,14 @@ cdef object uninterrupted(function, tuple args, list interrupts):
 
 cdef device CPU = device("cpu")
 cdef device META = device("meta")
+cdef list device_objects = [CPU, META]   # by number
+
+
+cdef device device_at(int number):
+    """The device of that number."""
+    while len(device_objects) <= number:
+        device_objects.append(device(DEVICES[len(device_objects)]))
+    return device_objects[number]
 
 
 class NoCudaError(RuntimeError, AssertionError):
@@ -289,19 +297,25 @@ class NoCudaError(RuntimeError, AssertionError):
 
 
 cdef int check_device(object given) except -1:
-    """0 for the CPU; raises if the device is not built in."""
+    """The number of the device; raises if there is none, or tensors are not put there in this way."""
     if given is None or given is CPU:
-        return 0
+        return CPU_NUMBER
     cdef device d = given if isinstance(given, device) else device(given)
-    if d.type == "cpu":
-        return 0
+    cdef int number = number_of(d.type, d.index)
+    if number == CPU_NUMBER or number > META_NUMBER and number == here():
+        return number
+    if number > META_NUMBER:
+        raise NotImplementedError(f"tensors of this kind cannot be put on device {d}")
     if d.type in ("cuda", "xpu", "mtia"):
         raise NoCudaError(f"Torch not compiled with {d.type.upper()} enabled: taeda was installed without "
                           f"{d.type.upper()} support, tensors can be put on device 'cpu' only")
     if d.type == "meta":
-        if is_planning():
-            return 0
+        if here() == META_NUMBER:
+            return META_NUMBER
         raise NotImplementedError("device meta is not available here: only ops and modules make tensors without values")
+    if is_registered(d.type):
+        raise RuntimeError(f"{d.type.upper()} error: invalid device ordinal: there are {device_count(d.type)} devices of type "
+                           f"{d.type}, and {d.index} was asked for")
     raise NotImplementedError(f"device {d} is not available; tensors can be put on device 'cpu'")
 
 

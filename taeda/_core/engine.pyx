@@ -13,9 +13,9 @@ from libc.string cimport memcmp
 
 from ..kernels.forks import free_in_children
 from .callbacks import callbacks
-from .memory cimport is_planning, swap_planning, unsettled
+from .memory cimport unsettled
 from .passes cimport repeat_pass
-from .planners cimport META_NUMBER
+from .device cimport CPU_NUMBER, META_NUMBER, end_call, here, swap_place
 from .recipes cimport is_recording
 from .tensor cimport (
     ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
@@ -227,9 +227,11 @@ cdef bint is_sole(PyObject* held) except -1:
     """Whether nobody else can see the memory of a gradient. ``held`` is borrowed from the only place that should hold
     it."""
     cdef Tensor t
-    if not is_plain(held) or Py_REFCNT(held) != 1:
+    if type(<object>held) is not Tensor or Py_REFCNT(held) != 1:
         return False
     t = <Tensor>held
+    if t.holds != VALUES and (t.holds != NOTHING or has_no_memory(t)):
+        return False
     return Py_REFCNT(<PyObject*>t.storage) == 1 and t.storage.owner is None and not t.leaf_grad and t.grad_fn_ is None \
         and is_dense(t)
 
@@ -256,8 +258,11 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     """Add the gradient of ``entry`` to ``leaf.grad``, which takes it over where nobody else can see it."""
     if (<Tensor?>entry.grad).code != leaf.code:
         entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
-    with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
-        add_to_leaf(leaf, entry, create_graph)
+    if leaf.device_type > META_NUMBER or (<Tensor>entry.grad).device_type > META_NUMBER:
+        accumulate_there(leaf, entry, create_graph)
+    else:
+        with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
+            add_to_leaf(leaf, entry, create_graph)
     if leaf.post_hooks is not None:
         for hook in list(leaf.post_hooks.values()):
             if type(hook) is NodeHook:
@@ -267,13 +272,33 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     return 0
 
 
+cdef int accumulate_there(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
+    """`add_to_leaf` on a device."""
+    cdef int before
+    if leaf.device_type != (<Tensor>entry.grad).device_type:
+        raise RuntimeError(f"the gradient of a leaf is on another device: expected {leaf.device}, got "
+                           f"{entry.grad.device}")
+    before = swap_place(leaf.device_type)
+    try:
+        with LEAF_LOCK:
+            add_to_leaf(leaf, entry, create_graph)
+    finally:
+        swap_place(before)
+    return end_call()
+
+
 cdef object LEAF_LOCK = free_in_children(threading.RLock())
+
+
+cdef inline bint has_no_memory(Tensor t) noexcept:
+    """Whether ``t`` is sparse, batched or of another kind without elements of its own, or on device meta."""
+    return t.holds == NOTHING and t.device_type <= META_NUMBER
 
 
 cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     cdef bint sole = is_sole(<PyObject*>entry.grad)
     cdef Tensor g = <Tensor>entry.grad
-    if g.holds == NOTHING or leaf.grad_ is not None and (<Tensor>leaf.grad_).holds == NOTHING:
+    if has_no_memory(g) or leaf.grad_ is not None and has_no_memory(<Tensor>leaf.grad_):
         leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # of sparse ones it may be sparse or dense
     elif leaf.grad_ is None:
         if not same_sizes(g, leaf):
@@ -449,7 +474,7 @@ cdef class GraphTask:
         return 0
 
     cdef int run_node(self, Node node, bint execute) except -1:
-        cdef bint planned
+        cdef int before
         cdef int setting = -1
         cdef list grads = self.buffers.pop(node)
         cdef list made
@@ -468,7 +493,7 @@ cdef class GraphTask:
             return 0
         if node.tangents and self.create_graph:
             setting = swap_no_grad(TANGENTS)
-        planned = swap_planning(is_planning() or node.custom is not RUN_SELF and any_on_meta(grads))
+        before = swap_place(here() if node.custom is RUN_SELF else place_of(grads))
         try:
             made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
             if setting >= 0:
@@ -477,9 +502,10 @@ cdef class GraphTask:
             explain_failure(node, error)
             raise
         finally:
-            swap_planning(planned)
+            swap_place(before)
             if setting >= 0:
                 swap_no_grad(setting)
+        end_call()
         if node.post_hooks is not None:
             for hook in list(node.post_hooks.values()):
                 take_changed(hook, hook(tuple(made), tuple(grads)), made)
@@ -500,11 +526,12 @@ cdef class GraphTask:
         return 0
 
 
-cdef inline bint any_on_meta(list grads) noexcept:
+cdef inline int place_of(list grads) noexcept:
+    """The place of a node that is given ``grads``: their device, if that is not the CPU."""
     for g in grads:
-        if isinstance(g, Tensor) and (<Tensor>g).device_type == META_NUMBER:
-            return True
-    return False
+        if isinstance(g, Tensor) and (<Tensor>g).device_type != CPU_NUMBER:
+            return (<Tensor>g).device_type
+    return here()
 
 
 cdef object hooked(object hook, object grad):

@@ -23,15 +23,16 @@ from libc.string cimport memcpy
 
 from ..kernels.forks import loading
 from .callbacks import callbacks
+from .device cimport CPU_NUMBER, META_NUMBER, here
 from .memory cimport Storage, export_of, foreign_storage, new_storage, show
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BF16, C32, C64, C128, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
     NOTHING, Tensor, address_of, elements_of, is_conjugate_view,
-    check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
+    check_device, copy_into, dtype, empty_tensor, host_tensor, read_scalar, scalar_code, to_host, uploaded,
 )
 
-from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types, refuse_to_pin
+from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_another, is_grad_enabled, promote_types, refuse_to_pin
 
 cdef extern from "Python.h":
     PyObject* PyFloat_FromDouble(double) except NULL
@@ -353,13 +354,13 @@ cdef Tensor from_sequence(object data, int code):
             code = scalar_code(0.0)
     if code >= C32:  # complex32 and float8: by way of what they are computed in
         return cast(from_sequence(data, WORK[code]), code)
-    t = empty_tensor(code, nd, sizes)
+    t = host_tensor(code, nd, sizes)
     if nd and sizes[nd - 1] == 0:
         check_empty(data, 0, nd, sizes)
     else:
         fill(data, 0, nd, sizes, code, address_of(t))
         note_filled(address_of(t), NUMBERS)
-    return t
+    return uploaded(t)
 
 
 cdef int check_empty(object data, int depth, int nd, const int64_t* sizes) except -1:
@@ -415,13 +416,13 @@ cdef Tensor shared_array(object data):
     return None
 
 
-cdef int defaults_on_meta = 0  # threads whose default device is meta
+cdef int defaults_elsewhere = 0  # threads whose default device is not the CPU
 
 
-def count_defaults_on_meta(int by):
-    """A thread's default device becomes meta, or no longer is."""
-    global defaults_on_meta
-    defaults_on_meta += by
+def count_defaults_elsewhere(int by):
+    """A thread's default device becomes another than the CPU, or no longer is."""
+    global defaults_elsewhere
+    defaults_elsewhere += by
 
 
 cdef int modes_alive = 0  # TorchFunctionModes of all threads that see more than ops
@@ -441,14 +442,18 @@ cdef int expect_flag(object x, str function, str name) except -1:
     return 0
 
 
-cdef object elsewhere(object function, tuple args, object device, dict given):
-    """What a mode of this thread makes of a call, or the tensor on device meta; NotImplemented if it is to be made
+cdef object made_there(object function, tuple args, object device, dict given):
+    """What a mode of this thread makes of a call, or the tensor on another device; NotImplemented if it is to be made
     here. ``given`` are the keyword arguments but for the device, None where the call has none."""
     if modes_alive and callbacks.a_mode_asks():
         given["device"] = device
         return callbacks.overrides(function, args, {k: v for k, v in given.items() if v is not None})
-    if (device is not None or defaults_on_meta) and callbacks.is_meta(device):
-        return callbacks.make_on_meta(function, args, {k: v for k, v in given.items() if v is not None})
+    if device is None and defaults_elsewhere and not here():
+        device = callbacks.default_device()
+    if device is not None and is_another(device):
+        return callbacks.make_there(
+            function, args, {"device": device} | {k: v for k, v in given.items() if v is not None}
+        )
     check_device(device)
     return NotImplemented
 
@@ -474,8 +479,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if pin_memory is not False:
         expect_flag(pin_memory, "tensor", "pin_memory")
         refuse_to_pin(pin_memory)
-    if device is not None or defaults_on_meta or modes_alive:
-        made = elsewhere(tensor, (data,), device, dict(dtype=dtype, requires_grad=requires_grad or None))
+    if device is not None or defaults_elsewhere or modes_alive:
+        made = made_there(tensor, (data,), device, dict(dtype=dtype, requires_grad=requires_grad or None))
         if made is not NotImplemented:
             return made
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
@@ -503,8 +508,8 @@ def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
     cdef int code = code_of(dtype)
     cdef Tensor t
-    if device is not None or defaults_on_meta or modes_alive:
-        made = elsewhere(as_tensor, (data,), device, dict(dtype=dtype))
+    if device is not None or defaults_elsewhere or modes_alive:
+        made = made_there(as_tensor, (data,), device, dict(dtype=dtype))
         if made is not NotImplemented:
             return made
     if isinstance(data, Tensor):
@@ -532,8 +537,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
     cdef int code = code_of(dtype)
     cdef Tensor t
-    if device is not None or defaults_on_meta or modes_alive:
-        made = elsewhere(asarray, (obj,), device, dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
+    if device is not None or defaults_elsewhere or modes_alive:
+        made = made_there(asarray, (obj,), device, dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
         if made is not NotImplemented:
             return made
     if isinstance(obj, Tensor):
@@ -726,7 +731,12 @@ def numpy_(self, *, force=False):
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
     """
     if (<Tensor>self).device_type:
-        raise TypeError("can't convert meta device type tensor to numpy: it has no values; make it on the CPU")
+        if (<Tensor>self).device_type == META_NUMBER:
+            raise TypeError("can't convert meta device type tensor to numpy: it has no values; make it on the CPU")
+        if not force:
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                            "tensor to host memory first.")
+        self = self.detach().cpu()
     if self.requires_grad:
         if not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -775,6 +785,8 @@ def tolist(Tensor self):
     """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
     if self.nd == 0:
         return self.item()
+    if self.device_type > META_NUMBER:
+        self = to_host(self)
     if self.code >= C32 or is_conjugate_view(self):
         self = cast(self, WORK[self.code])
     return listed(self, 0, elements_of(self))

@@ -19,8 +19,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
 from . cimport memory, recipes
+from .device cimport elsewhere, here
 from .fused cimport gather, gather_all, generation, join, launch, measure, places_of, run, shares, start
-from .memory cimport Storage, is_planning, set_settler, settle, settle_to_read
+from .memory cimport Storage, set_settler, settle, settle_to_read
 from .recipes cimport (
     AGAIN, ALONE, FITS, LEAST_ELEMENTS, MOST_NODES, MOST_NUMBERS, MOST_READ, MOST_SOURCES, NEIGHBOURS, UNKNOWN, Kernel,
     Recipe, Source, begin, end, enlist, is_free, is_held, is_plain, is_recording, least, newest, oldest,
@@ -70,7 +71,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
         op.fuses = FITS if "require" not in op.traits else ALONE
         if op.fuses == ALONE:
             return None
-    if memory.planners and is_planning():
+    if elsewhere and here():
         return None
     code = out_code(op, compute)
     if not is_plain(code) or target is not None and (code != target.code or not is_free(target)):

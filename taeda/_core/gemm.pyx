@@ -8,6 +8,7 @@ The Python-visible functions take tensors of any strides and return new ones; th
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from .device cimport CPU_NUMBER, MOST_DEVICES, elsewhere, kernel_place
 from .dims cimport ceil_div
 from .kernel_args cimport DotArgs, DotRowsArgs, MatmulArgs
 from .memory cimport release_scratch, take_scratch
@@ -52,51 +53,59 @@ cdef uint64_t PACK_RIGHT = new_owner("packing.pack_b"), WIDEN = new_owner("packi
 cdef uint64_t TILES = new_owner("gemm.panel_product")  # the other kernels call it for a panel
 cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
 cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_complex")
-cdef int64_t _panel[NDTYPES]     # columns of a panel
-cdef int64_t _pitch              # items between one k and the next in packed A
-cdef int64_t _group              # tiles that pack_a packs at a time
-cdef int64_t _a_tiles[NDTYPES]   # most tiles of A that a task packs: in half of the second-level cache
-cdef int64_t _ahead              # bytes of B that are packed first: in half of the last cache
-cdef int64_t _near               # bytes of packed B that are not prefetched: half of the second-level cache
-cdef int64_t _transposed_items  # most items of C that a task transposes
-cdef int64_t _k_block
-cdef int64_t _few_long           # FEW_ROWS for rows of LONG numbers and more
-cdef int64_t _chunk              # elements per sum of the inner product's kernel
-cdef bint _masks                 # whether the tiles may read a short last panel in place
+cdef struct Cuts:                 # of blocks, for the kernels of one device
+    int64_t panel[NDTYPES]       # columns of a panel
+    int64_t pitch                # items between one k and the next in packed A
+    int64_t group                # tiles that pack_a packs at a time
+    int64_t a_tiles[NDTYPES]     # most tiles of A that a task packs: in half of the second-level cache
+    int64_t ahead                # bytes of B that are packed first: in half of the last cache
+    int64_t near                 # bytes of packed B that are not prefetched: half of the second-level cache
+    int64_t transposed_items     # most items of C that a task transposes
+    int64_t k_block
+    int64_t few_long             # FEW_ROWS for rows of LONG numbers and more
+    int64_t chunk                # elements per sum of the inner product's kernel
+    bint masks                   # whether the tiles may read a short last panel in place
+
+cdef Cuts[MOST_DEVICES] CUTS   # by number of the device
 cdef tuple NAMES = DTYPE_NAMES
+
+
+cdef inline Cuts* cuts() noexcept:
+    """The sizes of blocks in this thread's place."""
+    return &CUTS[kernel_place() if elsewhere else CPU_NUMBER]
 
 
 cdef inline int need_blocks(int code) except -1:
     """Make sure that the block sizes for a dtype are known."""
-    return load(code) if _panel[code] == 0 else 0
+    return load(code) if cuts().panel[code] == 0 else 0
 
 
 cdef int load(int code) except -1:
     """Load the block sizes for a dtype."""
-    global _pitch, _group, _ahead, _near, _transposed_items, _k_block, _chunk, _few_long, _masks
+    cdef Cuts* s = cuts()
     from ..kernels import dot, gemm, packing, target, tile
     from . import machine
-    width = target.host().vector_bytes
+    width = target.here().vector_bytes
     assert dot.MOST_ROWS == FEW_SHORT_ROWS and dot.MOST_COLUMNS == FEW_COLUMNS
     assert tile.tile_shape(width).rows == ROWS
-    _pitch = tile.tile_shape(width).pitch
-    _group, _transposed_items, _k_block = packing.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
+    s.pitch = tile.tile_shape(width).pitch
+    s.group, s.transposed_items, s.k_block = packing.PACK_GROUP, gemm.TRANSPOSED_ITEMS, gemm.K_BLOCK
     # Half of the cache is left to a neighbour on the same core or on others. How rows and columns are cut changes no
     # sum.
-    sizes = machine.caches()
-    _near = half = sizes.get(2, sizes[max(sizes)]) // 2
-    _a_tiles[code] = max(4, min(gemm.A_TILES, half // (_k_block * _pitch * ITEMSIZE[code])))
-    _ahead = min(AHEAD, sizes[max(sizes)] // 2)
-    _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
-    _masks = width > 16
-    _panel[code] = tile.panel(NAMES[code], width)
+    caches = machine.caches()
+    s.near = half = caches.get(2, caches[max(caches)]) // 2
+    s.a_tiles[code] = max(4, min(gemm.A_TILES, half // (s.k_block * s.pitch * ITEMSIZE[code])))
+    s.ahead = min(AHEAD, caches[max(caches)] // 2)
+    s.chunk, s.few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
+    s.masks = width > 16
+    s.panel[code] = tile.panel(NAMES[code], width)
     return 0
 
 
 cdef Blocks blocks(int code) except *:
     cdef Blocks b
     need_blocks(code)
-    b.panel, b.rows, b.pitch, b.depth = _panel[code], ROWS, _pitch, _k_block
+    b.panel, b.rows, b.pitch, b.depth = cuts().panel[code], ROWS, cuts().pitch, cuts().k_block
     return b
 
 
@@ -106,7 +115,7 @@ cdef char* tiles(int code) except NULL:
 
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1:
     need_blocks(code)
-    return ceil_div(m, ROWS) * k * _pitch * ITEMSIZE[code]
+    return ceil_div(m, ROWS) * k * cuts().pitch * ITEMSIZE[code]
 
 
 cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1:
@@ -115,8 +124,8 @@ cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_
     need_blocks(code)
     ptr[0], ptr[1] = to, a
     arg[0], arg[1], arg[2], arg[3] = m, k, a_m, a_k
-    launch_work(of_dtype(PACK_LEFT, code), ptr, 2, arg, 4, ceil_div(m, ROWS * _group),
-                ceil_div(65536, k * ROWS * _group), <double>m * k)
+    launch_work(of_dtype(PACK_LEFT, code), ptr, 2, arg, 4, ceil_div(m, ROWS * cuts().group),
+                ceil_div(65536, k * ROWS * cuts().group), <double>m * k)
     return 0
 
 
@@ -135,7 +144,7 @@ cdef int multiply(Product* p) except -1:
     if p.code == BF16 or p.code == I8:
         return short_product(p)
     p.c.columns = item
-    if along_a and along_b and (p.m <= (_few_long if p.k >= LONG else FEW_ROWS) or p.n <= FEW_ROWS):
+    if along_a and along_b and (p.m <= (cuts().few_long if p.k >= LONG else FEW_ROWS) or p.n <= FEW_ROWS):
         return along_memory(p, p.n < p.m)
     if p.n == 1 and p.a.rows == item and p.c.rows == item and (not p.init or p.d.rows == item or p.d.rows == 0):
         swap(p)
@@ -148,8 +157,8 @@ cdef int multiply(Product* p) except -1:
 
 cdef bint fills_panel(int code, int64_t rows) noexcept:
     """Whether ``rows`` rows of A, taken as columns, nearly fill a panel or half of one."""
-    cdef int64_t width = _panel[code] // 2 if 2 * rows <= _panel[code] else _panel[code]
-    return rows <= width and 8 * rows >= 7 * width and 2 * width >= _panel[code]
+    cdef int64_t width = cuts().panel[code] // 2 if 2 * rows <= cuts().panel[code] else cuts().panel[code]
+    return rows <= width and 8 * rows >= 7 * width and 2 * width >= cuts().panel[code]
 
 
 cdef void swap(Product* p) noexcept:
@@ -249,7 +258,7 @@ cdef int few_rows(Product* p) except -1:
 
 cdef int blocked(Product* p) except -1:
     """The blocked product: each operand is used in place or packed by its task; B may also be packed beforehand."""
-    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], i, j, flags = 0
+    cdef int64_t item = ITEMSIZE[p.code], panel = cuts().panel[p.code], i, j, flags = 0
     cdef bint b_by_rows = p.b.columns == item or p.n == 1
     cdef bint narrow = panel * item == 64  # one cache line of each row of B: caches hold such panels badly in place
     cdef Product q
@@ -257,7 +266,7 @@ cdef int blocked(Product* p) except -1:
     # on an address.)
     cdef bint whole_lines = (p.b.rows | (<int64_t>p.b.ptr if p.m <= SOME_ROWS else 0)) % 64 == 0
     # Use B in place where its row stride is small and few tiles read it, or very few rows do.
-    if b_by_rows and (_masks or p.n % panel == 0) and (p.m <= IN_PLACE or p.b.rows <= NEAR and (
+    if b_by_rows and (cuts().masks or p.n % panel == 0) and (p.m <= IN_PLACE or p.b.rows <= NEAR and (
             p.m <= 96 or not narrow and whole_lines and (
                 p.m <= SOME_ROWS or p.a.columns == item and p.k * p.b.rows <= NEAR_BYTES))):
         return in_blocks(p, 0)
@@ -266,7 +275,7 @@ cdef int blocked(Product* p) except -1:
         return in_blocks(p, PACK_B)
     if (p.a.rows == item or p.a.columns == item) and (
             p.n >= MANY_COLUMNS or p.n >= AHEAD_PANELS * panel and p.a.columns != item if narrow else
-            p.n >= AHEAD_PANELS * panel and p.k > _k_block):
+            p.n >= AHEAD_PANELS * panel and p.k > cuts().k_block):
         flags = PACK_A
     for i in range(p.n0):
         for j in range(p.n1):
@@ -282,9 +291,9 @@ cdef int blocked(Product* p) except -1:
 
 cdef int packed_first(Product* p, int64_t flags) except -1:
     """Pack a part of B, multiply by it, and so on (for one product)."""
-    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
-    cdef int64_t depth = p.k if p.n <= panel else even_blocks(p.k, 8 * _k_block)
-    cdef int64_t width = min(max(_ahead // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
+    cdef int64_t item = ITEMSIZE[p.code], panel = cuts().panel[p.code]
+    cdef int64_t depth = p.k if p.n <= panel else even_blocks(p.k, 8 * cuts().k_block)
+    cdef int64_t width = min(max(cuts().ahead // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
     cdef int64_t size = width * depth * item, at, start
     cdef Product q
     cdef char* packed = <char*>take_scratch(size)
@@ -310,8 +319,8 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
 
 cdef int pack_right(Product* p, char* to) except -1:
     """Pack B and replace it by the packed one."""
-    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], panels = ceil_div(p.n, panel)
-    cdef int64_t kc = even_blocks(p.k, _k_block)
+    cdef int64_t item = ITEMSIZE[p.code], panel = cuts().panel[p.code], panels = ceil_div(p.n, panel)
+    cdef int64_t kc = even_blocks(p.k, cuts().k_block)
     cdef int64_t arg[5]
     cdef char* ptr[2]
     ptr[0], ptr[1] = to, p.b.ptr
@@ -329,9 +338,9 @@ cdef inline int64_t even_blocks(int64_t k, int64_t most) noexcept nogil:
 
 cdef int in_blocks(Product* p, int64_t flags) except -1:
     """Cut C into tasks, k into blocks, and launch."""
-    cdef int64_t panel = _panel[p.code], batch = p.n0 * p.n1, item = ITEMSIZE[p.code]
+    cdef int64_t panel = cuts().panel[p.code], batch = p.n0 * p.n1, item = ITEMSIZE[p.code]
     cdef int64_t panels = ceil_div(p.n, panel), strips = ceil_div(p.m, ROWS), down = 1, across = 1, wanted, init
-    cdef int64_t depth = even_blocks(p.k, _k_block)
+    cdef int64_t depth = even_blocks(p.k, cuts().k_block)
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef bint narrow = panel * item == 64
     cdef bint alone = narrow and thread_count() == 1  # how C is cut changes no sum
@@ -339,15 +348,15 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     cdef char* ptr[5]
     wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
     if flags & TRANSPOSED:
-        down = max(ceil_div(strips, _transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
+        down = max(ceil_div(strips, cuts().transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
     elif flags & PACKED:
-        down = ceil_div(strips, _a_tiles[p.code])
+        down = ceil_div(strips, cuts().a_tiles[p.code])
         # A task packs its rows of A again for each of its groups of panels.
         wanted = 16 if not narrow or not flags & PACK_A else 1 if alone else min(16, 4 * thread_count())
         across = max(min(ceil_div(wanted, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
         if down * across < 8 and not alone:
-            down = min(ceil_div(strips, _a_tiles[p.code] // 2), ceil_div(8, across))
-        if narrow and p.k * panels * panel * item <= _near:
+            down = min(ceil_div(strips, cuts().a_tiles[p.code] // 2), ceil_div(8, across))
+        if narrow and p.k * panels * panel * item <= cuts().near:
             flags |= NEARBY
     elif wanted > 1 and not flags and p.m >= 8 * 192:
         # Many rows: a task does all columns, so that A is loaded from memory once.
@@ -802,7 +811,7 @@ def dot(Tensor a, Tensor b, bint conjugated=False):
     a, b = contiguous_tensor(cast(a, inner)), contiguous_tensor(cast(b, inner))
     need_blocks(REAL_OF[inner] if parts else inner)
     arg[0] = 2 * n if parts else n
-    chunks = ceil_div(arg[0], _chunk)
+    chunks = ceil_div(arg[0], cuts().chunk)
     cdef Tensor out = empty_tensor(inner, 0 if chunks == 1 else 1, &chunks)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(a), address_of(b)
     launch_work(inner_kernel(inner, conjugated), ptr, 3, arg, 1, chunks, 4, arg[0])

@@ -11,7 +11,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from .memory cimport Storage, is_planning
+from .device cimport here
+from .memory cimport Storage
 from .plan cimport MOST_STORAGES, MOST_WORDS, Key, add_argument, add_word
 from .recorder cimport is_observing
 from .tensor cimport Tensor, default_code, grad_setting
@@ -262,7 +263,7 @@ cpdef object key_of(tuple args, dict kwargs):
     cdef Py_ssize_t i
     key.words, key.n, key.room, key.ntensors, key.tensors = words, 1, MOST_WORDS, 0, found
     words[0] = default_code() | grad_setting() << 8 | is_inference_mode_enabled() << 10
-    if is_mode_active() or saved_hooks_active() or is_planning() or is_observing():
+    if is_mode_active() or saved_hooks_active() or here() or is_observing():
         return None
     for x in args:
         if not add_any(&key, x, others):

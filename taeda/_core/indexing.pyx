@@ -7,15 +7,15 @@ broadcasting); here the indexed dimensions of a tensor are adjacent.
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from .memory cimport only_plans
+from .device cimport CPU_NUMBER, META_NUMBER, here, swap_place
 from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
 from .pool cimport PIECE_BYTES as PIECE, kernel_t, launch as run_kernel, launch_units
-from .recorder cimport note_flag
+from .recorder cimport note_flag, refuse_recording
 from .tensor cimport (
     I64, ITEMSIZE, KIND, MAXDIM, REAL_OF, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor,
-    copy_into, elements_of, empty_tensor,
+    copy_into, elements_of, empty_tensor, to_host, zero_tensor,
 )
 
 from .tensor import DTYPE_NAMES
@@ -82,8 +82,15 @@ def extent(Tensor index):
     """The smallest and the largest of a few int64 numbers that lie side by side; None of any other tensor."""
     cdef int64_t[2] found
     cdef char* ptr[2]
+    cdef int before
     if index.code != I64 or not index.contiguous or not 0 < index.count * 8 <= SMALL_BYTES:
         return None
+    if index.device_type > META_NUMBER:
+        before = swap_place(CPU_NUMBER)
+        try:
+            return extent(to_host(index))
+        finally:
+            swap_place(before)
     ptr[0], ptr[1] = <char*>found, elements_of(index)
     run_kernel(of_family(EXTENT), ptr, 2, &index.count, 1, 1, 1, True)
     return found[0], found[1]
@@ -94,8 +101,10 @@ def counts(Tensor index, int64_t size):
     cdef Tensor made = empty_tensor(I64, 1, &size)
     cdef char* ptr[3]
     cdef kernel_t fn = known(BINCOUNT, 0)
-    ptr[0], ptr[1], ptr[2] = address_of(made), elements_of(index), NULL
-    memset(ptr[0], 0, size * 8)
+    if index.device_type == CPU_NUMBER:
+        elements_of(index)   # a recorder is told
+    ptr[0], ptr[1], ptr[2] = address_of(made), address_of(index), NULL
+    zero_tensor(made)
     run_kernel(fn if fn != NULL else build(BINCOUNT, 0, (None,)), ptr, 3, &index.count, 1, 1, 1, True)
     return made
 
@@ -107,6 +116,8 @@ cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
     cdef Tensor t
     for k in range(len(indices)):
         t = <Tensor>indices[k]
+        if t.device_type > META_NUMBER:
+            t = to_host(t)
         n = source.sizes[first + k]
         for i in range(t.count):
             if (<int64_t*>elements_of(t))[i] < -n or (<int64_t*>elements_of(t))[i] >= n:
@@ -539,7 +550,8 @@ cdef Tensor count_true(Tensor mask):
 
 
 cdef inline int64_t last_of(Tensor starts) except -1:
-    return (<int64_t*>elements_of(starts))[starts.count - 1]
+    cdef Tensor last = alias_tensor(starts, 0, NULL, NULL, starts.count - 1)
+    return (<int64_t*>elements_of(to_host(last) if last.device_type > META_NUMBER else last))[0]
 
 
 def mask_starts(Tensor mask):
@@ -608,8 +620,9 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
     cdef Tensor t = contiguous_tensor(target)
     cdef Tensor starts = count_true(m)
     cdef char* ptr[4]
-    if not only_plans(b"elements are counted") and last_of(starts) > s.count:
+    if here() != META_NUMBER and last_of(starts) > s.count:
         return False
+    refuse_recording(b"elements are counted")
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(t), address_of(s), address_of(m), address_of(starts)
     launch(of_number(SCATTER, ITEMSIZE[t.code]), ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
     if t is not target:

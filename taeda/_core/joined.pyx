@@ -4,9 +4,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from . cimport memory
+from .device cimport elsewhere, here
 from .fused cimport gather, gather_all, launch, readings, start
-from .memory cimport Storage, is_planning, settle_to_read
+from .memory cimport Storage, settle_to_read
 from .recipes cimport (
     AGAIN, LEAST_ALONG, MOST_SOURCES, Kernel, Later, Recipe, Source, compute, enlist, fill_later, finish, hold,
     is_free, is_held, is_recording, is_undone_row, least, pending, same_form, take_form,
@@ -40,7 +40,7 @@ cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes
     cdef int i, d, n = len(tensors)
     cdef int64_t end = 0
     cdef list parts = []
-    if not is_recording() or n < 2 or n > MOST_SOURCES or nd > INLINE or memory.planners and is_planning():
+    if not is_recording() or n < 2 or n > MOST_SOURCES or nd > INLINE or elsewhere and here():
         return None
     for i in range(n):
         t = <Tensor>tensors[i]

@@ -18,7 +18,7 @@ from libc.string cimport memcpy, memset
 from . cimport atomics
 from .memory cimport only_plans
 from .tensor cimport (
-    C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype,
+    C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, elements_of, alias_tensor, contiguous_tensor, copy_into, dtype,
     empty_tensor,
 )
 
@@ -263,7 +263,7 @@ def any_nonzero(Tensor info):
     """Whether a dense int32 tensor, as the callers make it, has an element other than 0."""
     cdef int64_t i
     for i in range(info.count):
-        if (<int32_t*>address_of(info))[i]:
+        if (<int32_t*>elements_of(info))[i]:
             return True
     return False
 

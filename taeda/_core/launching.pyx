@@ -8,7 +8,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .memory cimport foreign_storage, root, settle
+from .device cimport FROM_HOST, META_NUMBER, devices, end_call, here
+from .memory cimport foreign_storage, release_scratch, root, settle, take_scratch
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_held
 from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, wrap_dim
@@ -54,7 +55,31 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
             memcpy(&values[i], &real, 8)
         else:
             values[i] = x if PyLong_Check(x) else PyNumber_Index(x)  # not int(x): a float of another kind is an error
+    if here() > META_NUMBER:
+        launch_there(address, tensors, pointers, <int>n, values, <int>m, total, grain)
+        return
     run_kernel(<kernel_t>address, pointers, <int>n, values, <int>m, total, grain, False)
+
+
+cdef int launch_there(size_t address, tuple tensors, char** pointers, int n, const int64_t* values, int m,
+                      int64_t total, int64_t grain) except -1:
+    """The launch on a device, which gets the tables."""
+    cdef int i
+    cdef int64_t nbytes
+    cdef char* room
+    for i in range(n):
+        if type(tensors[i]) is bytes:
+            nbytes = len(<bytes>tensors[i])
+            room = <char*>take_scratch(nbytes)
+            if room == NULL:
+                raise MemoryError(f"no memory for a table of {nbytes} bytes")
+            devices[here()].copy(here(), room, pointers[i], nbytes, FROM_HOST)
+            pointers[i] = room
+    run_kernel(<kernel_t>address, pointers, n, values, m, total, grain, False)
+    for i in range(n):
+        if type(tensors[i]) is bytes:
+            release_scratch(pointers[i], len(<bytes>tensors[i]))
+    return end_call()
 
 
 def written_beside(Tensor t):

@@ -156,7 +156,7 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=Fa
     t.storage = late_storage(n, t) if late and n >= LATE_LEAST else new_storage(n)
     t.raw = t.storage.data
     if t.storage.device:
-        t.device_type, t.holds = 1, NOTHING
+        t.device_type, t.holds = t.storage.device, NOTHING
     if INFERENCE[0]:
         t.inference = True
     return t

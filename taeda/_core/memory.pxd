@@ -10,16 +10,9 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil
 # Memory for the time of an op, which launches alone read and write; NULL as `allocate`.
 cdef void* take_scratch(int64_t nbytes) noexcept nogil
 cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil
-# Whether this thread plans: what it makes is on device meta, and what it launches is not run. `planners` says without a
-# call whether any thread does, or is observed.
-cdef bint is_planning() noexcept nogil
-# Whether it plans, asked by work that is no launch: a recorder is told that this cannot be repeated, and why.
-cdef bint only_plans(const char* why) noexcept nogil
-cdef int planners
-# Count a thread that is observed, as one that plans is counted.
-cdef void count_observer(int change) noexcept
-# `memory.plan_only`
-cdef bint swap_planning(bint now) noexcept
+# Whether this thread plans, asked by work that is no launch: a recorder is told that this cannot be repeated, and why.
+# Raises where the place is a device, which such work does not reach.
+cdef bint only_plans(const char* why) except -1
 # Bytes in use now, rounded up to size classes.
 cdef int64_t bytes_in_use() noexcept nogil
 
@@ -50,7 +43,7 @@ cdef class Storage:
     cdef int64_t block          # bytes, as the allocator was asked for `data`: no less than `capacity`
     cdef readonly int64_t version       # counts in-place writes; shared by every view
     cdef readonly int64_t born  # the generation in which it was made, see `begin_generation`
-    cdef int device            # 0 is the CPU, 1 meta
+    cdef int device            # its number, see device.pxd
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # arrays and memoryviews on it: it is not resized while there are any
@@ -84,7 +77,7 @@ cdef int show(Storage storage) except -1
 
 # For a deferred tensor: a reserved address, and no memory before `give_block`.
 cdef Storage late_storage(int64_t nbytes, object holder)
-cdef int give_block(Storage storage, int64_t nbytes, bint on_meta) except -1
+cdef int give_block(Storage storage, int64_t nbytes, int device) except -1
 # Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.
 cdef Storage new_storage(int64_t nbytes)
 # Memory of `owner`, which is kept alive as long as the Storage.

@@ -30,7 +30,10 @@ from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
+from .device cimport CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, WITHIN, devices, elsewhere, end_call, here, swap_place
 from .recorder cimport allocate_planned, note_allocated, note_released, refuse_recording, release_planned
+
+from .device import DEVICES, device_number
 
 cdef extern from *:
     """
@@ -98,13 +101,7 @@ cdef extern from *:
     #else
       #define taeda_log2(x) (63 - __builtin_clzll(x))
     #endif
-    #if defined(_MSC_VER) && !defined(__clang__)
-      static __declspec(thread) int taeda_planning = 0;
-    #else
-      static __thread int taeda_planning = 0;
-    #endif
     """
-    int planning "taeda_planning"   # this thread plans: its storages are on device meta, its kernels are not run
     void* taeda_map(int64_t nbytes) noexcept nogil
     void taeda_unmap(void* p, int64_t nbytes) noexcept nogil
     bint ARENAS "TAEDA_ARENAS"
@@ -192,7 +189,6 @@ cdef int show(Storage storage) except -1:
     return 0
 
 
-cdef int planners = 0
 cdef int64_t planned = 0, peak_planned = 0  # bytes of the storages on device meta, under the GIL
 cdef int64_t lock = 0
 cdef int64_t clock = 0
@@ -580,40 +576,12 @@ def set_memory_limit(nbytes):
         memory_limit = limit
 
 
-cdef bint is_planning() noexcept nogil:
-    return planning
-
-
-cdef bint only_plans(const char* why) noexcept nogil:
+cdef bint only_plans(const char* why) except -1:
     refuse_recording(why)
-    return planning
-
-
-cdef void count_observer(int change) noexcept:
-    global planners
-    planners += change
-
-
-cdef bint swap_planning(bint now) noexcept:
-    global planning, planners
-    cdef bint before = planning
-    planners += now - before
-    planning = now
-    return before
-
-
-def plan_only(bint now):
-    """Let this thread plan, or compute again; gives whether it planned before.
-
-    What a thread that plans makes is on device meta, and what it launches is not run: ops give the form of their
-    results, and cost neither time nor memory.
-    """
-    return swap_planning(now)
-
-
-def plans_only():
-    """Whether this thread plans."""
-    return bool(planning)
+    if here() > META_NUMBER:
+        raise NotImplementedError(f"{why.decode()} here, on memory of the processor, and the tensors are on device "
+                                  f"'{DEVICES[here()]}': move them with .to('cpu')")
+    return here() == META_NUMBER
 
 
 def _exercise(sizes):
@@ -641,18 +609,31 @@ def _resize(Storage storage, nbytes):
 
 cdef void* take_scratch(int64_t nbytes) noexcept nogil:
     cdef void* data
-    if planning:
+    cdef int number
+    if not elsewhere:
+        return allocate(nbytes)
+    number = here()
+    if number == META_NUMBER:
         return allocate_planned(nbytes)
+    if number:
+        with gil:
+            return devices[number].allocate(number, nbytes)
     data = allocate(nbytes)
-    if planners:
-        note_allocated(data, nbytes)
+    note_allocated(data, nbytes)
     return data
 
 
 cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil:
-    if planning:
+    cdef int number
+    if not elsewhere:
+        release(data, nbytes)
+        return
+    number = here()
+    if number == META_NUMBER:
         release_planned(data, nbytes)
+    elif number:
+        with gil:
+            devices[number].release(number, data, nbytes)
     else:
-        if planners:
-            note_released(data)
+        note_released(data)
         release(data, nbytes)

@@ -133,7 +133,8 @@ def pass_through(mode, function, tuple args, dict kwargs):
     """
     cdef list stack = _thread_modes.stack, handed = getattr(_thread_modes, "handed", [])
     cdef list before = list(stack)
-    cdef bint planned = is_planning()
+    cdef int before_call = here()
+    cdef Found found = Found(CPU_NUMBER, False)
     cdef int kind
     cdef PyObject* bound[MAXARGS]
     cdef PyObject* out = NULL
@@ -146,10 +147,10 @@ def pass_through(mode, function, tuple args, dict kwargs):
         if stack:
             return function(*args, **kwargs)
         kind = unusual(PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
-        if kind == META_DEVICE and not planned:
+        if kind == NAMES_DEVICE:
             update_modes()
             return hand_over(
-                function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, callbacks.make_on_meta
+                function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, callbacks.make_there
             )
         stack[:] = reversed(_thread_modes.handed)
         _thread_modes.handed = []
@@ -158,13 +159,22 @@ def pass_through(mode, function, tuple args, dict kwargs):
             result = check_plan(function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
             if result is not NotImplemented:
                 return result
-            swap_planning(True)
+            swap_place(META_NUMBER)
+        elif kind == ON_DEVICE:
+            look_for_devices(&found, PySequence_Fast_ITEMS(values), len(values), 2)
+            if found.others:
+                result = callbacks.bring_together(function, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            swap_place(found.number)
+            if type(function) is Op:
+                function = planner_of(function, found.number)
         if type(function) is not Op:
             return function.unwatched(args, kwargs)
         packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
         return run(<Op>function, bound, <object>out if out != NULL else None)
     finally:
-        swap_planning(planned)
+        swap_place(before_call)
         _thread_modes.handed = handed
         stack[:] = before
         update_modes()

@@ -13,8 +13,9 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from .device cimport count_elsewhere
 from .guard cimport form_of
-from .memory cimport Storage, count_observer, settle, unsettled
+from .memory cimport Storage, settle, unsettled
 from .plan cimport GIVEN, LINE, MADE, SCRATCH, Fields, Place, Ready, make_ready, prototype
 from .planning cimport Room, arrange, arrange_in, extent
 from .recorder cimport (
@@ -97,7 +98,7 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dic
     cdef Maker maker = Maker(before, tensors)
     maker.prepared, maker.prepares = {} if prepared is None else prepared, prepared is not None or not dry
     cdef bint deferring = defer_ops(False)
-    count_observer(1)
+    count_elsewhere(1)
     try:
         try:
             result = function(*args, **kwargs)
@@ -106,7 +107,7 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dic
             return result, (str(error), None)
         finally:
             end_recording()
-            count_observer(-1)
+            count_elsewhere(-1)
             defer_ops(deferring)
         if recorder.refused != NULL:
             place = <object>recorder.place if recorder.place != NULL else None

@@ -12,7 +12,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
-from .memory cimport is_planning, release_scratch, swap_planning, take_scratch
+from .device cimport CPU_NUMBER, FROM_HOST, META_NUMBER, devices, end_call, here, swap_place
+from .memory cimport release_scratch, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend
 from .tensor cimport F32, F64, ITEMSIZE, KIND, NOTHING, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
@@ -67,7 +68,7 @@ cdef class Plan:
     cdef int64_t nchunks, grain
     cdef kernel_t kernel
     cdef int code
-    cdef bint on_meta
+    cdef int number          # of the device
 
     def __cinit__(self, size_t kernel, list params, list states, tuple names, tuple counters, int nscalars,
                   int64_t chunk):
@@ -80,7 +81,7 @@ cdef class Plan:
         self.params, self.states, self.names, self.counters = params, states, names, counters
         self.n, self.nstates, self.nscalars, self.ncounters = len(params), len(names), nscalars, len(counters)
         self.width = 2 + self.nstates + nscalars
-        self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).device_type != 0
+        self.code, self.number = (<Tensor>params[0]).code, (<Tensor>params[0]).device_type
         self.counted = [None] * (self.n * self.ncounters)
         self.table = <int64_t*>calloc(self.n * self.width, 8)
         self.seen = <Seen*>calloc(self.n, sizeof(Seen))
@@ -110,7 +111,7 @@ cdef class Plan:
 
     cdef inline bint takes(self, Tensor t):
         """Whether ``t`` is on the device of the plan and its memory holds its values."""
-        return t.device_type != 0 if self.on_meta else t.holds == VALUES
+        return t.device_type == self.number and (t.holds == VALUES or self.number != CPU_NUMBER)
 
     cdef inline int64_t elements(self, Tensor p):
         return p.count * 2 if KIND[p.code] == 3 else p.count
@@ -121,11 +122,11 @@ cdef class Plan:
         Returns:
             False if the plan does not fit any more; then nothing has been changed.
         """
-        cdef bint planned = swap_planning(self.on_meta or is_planning())
+        cdef int before = swap_place(self.number if self.number else here())
         try:
             return self.look_up(state)
         finally:
-            swap_planning(planned)
+            swap_place(before)
 
     cdef bint look_up(self, object state) except -1:
         cdef Py_ssize_t i, j
@@ -214,7 +215,7 @@ cdef class Plan:
             note_table(self.chunks, self.nchunks, 3, 0)
         else:
             self.count(optimizer, group, self.table)
-        self.update(not self.on_meta)
+        self.update(self.number != META_NUMBER)
 
     cdef int count(self, object optimizer, object group, int64_t* table) except -1:
         """Count the step, and put its scalars into the rows of ``table``; after `has_state` for every parameter."""
@@ -287,14 +288,34 @@ cdef class Plan:
         """Launch the kernel, if it ``runs``, on the filled table, and mark what it writes to as changed."""
         cdef Py_ssize_t i, j
         cdef char** pointers = [<char*>self.table, <char*>self.chunks]
+        cdef int before
         for i in range(self.n):
             (<Tensor>self.params[i]).storage.version += 1
             for j in range(self.nstates):
                 (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
-        if runs:
+        if runs and self.number > META_NUMBER:
+            before = swap_place(self.number)
+            try:
+                pointers[0] = send(self.table, self.n * self.width * 8)
+                pointers[1] = send(self.chunks, self.nchunks * 24)
+                launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
+                release_scratch(pointers[0], self.n * self.width * 8)
+                release_scratch(pointers[1], self.nchunks * 24)
+            finally:
+                swap_place(before)
+        elif runs:
             launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
         self.held = None
         return 0
+
+
+cdef char* send(const void* table, int64_t nbytes) except NULL:
+    """A table of the host where the launches of this thread's place, a device, read it; `release_scratch` ends it."""
+    cdef char* there = <char*>take_scratch(nbytes)
+    if there == NULL:
+        raise MemoryError(f"no memory for a table of {nbytes} bytes")
+    devices[here()].copy(here(), there, table, nbytes, FROM_HOST)
+    return there
 
 
 cdef class Update:
@@ -426,8 +447,23 @@ cdef class _Chunks:
         pointers[2] = <char*>self.chunks
         note_table(self.addresses, self.ntensors, 1, 1)
         note_table(self.chunks, self.n, 3, 0)
+        if here() > META_NUMBER:
+            return self.launch_there(kernel, pointers, 0 if others is None else len(others))
         launch(kernel, pointers, 4, NULL, 0, self.n, self.grain, False)
         return 0
+
+    cdef int launch_there(self, kernel_t kernel, char** pointers, int64_t nothers) except -1:
+        cdef int64_t[3] sizes
+        cdef int i
+        sizes[0], sizes[1], sizes[2] = self.ntensors * 8, self.n * 24, nothers * 8
+        for i in range(3):
+            if pointers[1 + i] != NULL:
+                pointers[1 + i] = send(pointers[1 + i], sizes[i])
+        launch(kernel, pointers, 4, NULL, 0, self.n, self.grain, False)
+        for i in range(3):
+            if pointers[1 + i] != NULL:
+                release_scratch(pointers[1 + i], sizes[i])
+        return end_call()
 
 
 def alike(list tensors):

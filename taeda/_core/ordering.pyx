@@ -10,7 +10,7 @@ from .pool cimport kernel_t, launch, launch_apart, units_in
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into,
-    empty_strided_like, empty_tensor, is_dense, wrap_dim,
+    empty_strided_like, empty_tensor, host_tensor, is_dense, uploaded, wrap_dim, zero_tensor,
 )
 
 from .tensor import DTYPE_NAMES
@@ -221,7 +221,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
     values, indices = like_rows(rows, rows.code, 1), like_rows(rows, I64, 1)
     count = rows.count // n
     if count:
-        places = empty_tensor(I64, 1, &count)
+        places = empty_tensor(I64, 1, &count) if how else host_tensor(I64, 1, &count)
         arg[0], arg[1] = n, grain
         if how:
             ptr[0], ptr[1] = address_of(places), address_of(rows)
@@ -230,6 +230,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
             for i in range(count):
                 (<int64_t*>address_of(places))[i] = k - 1
             note_filled(address_of(places), CONSTANT)
+            places = uploaded(places)
         ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = (address_of(values), address_of(indices), address_of(rows),
                                                   address_of(places), NULL)
         if not short:
@@ -336,9 +337,7 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     if out.count == 0:
         return out
     if arg[1] == 0:
-        for i in range(out.count * ITEMSIZE[out.code]):
-            address_of(out)[i] = 0
-        note_filled(address_of(out), CONSTANT)
+        zero_tensor(out)
         return out
     arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
     arg[2] = arg[1] * ITEMSIZE[code]

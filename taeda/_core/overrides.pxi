@@ -59,7 +59,7 @@ cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject
 # ---- arguments that an op does not take as they are ------------------------------------------------------------------
 
 cdef enum:  # in the order in which they are asked about
-    USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, ON_META, ON_DEVICE, FOREIGN
+    USUAL, PYTHON_TYPE, NAMES_DEVICE, CONJUGATED, ON_META, ON_DEVICE, FOREIGN
 
 
 cdef inline bint is_usual(PyObject* x) noexcept:
@@ -89,7 +89,7 @@ cdef int unusual_kind(object x, int depth) except -1:
     if PyUnicode_Check(x) or isinstance(x, dtype):
         return USUAL
     if isinstance(x, device):
-        return META_DEVICE if (<device>x).type == "meta" else USUAL
+        return NAMES_DEVICE if names_another(x) else USUAL
     if PyType_Check(x):
         return PYTHON_TYPE if x in PYTHON_TYPES else USUAL
     if _PyType_Lookup(Py_TYPE(<PyObject*>x), "__torch_function__") != NULL \
@@ -108,12 +108,32 @@ cdef int unusual(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
             x = <object>args[i]
             if i < n or not PyUnicode_Check(x):
                 found = max(found, unusual_kind(x, 2))
-            elif PyTuple_GET_ITEM(<object>kwnames, i - n) == <PyObject*>DEVICE and (<str>x).startswith("meta"):
-                found = max(found, META_DEVICE)
+            elif PyTuple_GET_ITEM(<object>kwnames, i - n) == <PyObject*>DEVICE and names_another(x):
+                found = max(found, NAMES_DEVICE)
     return found
 
 
 DEVICE = __import__("sys").intern("device")
+
+
+cdef bint names_another(object x) except -1:
+    """Whether ``x``, a device or a name, is a device that there is, and not this thread's place."""
+    if x is CPU or type(x) is str and x == "cpu":
+        return elsewhere and here() > META_NUMBER
+    return number_named(x) not in (-1, here()) and here() != META_NUMBER
+
+
+def is_another(x):
+    """Whether a device, or its name, is one that there is, and not this thread's place."""
+    return names_another(x)
+
+
+cdef int number_named(object x) except -2:
+    """The number of the device that ``x`` is or names; -1: there is none."""
+    if type(x) is str:
+        name, colon, index = (<str>x).partition(":")
+        return number_of(name, int(index) if index.isdecimal() else None) if name in DEVICE_TYPES else -1
+    return number_of((<device>x).type, (<device>x).index)
 
 
 cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t n, PyObject* kwnames):
@@ -125,9 +145,9 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
     if kind == ON_META:
         return plan_call(function, args, n, kwnames)
     if kind == ON_DEVICE:
-        return call_on_device(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
-    if kind == META_DEVICE:
-        return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, callbacks.make_on_meta)
+        return call_there(function, args, n, kwnames)
+    if kind == NAMES_DEVICE:
+        return hand_over(function, args, n, kwnames, callbacks.make_there)
     return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
 
 
@@ -136,7 +156,7 @@ cdef object check_plan(object function, PyObject** args, Py_ssize_t n, PyObject*
     if (<dict>(<Op>function).traits if type(function) is Op else vars(function)).get("meta") == "values":
         raise NotImplementedError(f"{function.name}(): depends on values, and tensors on device meta have none; make "
                                   "them on the CPU")
-    return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, callbacks.check_meta)
+    return NotImplemented if here() == META_NUMBER else hand_over(function, args, n, kwnames, callbacks.check_meta)
 
 
 cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
@@ -144,48 +164,88 @@ cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* 
     result = check_plan(function, args, n, kwnames)
     if result is not NotImplemented:
         return result
-    if is_planning():
+    if here() == META_NUMBER:
         if type(function) is Op and any_conjugate_view(args, n, 2):
             return call_conjugated(<Op>function, args, n, kwnames)
         return NotImplemented
-    swap_planning(True)
+    cdef int before = swap_place(META_NUMBER)
     try:
         return PyObject_Vectorcall(function, args, n, kwnames)
     finally:
-        swap_planning(False)
+        swap_place(before)
 
 
-cdef int device_among(PyObject** args, Py_ssize_t n, int depth) except -1:
-    """The number of the device of the tensors among ``args``, or in lists of them, that are not on the CPU."""
+cdef struct Found:
+    int number       # of the device of the tensors that are on one
+    bint others      # whether there are tensors on the CPU beside them
+
+
+cdef int look_for_devices(Found* found, PyObject** args, Py_ssize_t n, int depth) except -1:
+    """The device of the tensors among ``args``, or in lists of them."""
     cdef Py_ssize_t i
-    cdef int found = CPU_NUMBER, other
     cdef object x
     for i in range(n):
         x = <object>args[i]
-        other = CPU_NUMBER
         if isinstance(x, Tensor):
-            other = (<Tensor>x).device_type
+            if (<Tensor>x).device_type == CPU_NUMBER:
+                found.others = True
+            elif found.number and found.number != (<Tensor>x).device_type:
+                refuse_two_devices(found.number, (<Tensor>x).device_type)
+            else:
+                found.number = (<Tensor>x).device_type
         elif depth and (PyTuple_Check(x) or PyList_Check(x)):
-            other = device_among(PySequence_Fast_ITEMS(x), len(x), depth - 1)
-        if other and found and other != found:
-            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, "
-                               f"{DEVICES[found]} and {DEVICES[other]}!")
-        found = max(found, other)
-    return found
+            look_for_devices(found, PySequence_Fast_ITEMS(x), len(x), depth - 1)
+    return 0
 
 
-cdef object call_on_device(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """The call with tensors on a registered device, by the planner that the op has there (planners.pyx)."""
-    cdef int number = device_among(args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2)
+cdef int refuse_two_devices(int one, int other) except -1:
+    raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {DEVICES[one]} "
+                       f"and {DEVICES[other]}!")
+
+
+cdef bint asks_for_another(PyObject** values, object names, int number) except -1:
+    """Whether a keyword argument names another device than that of the tensors."""
+    cdef Py_ssize_t i
+    cdef int asked
+    for i in range(PyTuple_GET_SIZE(names)):
+        if PyTuple_GET_ITEM(names, i) == <PyObject*>DEVICE and values[i] != <PyObject*>None:
+            x = <object>values[i]
+            if isinstance(x, device) or type(x) is str:
+                asked = number_named(x)
+                return asked >= 0 and asked != number
+    return False
+
+
+cdef object call_there(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with tensors on a device, in that place. NotImplemented where this is the place already."""
+    cdef Found found
     cdef PyObject* bound[MAXARGS]
     cdef PyObject* out = NULL
-    cdef object there = planner_of(op, number), packed
-    if there is None:
-        if op.kind == VIEW:  # looks at sizes and strides alone
+    cdef object there, packed
+    cdef int before
+    found.number, found.others = CPU_NUMBER, False
+    look_for_devices(&found, args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2)
+    if kwnames != NULL and asks_for_another(args + n, <object>kwnames, found.number):
+        return hand_over(function, args, n, kwnames, callbacks.make_there)
+    if found.others:
+        result = hand_over(function, args, n, kwnames, callbacks.bring_together)
+        if result is not NotImplemented:
+            return result
+    if here() == found.number:
+        if type(function) is Op and any_conjugate_view(args, n, 2):
+            return call_conjugated(<Op>function, args, n, kwnames)
+        there = planner_of(function, found.number) if type(function) is Op else function
+        if there is function:
             return NotImplemented
-        no_planner(op, number)
-    packed = bind(op, args, n, kwnames, bound, &out)
-    return run(<Op?>there, bound, <object>out if out != NULL else None)
+        packed = bind(<Op?>function, args, n, kwnames, bound, &out)
+        return run(<Op?>there, bound, <object>out if out != NULL else None)
+    before = swap_place(found.number)
+    try:
+        result = PyObject_Vectorcall(function, args, n, kwnames)
+    finally:
+        swap_place(before)
+    end_call()
+    return result
 
 
 #: NumPy's spelling of keyword arguments, and PyTorch's of the first one, taken as PyTorch takes them.

@@ -19,7 +19,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from . cimport recipes
-from .memory cimport is_planning, planners
+from .device cimport elsewhere, here
+
 from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
 from .planning cimport record
 from .recorder cimport is_observing
@@ -53,7 +54,7 @@ cdef list repeat_pass(list roots, list numbers, list grads, object differentiate
     cdef Walk w
     cdef int i
     cdef list tensors
-    if planners and (is_planning() or is_observing()):
+    if elsewhere and (here() or is_observing()):
         return None
     w.nnodes = w.nleaves = 0
     w.key.words, w.key.n, w.key.room, w.key.ntensors, w.key.tensors = words, 0, ROOM, 0, found

@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from . cimport memory
 from .callbacks import callbacks
-from .memory cimport is_planning, settle_to_read
+from .device cimport elsewhere, here
+from .memory cimport settle_to_read
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Rows, is_free, is_recording, least
@@ -53,7 +53,7 @@ cdef class Placed(RowOp):
         cdef int d
         if (not is_recording() or self.nd > INLINE or self.planes * self.elements < least or not g.count
                 or not g.contiguous or not indices.contiguous or not is_free(g) or not is_free(indices)
-                or memory.planners and is_planning()):
+                or elsewhere and here()):
             return None
         settle_to_read(g.storage)
         settle_to_read(indices.storage)

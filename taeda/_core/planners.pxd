@@ -2,10 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from .pool cimport kernel_t
-
-cdef enum:
-    CPU_NUMBER, META_NUMBER   # of devices; those that are registered follow
+from .device cimport elsewhere, kernel_place, kernel_t
 
 cdef struct Entry:
     uint64_t owner     # an op or a family of kernels: its number, then the device's in 8 bits
@@ -22,7 +19,9 @@ cdef inline uint64_t first_place(uint64_t owner, uint64_t key) noexcept:
 
 
 cdef inline kernel_t known(uint64_t owner, uint64_t key) noexcept:
-    """The kernel of ``owner`` for ``key``; NULL where it was not built yet."""
+    """The kernel of ``owner`` for ``key`` in this thread's place; NULL where it was not built yet."""
+    if elsewhere:
+        owner += kernel_place()
     cdef Entry* table = entries
     cdef uint64_t mask = last, i = first_place(owner, key) & mask
     while table[i].kernel != NULL:
@@ -31,8 +30,9 @@ cdef inline kernel_t known(uint64_t owner, uint64_t key) noexcept:
         i = (i + 1) & mask
     return NULL
 
-# A number for an op or a family of kernels on the CPU. The name of a family is "module.function" of `taeda.kernels`.
+# A number for an op or a family of kernels. The name of a family is "module.function" of `taeda.kernels`.
 cdef uint64_t new_owner(str name) except 0
+# Keep a kernel of this thread's place.
 cdef int keep(uint64_t owner, uint64_t key, kernel_t kernel) except -1
 # Build the kernel that the family's function gives for `args`, and keep it.
 cdef kernel_t build(uint64_t owner, uint64_t key, tuple args) except NULL
@@ -50,7 +50,7 @@ cdef kernel_t of_number(uint64_t owner, int64_t x) except NULL
 cdef kernel_t of_family(uint64_t owner) except NULL
 # The kernel that a family's function gives for `args`, where those are not a few small numbers.
 cdef kernel_t of_arguments(str name, tuple args) except NULL
-# The kernel that was kept for `key`; NULL if there is none.
+# The kernel that was kept for `key` in this thread's place; NULL if there is none.
 cdef kernel_t known_key(tuple key) except? NULL
 # Likewise for a key of its own; `make` gives the kernel's address, and is called once.
 cdef kernel_t of_key(tuple key, object make, tuple args) except NULL

@@ -1,8 +1,8 @@
 """The table of what computes: a planner by op and device, a kernel by its owner, device and key.
 
-A *planner* computes an op on a device. The CPU's is the op's body, or for a pointwise op the launcher in
-``pointwise.pxi``; the call path reaches both without a lookup. Device meta has the CPU's planners, whose launches are
-not run. Every other device has what was registered for it here, and an op without an entry raises.
+A *planner* computes an op on a device. It is the op's body, or for a pointwise op the launcher in ``pointwise.pxi``:
+they ask the place of the call where to allocate, which kernel to take and who runs it. Where a device computes an op
+otherwise, its planner is registered here.
 
 A *kernel* is compiled code. Its owner is an op or a family, a function of ``taeda.kernels`` that builds it; its key
 says for which dtypes and layouts. All planners in the core look their kernels up here.
@@ -10,18 +10,17 @@ says for which dtypes and layouts. All planners in the core look their kernels u
 What a planner in Python works out from the forms of an op's arguments is here as well (:func:`kept`).
 """
 
-import importlib
-
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-#: Names of the devices, by number.
-DEVICES = ["cpu", "meta"]
+from .device cimport build_there, elsewhere, kernel_place
+from .callbacks import callbacks
+from .device import DEVICES, cpu_kernel
 
 cdef list OWNERS = [None]       # names, by number
-cdef list BUILDERS = [None, None]   # by number of the device: what builds a kernel there
 cdef dict PLANNERS = {}         # (op, number of the device) -> what computes it
 cdef dict wide = {}             # kernels whose keys do not fit 64 bits
+cdef dict wide_there = {}       # those of devices, by (number, key)
 cdef dict FORMS = {}            # of each planner: forms of its arguments -> what it gave for them
 cdef uint64_t last = 0
 cdef Entry* entries = NULL
@@ -38,12 +37,16 @@ cdef int grow() except -1:
     entries, last, used = larger, more - 1, 0
     for i in range(places):
         if before[i].kernel != NULL:
-            keep(before[i].owner, before[i].key, before[i].kernel)
+            put(before[i].owner, before[i].key, before[i].kernel)
     free(before)
     return 0
 
 
 cdef int keep(uint64_t owner, uint64_t key, kernel_t kernel) except -1:
+    return put(owner + kernel_place(), key, kernel)
+
+
+cdef int put(uint64_t owner, uint64_t key, kernel_t kernel) except -1:
     global used
     cdef uint64_t i
     if 2 * (used + 1) > last + 1:
@@ -61,23 +64,17 @@ grow()
 
 cdef uint64_t new_owner(str name) except 0:
     OWNERS.append(name)
-    return <uint64_t>(len(OWNERS) - 1) << 8 | CPU_NUMBER
+    return <uint64_t>(len(OWNERS) - 1) << 8
 
 
-def cpu_kernel(str name, tuple args):
-    """The address that ``module.function`` of ``taeda.kernels`` gives for ``args``."""
-    module, _, function = name.partition(".")
-    return getattr(importlib.import_module("taeda.kernels." + module), function)(*args)
-
-
-BUILDERS[CPU_NUMBER] = cpu_kernel
+cdef object make(str name, tuple args):
+    """The kernel of a family for this thread's place."""
+    cdef int number = kernel_place()
+    return build_there(number, name, args) if number else cpu_kernel(name, args)
 
 
 cdef kernel_t build(uint64_t owner, uint64_t key, tuple args) except NULL:
-    name, number = OWNERS[owner >> 8], owner & 255
-    if BUILDERS[number] is None:
-        raise NotImplementedError(f"{name}: there are no kernels for device '{DEVICES[number]}'")
-    cdef size_t address = BUILDERS[number](name, args)
+    cdef size_t address = make(OWNERS[owner >> 8], args)
     keep(owner, key, <kernel_t>address)
     return <kernel_t>address
 
@@ -99,18 +96,27 @@ cdef kernel_t of_family(uint64_t owner) except NULL:
 
 
 cdef kernel_t of_arguments(str name, tuple args) except NULL:
-    return of_key((name, args), cpu_kernel, (name, args))
+    cdef kernel_t fn = known_key((name, args))
+    return fn if fn != NULL else of_key((name, args), make_by_python, (name, args))
+
+
+def make_by_python(name, args):
+    return make(name, args)
 
 
 cdef kernel_t known_key(tuple key) except? NULL:
-    found = wide.get(key)
+    cdef int number = kernel_place() if elsewhere else 0
+    found = wide_there.get((number, key)) if number else wide.get(key)
     return NULL if found is None else <kernel_t><size_t>found
 
 
 cdef kernel_t of_key(tuple key, object make, tuple args) except NULL:
-    found = wide.get(key)
+    cdef int number = kernel_place() if elsewhere else 0
+    cdef dict table = wide_there if number else wide
+    cdef tuple at = (number, key) if number else key
+    found = table.get(at)
     if found is None:
-        found = wide[key] = make(*args)
+        found = table[at] = make(*args)
     return <kernel_t><size_t>found
 
 
@@ -123,18 +129,27 @@ cdef enum:
 def kept(planner):
     """``planner``, of forms alone (sizes, dtypes, numbers), called once for each: the table keeps what it gives.
 
-    An op on another device has a planner of its own, so the planner says which device it is.
+    Each device has its own.
     """
-    cdef dict results = {}
+    cdef dict results = {}, there = {}
     FORMS[planner] = results
 
     def find(*forms):
+        if elsewhere and kernel_place():
+            return find_there(*forms)
         found = results.get(forms)
         if found is None:
             found = planner(*forms)
             if len(results) >= MOST_FORMS:
                 results.clear()
             results[forms] = found
+        return found
+
+    def find_there(*forms):
+        at = kernel_place(), forms
+        found = there.get(at)
+        if found is None:
+            found = there[at] = planner(*forms)
         return found
 
     find.__name__ = find.__qualname__ = planner.__name__
@@ -147,43 +162,26 @@ def count_forms(planner):
     return len(FORMS[planner.__wrapped__])
 
 
-# ---- other devices ---------------------------------------------------------------------------------------------------
-
-def register_device(str name, build=None):
-    """Make ``name`` a device that ops may have planners for; gives its number.
-
-    Args:
-        name: as ``device(name)`` has it.
-        build: ``build(name, args)`` gives the address of a kernel of ``taeda.kernels`` there; None where its planners
-            build theirs themselves.
-    """
-    if name in DEVICES:
-        raise ValueError(f"register_device: there is a device '{name}'")
-    if len(DEVICES) > 127:
-        raise RuntimeError(f"register_device: there are {len(DEVICES)} devices, which is as many as there may be")
-    DEVICES.append(name)
-    BUILDERS.append(build)
-    return len(DEVICES) - 1
-
+# ---- ops that a device computes in its own way ---------------------------------------------------------------------------------------------------
 
 def add_planner(op, str device, planner):
-    """Let ``planner`` compute ``op`` on ``device``: an op with the same signature, see ``Op.on``."""
-    PLANNERS[op, DEVICES.index(device)] = planner
+    """Let ``planner`` compute ``op`` on the devices of a type: an op with the same signature, see ``Op.on``."""
+    for number, name in enumerate(DEVICES):
+        if name.partition(":")[0] == device:
+            PLANNERS[op, number] = planner
 
 
 def planner_of(op, int number):
-    """What computes ``op`` on the device of that number; None where nothing does."""
-    return op if number <= META_NUMBER else PLANNERS.get((op, number))
-
-
-def no_planner(op, int number):
-    """Raise for a device that ``op`` has no entry for."""
-    there = [name for k, name in enumerate(DEVICES) if planner_of(op, k) is not None]
-    raise NotImplementedError(f"{op.name}(): there is no planner for device '{DEVICES[number]}', so the op cannot run "
-                              f"on tensors there; it runs on {', '.join(there)}. Move its arguments with .to('cpu'), "
-                              f"or give the op a planner with Op.on('{DEVICES[number]}', ...)")
+    """What computes ``op`` on the device of that number: the op itself, unless it was given a planner there."""
+    found = PLANNERS.get((op, number))
+    if found is None:
+        found = op
+        if op.traits.get("on_host"):
+            found = callbacks.run_on_host(op)
+        PLANNERS[op, number] = found
+    return found
 
 
 def count_kernels():
     """How many kernels the table holds."""
-    return used + len(wide)
+    return used + len(wide) + len(wide_there)

@@ -14,7 +14,8 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy
 
-from .memory cimport Storage, new_storage, swap_planning
+from .device cimport CPU_NUMBER, META_NUMBER, swap_place
+from .memory cimport Storage, new_storage
 from .plan cimport (
     BAD, FIXED, GIVEN, LINE, MADE, MOST_POINTERS, MOST_PREPARED, MOST_STORAGES, MOST_WORDS, PREPARED, SCRATCH, Fields,
     Form, Key, Plan, Pointer, Ready, add_argument, form_key, prototype,
@@ -150,7 +151,7 @@ def make_plan(function, *args):
 cdef Plan record(object function, list args, list tensors):
     cdef Recorder* recorder = begin_recording()
     cdef Maker maker = Maker()
-    cdef bint before = swap_planning(True)
+    cdef int before = swap_place(META_NUMBER)
     try:
         try:
             maker.add(tensors)
@@ -158,7 +159,7 @@ cdef Plan record(object function, list args, list tensors):
         except NotImplementedError as error:
             raise NoPlan(str(error)) from error
         finally:
-            swap_planning(before)
+            swap_place(before)
         return finish(recorder, maker, result)
     finally:
         end_recording()
@@ -416,11 +417,11 @@ cdef int64_t only_source(Recorder* r, Step* step, int64_t made, dict given, Make
 cdef Tensor keep(Plan plan, Block* block):
     """A copy of a table that the body filled, which lives as long as the plan."""
     cdef Tensor table
-    cdef bint before = swap_planning(False)
+    cdef int before = swap_place(CPU_NUMBER)
     try:
         table = empty_tensor(U8, 1, &block.nbytes)
     finally:
-        swap_planning(before)
+        swap_place(before)
     memcpy(address_of(table), block.data, block.nbytes)
     plan.tables.append(table)
     return table

@@ -81,9 +81,28 @@ cdef void run_piece(char** ptr, const int64_t* given, int64_t begin, int64_t end
         at += local[0] * rows
 
 
+cdef int run_slabs(Launch* L, int64_t count) except -1:
+    """A launch for each index of all but the last two dimensions: for a device, which runs kernels alone."""
+    cdef char* p[MOST_FUSED]
+    cdef int64_t slab, rest, index, k, d
+    L.arg[0], L.arg[1] = L.sizes[L.nd - 1], L.sizes[L.nd - 2] if L.nd > 1 else 1
+    for slab in range(count // (L.arg[0] * L.arg[1])):
+        rest = slab
+        memcpy(p, L.ptr, L.nmem * sizeof(char*))
+        for d in range(L.nd - 3, -1, -1):
+            index = rest % L.sizes[d]
+            rest = rest // L.sizes[d]
+            for k in range(L.nmem):
+                p[k] += index * L.strides[k][d]
+        run_kernel(L.kernel, p, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
+    return 0
+
+
 cdef int run_elements(Launch* L, int64_t count, int64_t grain) except -1:
     """Run a pointwise kernel over ``count`` elements."""
     cdef int64_t arg[MOST_NUMBERS]
+    if elsewhere and here() > META_NUMBER:
+        return run_slabs(L, count)
     cdef int64_t* to = arg + HEAD
     cdef int k
     if count < PARALLEL_ELEMENTS and L.nd <= 2:
@@ -386,12 +405,16 @@ cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int ni
                 statics = x
         if variant == 0:
             statics = op.defaults[op.noperands:]
-        address = callbacks.build_pointwise(
+        key_of_text = (
             op, statics,
             tuple([(<dtype>DTYPES[outcodes[i]]).name for i in range(nout)]),
             tuple(["param" if codes[i] == PARAM else (<dtype>DTYPES[codes[i]]).name for i in range(nin)]),
             (<dtype>DTYPES[compute if "native" in op.traits else WORK[compute]]).name,
             bytes(classes[:nmem]).decode())
+        if kernel_place():
+            address = build_there(kernel_place(), "pointwise", key_of_text)
+        else:
+            address = callbacks.build_pointwise(*key_of_text)
         fn = <kernel_t>address
         keep(owner, key, fn)
     return fn

@@ -3,11 +3,7 @@
 from libc.stdint cimport int64_t
 
 from .dims cimport ceil_div
-from .memory cimport is_planning, planners
-from .recorder cimport is_dry, note_launch
-
-# The kernel ABI (see taeda/kernels/ir.py).
-ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
+from .device cimport elsewhere, kernel_t
 
 # Run `fn` over [0, total) in pieces of `grain` (a multiple of it never crosses a piece), on the pool where that pays.
 # The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one
@@ -19,21 +15,23 @@ cdef bint parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
 cdef int raise_interrupt() except -1
 
 
+# A launch where a thread has another place, or is observed: whether it was done with, kept or dropped.
+cdef bint launched_elsewhere(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                             int64_t grain, bint small) except -1
+
+
 cdef inline int launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
                        bint small) except -1:
     """Run ``fn`` over [0, total): the one way to a kernel for whoever holds the GIL.
 
     The GIL is given up while the kernel runs, unless the work is ``small`` or one piece: then giving it up would cost
-    more. A thread that plans, or observes dry, runs nothing. A recorder keeps the launch: ``nptr`` addresses and
-    ``narg`` numbers. Ctrl-C ends a long launch with a KeyboardInterrupt: its outputs are then half written.
+    more. Where the thread's place is a device, that runs it. A thread that plans, or observes dry, runs nothing. A
+    recorder keeps the launch: ``nptr`` addresses and ``narg`` numbers. Ctrl-C ends a long launch with a
+    KeyboardInterrupt: its outputs are then half written.
     """
-    cdef bint planned = False, dropped
-    if planners:
-        planned = is_planning()
-        if total > 0:
-            note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small, planned)
-        if planned or is_dry():
-            return 0
+    cdef bint dropped
+    if elsewhere and launched_elsewhere(fn, ptr, nptr, arg, narg, total, grain, small):
+        return 0
     if small or total <= grain:
         if total > 0:
             fn(ptr, arg, 0, total)

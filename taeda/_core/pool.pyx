@@ -17,6 +17,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
+from .device cimport META_NUMBER, devices, end_call, here
+from .recorder cimport is_dry, note_launch
 
 import signal
 import threading
@@ -109,7 +111,7 @@ cdef extern from *:
     ctypedef struct Place "taeda_place":
         pass
     void settle "taeda_settle"(Place* p) nogil         # by the worker, once
-    void elsewhere "taeda_elsewhere"(Place* p) nogil   # by the launch that is about to wake it
+    void move_off "taeda_elsewhere"(Place* p) nogil   # by the launch that is about to wake it
     void anywhere "taeda_anywhere"(Place* p) nogil     # by the worker that was woken
 
 cdef extern from "Python.h":
@@ -372,7 +374,7 @@ cdef bint share(int64_t workers, int64_t look) noexcept nogil:
     atomics.add(&shared.epoch, 1)
     for i in range(workers):
         if atomics.load(&team[i].sleeping) and atomics.exchange(&team[i].sleeping, 0):
-            elsewhere(&places[i])
+            move_off(&places[i])
             PyThread_release_lock(team[i].wake)
     inside = 1
     dropped = run_pieces(&job, 0, look)
@@ -452,6 +454,19 @@ cdef int64_t thread_count() noexcept nogil:
     if threads == 0:
         learn()
     return threads
+
+
+cdef bint launched_elsewhere(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                             int64_t grain, bint small) except -1:
+    cdef int number = here()
+    if number > META_NUMBER:
+        if total > 0:
+            devices[number].launch(number, fn, ptr, nptr, arg, narg, total, max(grain, <int64_t>1))
+            end_call()
+        return True
+    if total > 0:
+        note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small, number == META_NUMBER)
+    return number == META_NUMBER or is_dry()
 
 
 # ---- Python ----------------------------------------------------------------------------------------------------------

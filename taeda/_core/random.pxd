@@ -8,6 +8,7 @@ cdef extern from "pythread.h" nogil:
     ctypedef void* PyThread_type_lock
 
 cdef class Generator:
+    cdef str device_name
     cdef uint32_t state[624]
     cdef int64_t position       # next word of the state; 624 when it is used up
     cdef bint fresh             # seeded, and nothing drawn yet

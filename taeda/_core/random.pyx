@@ -11,8 +11,11 @@ from libc.math cimport cos, exp, log1p, sin, sqrt
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from .device cimport (
+    CPU_NUMBER, FROM_HOST, META_NUMBER, devices, elsewhere, end_call, here, number_of, swap_place,
+)
 from .jumps cimport Jump, jump_over
-from .memory cimport allocate, is_planning, planners, release
+from .memory cimport allocate, release
 from .planners cimport build, known, new_owner
 from .pool cimport kernel_t, launch, parallel_for
 from .recorder cimport Recorder, is_observing, note_launch, refuse_recording, resume, suspend
@@ -182,7 +185,7 @@ cdef class Generator:
     """A source of random numbers with its own state.
 
     Args:
-        device: ``"cpu"``.
+        device: what ``device`` then says. The numbers are the same for all.
     """
 
     def __cinit__(self, device="cpu"):
@@ -190,8 +193,10 @@ cdef class Generator:
         if self.guard == NULL:
             raise MemoryError()
         self.forks = forks
-        if device is not None and getattr(device, "type", device) != "cpu" and not str(device).startswith("cpu"):
-            raise RuntimeError(f"Generator: expected device 'cpu', got {str(device)!r}")
+        name = "cpu" if device is None else str(device)
+        if number_of(name.partition(":")[0], None) in (-1, META_NUMBER):
+            raise RuntimeError(f"Generator: expected device 'cpu', got {name!r}")
+        self.device_name = name if name[:3] != "cpu" else "cpu"
         reseed(self, DEFAULT_SEED)
 
     def __dealloc__(self):
@@ -229,8 +234,8 @@ cdef class Generator:
 
     @property
     def device(self):
-        """The device whose numbers it makes."""
-        return device("cpu")
+        """The device whose numbers it makes. The CPU draws them for all."""
+        return device(self.device_name)
 
     def state_bytes(self):
         """The state as PyTorch lays it out: 5056 bytes."""
@@ -584,12 +589,12 @@ cdef double next_normal(Generator g) noexcept nogil:
 cdef bint is_draw_planned(Generator g, kernel_t draw, char** ptr, int nptr, const int64_t* arg, int narg) except -1:
     """On a thread that plans or is observed: keep the draw, as a launch. Whether it is done with then."""
     cdef Recorder* r
-    if not planners or not is_planning() and not is_observing():
+    if not elsewhere or not here() and not is_observing():
         return False
     if g is not _default:
         refuse_recording(b"numbers are drawn from a generator of its own")
-        return is_planning()
-    if not is_planning():
+        return here() == META_NUMBER
+    if not here():
         note_launch(<void*>draw, ptr, nptr, arg, narg, 1, 1, True, False)
         r = suspend()
         draw(ptr, arg, 0, 1)
@@ -614,6 +619,32 @@ cdef void draw_order(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
         shuffle(_default, <int64_t*>ptr[0], arg[0])
 
 
+cdef enum:
+    DRAW_MEMORY, DRAW_PAIRS, DRAW_ORDER
+
+
+cdef int draw_there(Generator g, int what, char* out, int64_t nbytes, const int64_t* numbers) except -1:
+    """Draw on the host for memory of a device: the same numbers as on the CPU."""
+    cdef int number = swap_place(CPU_NUMBER)
+    cdef char* room = <char*>allocate(nbytes)
+    try:
+        if room == NULL:
+            raise MemoryError(f"no memory for {nbytes} bytes of random numbers")
+        if what == DRAW_MEMORY:
+            fill_memory(g, <int>numbers[0], <int>numbers[1], room, numbers[2], numbers[3], numbers[4])
+        elif what == DRAW_PAIRS:
+            fill_pairs(g, <int>numbers[0], room, numbers[1], (<double*>(numbers + 2))[0], (<double*>(numbers + 3))[0],
+                       numbers[4])
+        else:
+            shuffle(g, <int64_t*>room, numbers[0])
+        devices[number].copy(number, out, room, nbytes, FROM_HOST)
+    finally:
+        if room != NULL:
+            release(room, nbytes)
+        swap_place(number)
+    return end_call()
+
+
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1:
     cdef int64_t arg[2]
     cdef uint32_t few[SMALL + BLOCKS]
@@ -623,6 +654,8 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
     cdef int64_t least = LIGHT if distribution <= BERNOULLI else HEAVY
     cdef int64_t* planned = [distribution, code, n, a, b]
+    if elsewhere and here() > META_NUMBER and n > 0:
+        return draw_there(g, DRAW_MEMORY, out, n * itemsize, planned)
     if n <= 0 or is_draw_planned(g, draw_memory, &out, 1, planned, 5):
         return 0
     arg[0], arg[1] = a, b
@@ -656,6 +689,8 @@ cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, do
     cdef kernel_t fn = NULL
     cdef uint32_t* buffer = NULL
     cdef int64_t* planned = [code, n, (<int64_t*>&mean)[0], (<int64_t*>&std)[0], exponent]
+    if elsewhere and here() > META_NUMBER:
+        return draw_there(g, DRAW_PAIRS, out, n * ITEMSIZE[code], planned)
     if is_draw_planned(g, draw_pairs, &out, 1, planned, 5):
         return 0
     if n > 32:
@@ -680,6 +715,8 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
     cdef uint32_t* words
     cdef uint32_t t
     cdef char* to = <char*>out
+    if elsewhere and here() > META_NUMBER:
+        return draw_there(g, DRAW_ORDER, to, n * 8, &n)
     if is_draw_planned(g, draw_order, &to, 1, &n, 1):
         return 0
     if n >= 214748364:  # 2**32 / 20: from here on a remainder of 32 bits would not be uniform enough

@@ -1,6 +1,6 @@
 """What a thread that plans would have run, or one that is observed runs: its launches, and the memory of these.
 
-A thread that plans (`memory.plan_only`) runs the body of an op on device meta: storages are addresses without
+A thread that plans (its place is device meta) runs the body of an op on device meta: storages are addresses without
 contents, and `pool.launch` runs nothing. With a recorder it keeps each launch as it was meant: kernel, pointers,
 arguments, range.
 `plan.Plan` turns addresses into blocks and offsets, and repeats the launches on other memory.

@@ -11,8 +11,9 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from .device cimport elsewhere, here
 from .dims cimport distance, merge_dims
-from .memory cimport Storage, is_planning, planners, release_scratch, settle_to_read, take_scratch, unsettled
+from .memory cimport Storage, release_scratch, settle_to_read, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel, launch_work
 from .plan cimport prototype
@@ -398,7 +399,7 @@ cdef class Reducer:
     cdef bint may_wait(self, Tensor x, Tensor first) noexcept:
         """Whether the reduction of a whole deferred tensor is deferred too. One of these never waits for another."""
         return (is_recording() and first.count == 1 and x.count > 1 and self.nouts == 1 and first.nd <= INLINE
-                and is_free(x) and not (planners and is_planning()) and same_form(<Recipe>x.storage.recipe, x, x))
+                and is_free(x) and not (elsewhere and here()) and same_form(<Recipe>x.storage.recipe, x, x))
 
     cdef int launch_into(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params,
                          uint64_t mask) except -1:

@@ -6,12 +6,12 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from . cimport memory
+from .device cimport elsewhere, here
 from .fused cimport (
     bytes_read, describe, end_taking, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of,
     readings, start, take_over, tell, tell_watcher, write_along,
 )
-from .memory cimport Storage, is_planning, settle, settle_to_read
+from .memory cimport Storage, settle, settle_to_read
 from .recipes cimport (
     AGAIN, MOST_RESULTS, MOST_WORDS, Epilogue, Kernel, Later, Prologue, Recipe, Rows, Source, compute, compute_row,
     fill_later, finish, hold, is_free, is_held, is_recording, is_undone_row, least, oldest, pending, same_form,
@@ -112,7 +112,7 @@ cdef Tensor defer_rows(RowOp op, Tensor x, Tensor other, int first, double p, do
     cdef int i
     if (not is_recording() or x.count < least or x.count == 0 or x.nd > INLINE or not x.contiguous or not is_free(x)
             or other is not None and not (other.contiguous and is_free(other) and other.code == x.code)
-            or memory.planners and is_planning()):
+            or elsewhere and here()):
         return None
     if other is not None and other.storage.recipe is not None:
         settle_to_read(other.storage)

@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from .memory cimport unsettled
+from .device cimport elsewhere, kernel_place
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_flag
@@ -415,10 +416,19 @@ cdef class Rowwise(RowOp):
                 from ..kernels.target import host
 
                 self.vector_bytes = host().vector_bytes
-            kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
+            kernel.lanes = lanes_here(self.vector_bytes, width)
         launch_rows(kernel, pointers, self.nouts + self.nins, args, 5 + 4 * (self.nouts + self.nins), a, b,
                     share(key, a * b, n, columns), columns, False)
         return 0
+
+
+cdef int lanes_here(int vector_bytes, int width) except -1:
+    """Elements of a vector in this thread's place; ``vector_bytes`` are the processor's."""
+    if elsewhere and kernel_place():
+        from ..kernels.target import here
+
+        vector_bytes = here().vector_bytes
+    return vector_bytes // width if vector_bytes >= 16 else 1
 
 
 cdef int64_t share(uint64_t key, int64_t rows, int64_t n, bint columns) noexcept:

@@ -8,6 +8,7 @@ from libc.math cimport INFINITY, ceil, exp, fabs, floor, lgamma, log, log1p, pow
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from .device cimport CPU_NUMBER, META_NUMBER, elsewhere, here, swap_place
 from .memory cimport allocate, only_plans, release
 from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport kernel_t
@@ -17,7 +18,7 @@ from .random cimport (
 )
 from .tensor cimport (
     DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, copy_into, dtype,
-    empty_tensor, scalar_code,
+    empty_strided_like, empty_tensor, scalar_code, to_host,
 )
 
 from .machine import stream_bytes
@@ -29,6 +30,23 @@ cdef extern from "Python.h":
 
 cdef enum:
     NARROW = 1 << 28      # from this range on, an integer takes two words
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------
+cdef bint drawn_elsewhere(function, Tensor out, tuple given) except -1:
+    """Numbers that the host draws one by one: whether the call is done with, as this thread plans, or as ``out`` is on
+    a device and was given what ``function(tensor, *given)`` put into a tensor on the CPU."""
+    cdef Tensor made
+    if here() <= META_NUMBER:
+        return only_plans(b"numbers are drawn")
+    cdef int number = swap_place(CPU_NUMBER)
+    try:
+        made = empty_tensor(out.code, out.nd, out.sizes)
+        function(made, *[to_host(x) if isinstance(x, Tensor) else x for x in given])
+        copy_into(out, made)
+    finally:
+        swap_place(number)
+    return True
 
 
 # ---- filling ---------------------------------------------------------------------------------------------------------
@@ -199,7 +217,7 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     cdef char** base = [address_of(t), NULL, address_of(p)]
     cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
-    if only_plans(b"numbers are drawn"):
+    if elsewhere and drawn_elsewhere(fill_bernoulli, t, (p, generator)):
         return
     key = (t.dtype.name, name)
     for i in range(p.count):
@@ -210,12 +228,32 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     draw_with(g, fn, base, strides, 3, t.count, NULL, words)
 
 
+cdef int dropped_there(Tensor out, Tensor mask, Tensor source, double p, double value) except -1:
+    """:func:`dropout` on a device: the host draws."""
+    cdef Tensor made, kept, given
+    cdef int number = swap_place(CPU_NUMBER)
+    try:
+        made, kept = empty_strided_like(out.code, out), empty_strided_like(mask.code, mask)
+        given = empty_strided_like(source.code, source)
+        copy_into(given, source)
+        dropout(made, kept, given, p, value)
+        copy_into(out, made)
+        copy_into(mask, kept)
+    finally:
+        swap_place(number)
+    return 0
+
+
 def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
     """``source``, each element times ``value`` with the chance ``p`` and else times 0, and a bool mask of those kept.
 
     The three fill their memory in one order, in which numbers are drawn.
     """
-    cdef char** ptr = [address_of(out), address_of(mask), address_of(source)]
+    cdef char* ptr[3]
+    if elsewhere and here() > META_NUMBER:
+        dropped_there(out, mask, source, p, value)
+        return
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(mask), address_of(source)
     cdef int64_t* arg = [source.code, source.count, bits_of(p), bits_of(value)]
     if not is_draw_planned(which(None), draw_dropout, ptr, 3, arg, 4):
         drop(ptr, arg)
@@ -352,7 +390,7 @@ def choose(Tensor p, Tensor out, generator=None):
     cdef int64_t group = min(rows, 4 if n > 1024 else 4096 // n), room = group * n * ITEMSIZE[p.code]
     cdef int64_t* places
     cdef char* sums
-    if only_plans(b"numbers are drawn"):
+    if elsewhere and drawn_elsewhere(choose_for, out, (p, generator)):
         return
     sums, places = <char*>allocate(room), <int64_t*>address_of(out)
     if sums == NULL:
@@ -397,6 +435,11 @@ cdef double poisson(Generator g, double rate) noexcept nogil:
             return k
 
 
+def choose_for(Tensor out, Tensor p, generator=None):
+    """:func:`choose` with its arguments in the order of the others."""
+    choose(p, out, generator)
+
+
 def fill_poisson(Tensor out, Tensor rates, generator=None):
     """Poisson numbers of contiguous ``rates``, float32 or float64, into the contiguous ``out`` of the same dtype.
 
@@ -404,7 +447,7 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
         RuntimeError: a rate is negative.
     """
     cdef Generator g = which(generator)
-    if only_plans(b"numbers are drawn"):
+    if elsewhere and drawn_elsewhere(fill_poisson, out, (rates, generator)):
         return
     if rates.code == F32:
         draw_poisson(g, <float*>address_of(rates), <float*>address_of(out), out.count)
@@ -457,7 +500,7 @@ def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef double x
-    if only_plans(b"numbers are drawn"):
+    if elsewhere and drawn_elsewhere(fill_gamma, out, (shapes, least, generator)):
         return
     enter(g)
     with nogil:
@@ -517,7 +560,7 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef double n, p
-    if only_plans(b"numbers are drawn"):
+    if elsewhere and drawn_elsewhere(fill_binomial, out, (counts, chances, generator)):
         return
     enter(g)
     with nogil:

@@ -3,7 +3,7 @@
 
 cdef object read_scalar(const char* p, int code):
     """The element at ``p`` as a Python number."""
-    if planners:
+    if elsewhere:
         refuse_recording(b"a number is read from a tensor")
     if code == F32:
         return <double>(<const float*>p)[0]

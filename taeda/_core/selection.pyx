@@ -39,6 +39,8 @@ from .tensor cimport (
     contiguous_tensor,
     copy_into,
     empty_tensor,
+    host_tensor,
+    uploaded,
     wrap_dim,
 )
 
@@ -595,10 +597,10 @@ cdef Tensor as_index_tensor(object x):
 cdef Tensor one_mask(bint value):
     """A mask of one element, for a bool among the indices."""
     cdef int64_t one = 1
-    cdef Tensor t = empty_tensor(BOOL, 1, &one)
+    cdef Tensor t = host_tensor(BOOL, 1, &one)
     address_of(t)[0] = value
     note_filled(address_of(t), NUMBERS)
-    return t
+    return uploaded(t)
 
 
 cdef Tensor split_index(Tensor t, object index, list places):

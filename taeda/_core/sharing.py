@@ -49,8 +49,10 @@ def _is_shared(storage: Any) -> bool:
 
 
 def share(tensor: Any) -> None:
-    """Move the storage of ``tensor`` to shared memory, unless it is there."""
+    """Move the storage of ``tensor`` to shared memory, unless it is there, or on a device."""
     storage = tensor.untyped_storage()
+    if storage.device.type not in ("cpu", "meta"):
+        raise NotImplementedError(f"share_memory_(): the tensor is on {storage.device}; copy it with .cpu() first")
     if not _is_shared(storage):
         place = _arena.place(storage.nbytes())
         del storage  # one reference less: see move_tensor

@@ -14,6 +14,7 @@ cdef struct Slots:
 
 # Memory of so many bytes for the time of an op.
 cdef Tensor working(int64_t size)
+cdef Tensor working_on_host(int64_t size)
 cdef void zero_lines(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks)
 cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil

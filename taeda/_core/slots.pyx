@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 from . cimport atomics
 from .dims cimport ceil_div
 from .pool cimport grain_of, kernel_t, launch, launch_work
-from .tensor cimport U8, Tensor, address_of, empty_tensor
+from .tensor cimport U8, Tensor, address_of, empty_tensor, host_tensor
 
 from .pool import get_num_threads
 
@@ -18,6 +18,11 @@ cdef enum:
 cdef Tensor working(int64_t size):
     """Memory for the time of an op."""
     return empty_tensor(U8, 1, &size)
+
+
+cdef Tensor working_on_host(int64_t size):
+    """The same for what the host fills and reads."""
+    return host_tensor(U8, 1, &size)
 
 
 cdef void zero_lines(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:

@@ -21,7 +21,7 @@ cdef class Storage:
             require_device(device)
         given = None if isinstance(content, int) else bytes(bytearray(content))
         n = content if given is None else len(given)
-        give_block(self, n, False)
+        give_block(self, n, CPU_NUMBER)
         if n:
             memcpy(self.data, <const char*>given, n) if given is not None else memset(self.data, 0, n)
 
@@ -60,13 +60,13 @@ cdef class Storage:
     def _address(self):
         """The address of the first byte, for comparing it with others; 0 on device meta."""
         settle(self)
-        return 0 if self.device == 1 else <uintptr_t>self.data
+        return 0 if self.device == META_NUMBER else <uintptr_t>self.data
 
     def data_ptr(self):
         """The address of the first byte; 0 on device meta."""
         refuse_recording(b"an address is read")
         show(self)
-        return 0 if self.device == 1 else <uintptr_t>self.data
+        return 0 if self.device == META_NUMBER else <uintptr_t>self.data
 
     def nbytes(self):
         """Size in bytes."""
@@ -86,13 +86,11 @@ cdef class Storage:
         """Where it is."""
         from .tensor import device
 
-        from .planners import DEVICES
-
         return device(DEVICES[self.device])
 
     cdef int need_bytes(self) except -1:
-        if self.device > 1:
-            raise NotImplementedError("the bytes of this storage are in the memory of another device")
+        if self.device > META_NUMBER:
+            raise NotImplementedError(f"the bytes of this storage are on device '{DEVICES[self.device]}': .cpu() copies them")
         if self.device:
             raise NotImplementedError("Not available for 'meta' device type: a storage there has a size and no bytes")
         refuse_recording(b"the bytes of a storage are read or written")
@@ -152,12 +150,10 @@ cdef class Storage:
         return Storage()
 
     def cpu(self):
-        """The storage itself."""
-        if self.device == 1:
+        """The storage itself; of one on a device, a copy on the CPU."""
+        if self.device == META_NUMBER:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        if self.device:
-            self.need_bytes()
-        return self
+        return host_copy(self) if self.device else self
 
     def untyped(self):
         """The storage itself: it is one of bytes."""
@@ -271,8 +267,10 @@ cdef class Storage:
         return self.__deepcopy__({})
 
     def __reduce_ex__(self, protocol):
-        if self.device:
+        if self.device == META_NUMBER:
             return _on_meta, (self.capacity,)
+        if self.device:
+            return storage_on_device, (DEVICES[self.device], host_copy(self))
         if protocol >= 5:
             from pickle import PickleBuffer
 
@@ -285,9 +283,12 @@ cdef class Storage:
     def __deepcopy__(self, memo):
         cdef Storage made = Storage.__new__(Storage)
         made.born = generation
-        give_block(made, self.capacity, self.device != 0)
+        give_block(made, self.capacity, self.device)
         settle(self)
-        if not self.device:
+        if self.device > META_NUMBER:
+            devices[self.device].copy(self.device, made.data, self.data, self.capacity, WITHIN)
+            end_call()
+        elif not self.device:
             self.need_bytes()
             memcpy(made.data, self.data, self.capacity)
         memo[id(self)] = made
@@ -310,11 +311,32 @@ def _filled(data):
     return made
 
 
+cdef Storage host_copy(Storage storage):
+    """The bytes of a storage on a device, on the CPU."""
+    cdef Storage made = Storage.__new__(Storage)
+    made.born = generation
+    give_block(made, storage.capacity, CPU_NUMBER)
+    devices[storage.device].copy(storage.device, made.data, storage.data, storage.capacity, TO_HOST)
+    end_call()
+    return made
+
+
+def storage_on_device(str name, Storage source):
+    """A new Storage with the bytes of ``source``, which is on the CPU, on the device of that name."""
+    cdef Storage made = Storage.__new__(Storage)
+    cdef int number = device_number(*name.split(":"))
+    made.born = generation
+    give_block(made, source.capacity, number)
+    devices[number].copy(number, made.data, source.data, source.capacity, FROM_HOST)
+    end_call()
+    return made
+
+
 def _on_meta(int64_t nbytes):
     """A new Storage of that size on device meta (for unpickling)."""
     cdef Storage made = Storage.__new__(Storage)
     made.born = generation
-    give_block(made, nbytes, True)
+    give_block(made, nbytes, META_NUMBER)
     return made
 
 
@@ -350,7 +372,7 @@ cdef int64_t begin_generation() noexcept:
 cdef Storage new_storage(int64_t nbytes):
     cdef Storage storage = Storage.__new__(Storage)
     storage.born = generation
-    give_block(storage, nbytes, planning)
+    give_block(storage, nbytes, here() if elsewhere else CPU_NUMBER)
     return storage
 
 
@@ -370,28 +392,39 @@ cdef Storage late_storage(int64_t nbytes, object holder):
     return storage
 
 
-cdef int give_block(Storage storage, int64_t nbytes, bint on_meta) except -1:
+cdef int give_block(Storage storage, int64_t nbytes, int device) except -1:
     """Memory for a new storage."""
-    cdef char* data = <char*>(allocate_planned(nbytes) if on_meta else allocate(nbytes))
+    cdef char* data
+    if device == CPU_NUMBER:
+        data = <char*>allocate(nbytes)
+        if data != NULL and elsewhere:
+            note_allocated(data, nbytes)
+    elif device == META_NUMBER:
+        data = <char*>allocate_planned(nbytes)
+    else:
+        data = <char*>devices[device].allocate(device, nbytes)
+        end_call()
     if data == NULL:
-        raise refuse(nbytes)
-    if planners and not on_meta:
-        note_allocated(data, nbytes)
+        raise refuse(nbytes) if device <= META_NUMBER else OutOfMemoryError(
+            f"out of memory on {DEVICES[device]}: tried to allocate {_amount(nbytes)}")
     storage.data = data
     storage.capacity = storage.block = nbytes
     storage.may_resize = True
-    if on_meta:
-        storage.device = 1
-        count_planned(nbytes)
+    if device:
+        storage.device = device
+        if device == META_NUMBER:
+            count_planned(nbytes)
     return 0
 
 
 cdef void release_block(Storage storage, char* data, int64_t nbytes) noexcept:
-    if storage.device:
+    if storage.device > META_NUMBER:
+        devices[storage.device].release(storage.device, data, nbytes)
+    elif storage.device:
         count_planned(-nbytes)
         release_planned(data, nbytes)
     else:
-        if planners:
+        if elsewhere:
             note_released(data)
         release(data, nbytes)
 
@@ -433,8 +466,10 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
     refuse_recording(b"a storage is resized")
     cdef char* old = storage.data
     cdef int64_t old_block = storage.block, kept = min(nbytes, storage.capacity)
-    give_block(storage, nbytes, storage.device != 0)
-    if not storage.device:
+    give_block(storage, nbytes, storage.device)
+    if storage.device > META_NUMBER:
+        devices[storage.device].copy(storage.device, storage.data, old, kept, WITHIN)
+    elif not storage.device:
         memcpy(storage.data, old, <size_t>kept)
     if tell and MOVED is not None:
         MOVED(storage, <uintptr_t>old)

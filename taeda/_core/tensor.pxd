@@ -4,7 +4,8 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .memory cimport Heir, Reader, Storage, planners, settle, unsettled
+from .device cimport elsewhere
+from .memory cimport Heir, Reader, Storage, settle, unsettled
 from .pool cimport kernel_t
 from .recorder cimport note_held, refuse_recording
 
@@ -303,6 +304,12 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
                          bint late=*)
 cdef Tensor contiguous_tensor(Tensor source)
+# The elements of a tensor on a device on the CPU, outside the graph: the one way by which the host reads them.
+cdef Tensor to_host(Tensor t)
+# An uninitialised tensor that the host fills, and the same where the launches of this thread's place read it.
+cdef Tensor host_tensor(int dtype, int ndim, const int64_t* sizes)
+cdef Tensor uploaded(Tensor t)
+cdef int zero_tensor(Tensor t) except -1
 cdef int copy_into(Tensor target, Tensor source) except -1
 cdef object make_size(int ndim, const int64_t* sizes)
 cdef int refresh(Tensor t) except -1
@@ -334,14 +341,14 @@ cdef inline char* address_to_read(Tensor t) except? NULL:
 
 cdef inline char* elements_of(Tensor t) except? NULL:
     """`address_of` for the processor to read at once: a thread that plans has no elements either."""
-    if planners:
+    if elsewhere:
         refuse_recording(b"elements are read")
     return address_of(t) if t.device_type == 0 else refuse_elements(t)
 
 
 cdef inline char* operand(Tensor t) except? NULL:
     """The address of an operand. A tensor with memory that is met while planning is kept for the plan."""
-    if planners and t.device_type == 0:
+    if elsewhere and t.device_type == 0:
         settle(t.storage)
         note_held(t.storage, t.storage.data, t.storage.capacity)
     return address_of(t)

@@ -113,9 +113,7 @@ cdef class Tensor:
     @property
     def device(self):
         """The device that the memory is on: ``cpu`` or ``meta``."""
-        if self.device_type <= META_NUMBER:
-            return META if self.device_type else CPU
-        return device(DEVICES[self.device_type])
+        return device_at(self.device_type)
 
     @property
     def layout(self):
@@ -224,7 +222,7 @@ cdef class Tensor:
 
     def get_device(self):
         """The index of the device; -1 on the CPU."""
-        return -1
+        return -1 if self.device_type <= META_NUMBER else self.device.index
 
     @property
     def _version(self):
@@ -316,6 +314,9 @@ cdef class Tensor:
             if (<Tensor>value).code != self.code:
                 raise RuntimeError(f"assigned grad has data of a different type: expected {DTYPES[self.code]}, "
                                    f"got {value.dtype}")
+            if (<Tensor>value).device_type != self.device_type:
+                raise RuntimeError(f"assigned grad has data located on a different device: expected {self.device}, got "
+                                   f"{value.device}")
             if not same_sizes(self, value):
                 raise RuntimeError(f"assigned grad has data of a different size: expected {self.shape}, got "
                                    f"{value.shape}")
@@ -415,7 +416,8 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
-        if (self.holds == NOTHING) != (value.holds == NOTHING) or self.device_type != value.device_type:
+        if has_no_memory(self) != has_no_memory(value) or self.device_type != value.device_type and META_NUMBER in (
+                self.device_type, value.device_type):
             raise RuntimeError(f"data: incompatible tensor type: a tensor of layout {self.layout} on {self.device} "
                                f"cannot be set to one of layout {value.layout} on {value.device}")
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
@@ -434,7 +436,9 @@ cdef class Tensor:
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
         if self.device_type:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+            if self.device_type == META_NUMBER:
+                raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+            return to_host(self).item()
         if is_conjugate_view(self):
             number = read_scalar(stored_at(self), self.code)
             return number.conjugate() if KIND[self.code] == 3 else -number

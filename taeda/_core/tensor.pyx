@@ -30,16 +30,21 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
+from .device cimport (
+    CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, WITHIN, build_there, devices, elsewhere, end_call, here, kernel_place,
+    number_of, swap_place,
+)
 from .dims cimport count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (
-    Heir, Storage, begin_generation, enter, export_of, foreign_storage, is_planning, keeps_address, late_storage, leave,
-    new_storage, planners, resize_storage, root, settle, settle_to_read, show, swap_planning, unsettled,
+    Heir, Storage, begin_generation, enter, export_of, foreign_storage, keeps_address, late_storage, leave, new_storage,
+    resize_storage, root, settle, settle_to_read, show, unsettled,
 )
 from .callbacks import callbacks
+from .device import DEVICES, DEVICE_TYPES, device_count, is_registered
 from .machine import stream_bytes
 from .memory import on_move
-from .planners cimport CPU_NUMBER, META_NUMBER, keep, known, new_owner, of_family
-from .planners import DEVICES, add_planner, no_planner, planner_of
+from .planners cimport keep, known, new_owner, of_family
+from .planners import add_planner, planner_of
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport is_observing, note_held, refuse_recording
 

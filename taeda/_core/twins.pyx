@@ -9,11 +9,11 @@ from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
-from . cimport memory
 from .channels cimport ChannelOp
+from .device cimport elsewhere, here
 from .fused cimport gather, start
 from .fusion cimport compute_into, defer, settle_all
-from .memory cimport Heir, Storage, is_planning
+from .memory cimport Heir, Storage
 from .recipes cimport (
     AGAIN, CACHED, MOST_SOURCES, Kernel, Later, Recipe, Source, fill_later, finish, give_memory, hold, is_free,
     is_recording, is_undone_row, move_block, same_form, same_order, take_form,
@@ -107,7 +107,7 @@ cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
     cdef Tensor x
     cdef list operands = []
     cdef int i
-    if not is_dense(t) or t.nd > INLINE or memory.planners and is_planning():
+    if not is_dense(t) or t.nd > INLINE or elsewhere and here():
         return None
     again = <Again>Again.__new__(Again)
     again.op, again.args = op, []

@@ -237,13 +237,13 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
     least = min(heights[0], heights[1])
     w.spare = w.b[0] * w.result[0] * w.result[1] * w.result[2]
     w.rows = ceil_div(w.spare + (TABLE_ROWS if number > 1 else 0), TABLE_ROWS) * TABLE_ROWS
-    places = working(ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS * sizeof(Place))
+    places = working_on_host(ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS * sizeof(Place))
     rows = <Place*>address_of(places)
     size = number * PHASE_ITEMS
     for i in range(number):
         size += 2 * parts[i].g.taps * (w.channels[0] if w.planar else 1) * RUN_ITEMS
         size += 4 * (ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS // least) * (TILE_HEAD + 2 * least)
-    table = empty_tensor(I64, 1, &size)
+    table = host_tensor(I64, 1, &size)
     entry = <int64_t*>address_of(table)
     out = entry + number * PHASE_ITEMS
     for i in range(number):
@@ -268,7 +268,7 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
         entry += PHASE_ITEMS
     note_filled(address_of(places), CONSTANT)
     note_filled(address_of(table), CONSTANT)
-    return table
+    return uploaded(table)
 
 
 cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor direct, int64_t* tables):
@@ -282,10 +282,10 @@ cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor
     tile_heights(code, m, heights)
     least = min(heights[0], heights[1])
     w.rows = ceil_div(w.channels[0] * g.taps, TABLE_ROWS) * TABLE_ROWS
-    places = working(w.rows * sizeof(Place))
+    places = working_on_host(w.rows * sizeof(Place))
     rows = <Place*>address_of(places)
     size = 2 * w.pixel_rows * RUN_ITEMS + 4 * (w.rows // least) * (TILE_HEAD + 2 * least)
-    table = empty_tensor(I64, 1, &size)
+    table = host_tensor(I64, 1, &size)
     out = <int64_t*>address_of(table)
     for panel in range(2):
         if panel == 1 and w.channels[1] == w.channels[0]:
@@ -308,4 +308,4 @@ cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor
                               sums, out)
     note_filled(address_of(places), CONSTANT)
     note_filled(address_of(table), CONSTANT)
-    return table
+    return uploaded(table)

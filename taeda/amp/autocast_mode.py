@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, bfloat16, float16, float32, float64
+from .._core.device import DEVICE_TYPES
 from ..ops.table import trait
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -32,13 +33,13 @@ def _dtypes() -> dict:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether :class:`autocast` works on that device: on "cpu".
+    """Whether :class:`autocast` works on that device: on "cpu", and on those that are registered.
 
     Raises:
         RuntimeError: there is no such kind of device.
     """
     _core.device(device_type)
-    return device_type == "cpu"
+    return device_type != "meta" and device_type in DEVICE_TYPES
 
 
 class _Autocast:
@@ -46,8 +47,9 @@ class _Autocast:
 
     composites = True
 
-    def __init__(self, dtype: Any, cache: dict | None) -> None:
+    def __init__(self, dtype: Any, cache: dict | None, device: str = "cpu") -> None:
         self.dtype = dtype
+        self.device = device
         self.cache = cache
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
@@ -68,6 +70,8 @@ class _Autocast:
     def _cast(self, x: Any, dtype: Any) -> Any:
         if isinstance(x, Tensor):
             if x.dtype is dtype or x.dtype is float64 or not x.is_floating_point():
+                return x
+            if x.device.type != self.device:
                 return x
             if self.cache is None or dtype is float32 or not (x.requires_grad and x.is_leaf):
                 return x.to(dtype)
@@ -125,7 +129,7 @@ class autocast:
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if not enabled:
             return
-        if kind != "cpu":
+        if kind != "cpu" and (kind == "meta" or kind not in DEVICE_TYPES):
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
                 stacklevel=2,
@@ -147,11 +151,11 @@ class autocast:
         _state.depth = _get("depth", 0) + 1
         _state.__dict__.setdefault("enabled", {})[self.device] = self._enabled
         _dtypes()[self.device] = self.fast_dtype
-        if self.device == "cpu":
+        if self.device in DEVICE_TYPES:
             rest = [mode for mode in stack if not isinstance(mode, _Autocast)]
             if self._enabled:
                 cache = _state.__dict__.setdefault("cache", {}) if self._cache_enabled else None
-                rest.insert(0, _Autocast(self.fast_dtype, cache))
+                rest.insert(0, _Autocast(self.fast_dtype, cache, self.device))
             _core.set_mode_stack(rest)
         return self
 
@@ -162,7 +166,7 @@ class autocast:
             clear_autocast_cache()
         _state.enabled[self.device] = enabled
         _dtypes()[self.device] = dtype
-        if self.device == "cpu":
+        if self.device in DEVICE_TYPES:
             _core.set_mode_stack(stack)
 
     def __call__(self, func: Callable) -> Callable:
@@ -207,6 +211,8 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 def get_autocast_dtype(device_type: str) -> Any:
     """The half precision of autocast on that device."""
     dtypes = _dtypes()
+    if device_type not in dtypes and device_type in DEVICE_TYPES:
+        return bfloat16
     if device_type not in dtypes:
         raise RuntimeError(f"get_autocast_dtype: no autocast on device '{device_type}'; there is 'cpu'")
     return dtypes[device_type]

@@ -71,10 +71,10 @@ class GradScaler:
     def _state(self, optimizer: Any) -> dict:
         return self._per_optimizer_states.setdefault(id(optimizer), {"stage": OptState.READY, "found_inf": None})
 
-    def _start(self) -> Tensor:
+    def _start(self, device: Any = None) -> Tensor:
         if self._scale is None:
-            self._scale = taeda.full((), float(self._init_scale), dtype=taeda.float32)
-            self._growth_tracker = taeda.full((), self._init_growth_tracker, dtype=taeda.int32)
+            self._scale = taeda.full((), float(self._init_scale), dtype=taeda.float32, device=device)
+            self._growth_tracker = taeda.full((), self._init_growth_tracker, dtype=taeda.int32, device=device)
         return self._scale
 
     def _begun(self, name: str) -> Tensor:
@@ -86,9 +86,8 @@ class GradScaler:
         """A tensor, or an iterable of them, multiplied by the scale."""
         if not self._enabled:
             return outputs
-        scale = self._start()
         if isinstance(outputs, Tensor):
-            return outputs * scale.to(outputs.device)
+            return outputs * self._start(outputs.device).to(outputs.device)
         if isinstance(outputs, Iterable):
             made = map(self.scale, outputs)
             return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made
@@ -247,10 +246,11 @@ class GradScaler:
     def _check_inf_per_device(self, optimizer: Any) -> dict:
         state = self._state(optimizer)
         state["found_inf"] = self._unscale(optimizer, taeda.full((), 1.0), allow_half=True)
-        return {"cpu": state["found_inf"]}
+        return {str(state["found_inf"].device): state["found_inf"]}
 
     def _found_inf_per_device(self, optimizer: Any) -> dict:
-        return {"cpu": self._state(optimizer)["found_inf"]}
+        found = self._state(optimizer)["found_inf"]
+        return {str(found.device): found}
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

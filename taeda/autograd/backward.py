@@ -72,7 +72,7 @@ def _implicit_gradient(out: Any, name: str) -> Tensor | None:
         _check_scalar(out.shape)
     if not out.is_floating_point():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-    return out.new_ones(out.shape) if out.is_meta else _core.empty(out.shape, out.dtype).fill_(1)
+    return out.new_ones(out.shape) if not out.is_cpu else _core.empty(out.shape, out.dtype).fill_(1)
 
 
 def _check_scalar(shape: Sequence[int]) -> None:

@@ -457,5 +457,5 @@ def _of(pairs: list, keep: bool, create: bool, inputs: list) -> list:
 def as_one(g: Tensor | None, t: Tensor) -> Tensor:
     """``g``, or ones where there is no gradient of ``t`` yet."""
     if g is None:
-        return t.new_ones(t.shape) if t.is_meta else _core.empty(t.shape, t.dtype).fill_(1)
+        return t.new_ones(t.shape) if not t.is_cpu else _core.empty(t.shape, t.dtype).fill_(1)
     return g

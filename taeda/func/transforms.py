@@ -410,7 +410,7 @@ def _basis(tensors: list) -> list[list[Tensor]]:
     made, start = [], 0
     for t in tensors:
         n = t.numel()
-        if t.is_meta:
+        if not t.is_cpu:
             made.append(t.new_zeros((total, *t.shape)))
             continue
         rows = _core.empty((total, n), t.dtype)

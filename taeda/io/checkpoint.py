@@ -51,12 +51,11 @@ class ZipLoader:
         _, storage_type, name, location, numel = check_id(key, 5)
         stored = self.stored.get(name)
         if stored is None:
-            on_meta = place(location, self.map_location)
-            stored = self.stored[name] = self._read(name, storage_type.dtype, numel)
-            stored.on_meta = on_meta
+            device = place(location, self.map_location)
+            stored = self._read(name, storage_type.dtype, numel)
+            stored = self.stored[name] = Stored(stored.storage, stored.dtype, device)
         elif stored.dtype is not storage_type.dtype:
-            stored, on_meta = Stored(stored.storage, storage_type.dtype), stored.on_meta
-            stored.on_meta = on_meta
+            stored = Stored(stored.storage, storage_type.dtype, stored.device_name)
         return stored
 
     def _read(self, name: str, dtype: Any, numel: int) -> Stored:
@@ -222,7 +221,7 @@ def _write_archive(file: Any, folder: str, pickled: bytes, saver: Saver) -> None
     archive.add("data.pkl", pickled)
     archive.add("byteorder", sys.byteorder.encode())
     for name, _, storage in saver.storages.values():
-        archive.add(f"data/{name}", bytes(len(storage)) if options.skip_data else storage._readable())
+        archive.add(f"data/{name}", bytes(len(storage)) if options.skip_data else storage.cpu()._readable())
     archive.add("version", b"3\n")
     archive.close()
 

@@ -56,7 +56,11 @@ class LegacyLoader:
         _, storage_type, name, location, numel = check_id(key, 5)
         if len(key) > 5 and key[5] is not None:
             raise UnpicklingError("load: the file has views of storages (PyTorch before 0.4); save it again")
-        on_meta = place(location, self.map_location)
+        device = place(location, self.map_location)
+        if device not in (None, "meta"):
+            raise NotImplementedError(
+                "load: files of PyTorch before 1.6 are read onto the CPU: give map_location='cpu'"
+            )
         if name not in self.stored:
             itemsize = self.itemsizes[name] = 1 if storage_type.dtype is None else storage_type.dtype.itemsize
             size = numel * itemsize
@@ -64,9 +68,7 @@ class LegacyLoader:
             if self.announced > len(self.data):
                 raise UnpicklingError(f"load: storages of {self.announced} bytes are announced, more than the file has")
             self.stored[name] = Stored(copy_to_storage(bytes(size), 0, size), None)
-        stored = Stored(self.stored[name].storage, storage_type.dtype)
-        stored.on_meta = on_meta
-        return stored
+        return Stored(self.stored[name].storage, storage_type.dtype, device)
 
     def _fill(self, names: Any, at: int) -> None:
         if type(names) is not list or not all(type(n) is str for n in names) or set(names) != set(self.stored):
@@ -98,7 +100,7 @@ def save_legacy(obj: Any, file: Any) -> None:
     for _, dtype, storage in saver.storages.values():
         itemsize = 1 if dtype is None else dtype.itemsize
         file.write(struct.pack("<q", storage.nbytes() // itemsize))
-        file.write(bytes(storage._readable()))
+        file.write(bytes(storage.cpu()._readable()))
 
 
 def _nothing_special(writer: Writer, x: Any) -> bool:

@@ -9,6 +9,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Size, Tensor
+from .._core.device import DEVICE_TYPES
+from .._core.memory import storage_on_device
+from ..ops.devices import number_of
 from ..ops.meta import without_values
 from ..storage import TypedStorage
 from .pickling import Constructor, Reader, UnpicklingError, check_key, find_allowed
@@ -36,14 +39,15 @@ class StorageType:
 
 
 class Stored(TypedStorage):
-    """A storage of a file: its memory, and its dtype (uint8 if the file does not say); whether it is wanted on device
-    meta."""
+    """A storage of a file: its memory, its dtype (uint8 if the file does not say), and the device that it is wanted on:
+    a name, None for the CPU."""
 
-    on_meta = False
-
-    def __init__(self, storage: Any, dtype: Any):
+    def __init__(self, storage: Any, dtype: Any, device: str | None = None):
+        if device not in (None, "meta") and storage.device.type == "cpu":
+            storage = storage_on_device(device, storage)
         self.storage = self._untyped_storage = storage
         self.dtype = _core.uint8 if dtype is None else dtype
+        self.device_name = device
 
 
 # ---- what a file may ask for -----------------------------------------------------------------------------------------
@@ -76,7 +80,7 @@ def _tensor(stored: Any, offset: Any, sizes: Any, strides: Any, dtype: Any) -> T
         raise UnpicklingError(f"a tensor in the file has sizes {sizes}, which are too large")
     if empty:
         offset = min(offset, stored.storage.nbytes() // dtype.itemsize)
-    if stored.on_meta:
+    if stored.device_name == "meta":
         return without_values(sizes, strides, dtype)
     return _core.from_storage(stored.storage, dtype, sizes, strides, offset)
 
@@ -300,20 +304,31 @@ def find(module: str, name: str) -> Any:
 
 
 # ---- where tensors go ------------------------------------------------------------------------------------------------
-def place(location: Any, target: Any) -> bool:
-    """Check that a storage saved at ``location`` may be put on the CPU; whether it is wanted on device meta."""
+def place(location: Any, target: Any) -> str | None:
+    """The device that a storage saved at ``location`` is wanted on, None for the CPU.
+
+    Raises:
+        RuntimeError: that device is not here.
+    """
     if target is None:
-        if isinstance(location, str) and location not in ("cpu", "meta") and not location.startswith("cpu:"):
+        if not isinstance(location, str) or location == "cpu" or location.startswith("cpu:"):
+            return None
+        if location != "meta" and location.partition(":")[0] not in DEVICE_TYPES:
             raise RuntimeError(
                 f"load: the file has tensors of device {location!r}, which is not here; give map_location='cpu'"
             )
-    elif isinstance(target, dict):
+        return None if location == "meta" else _device_name(location)
+    if isinstance(target, dict):
         return place(location, target.get(location))
-    elif not callable(target):
-        if _core.device(target).type == "meta":
-            return True
-        _core.require_device(target)
-    return False
+    return None if callable(target) else _device_name(target)
+
+
+def _device_name(device: Any) -> str | None:
+    kind = _core.device(device).type
+    if kind == "meta":
+        return "meta"
+    number_of(device)
+    return None if kind == "cpu" else str(_core.device(device))
 
 
 def read_data(data: Any, start: int, persistent: Callable) -> tuple[Any, int]:

@@ -16,7 +16,7 @@ class Saver:
 
     def __init__(self, legacy: bool = False) -> None:
         self.legacy = legacy  # the format before 1.6 says of each storage whether it is a view
-        self.storages: dict[tuple[int, int], tuple[str, Any, Any]] = {}
+        self.storages: dict[tuple[str, int, int], tuple[str, Any, Any]] = {}
         self.alive: list[Any] = []
 
     def special(self, writer: Writer, x: Any) -> bool:
@@ -131,7 +131,7 @@ class Saver:
 
     def _memory(self, writer: Writer, storage: Any, dtype: Any) -> None:
         """A storage by number; without a dtype, as bytes."""
-        key = (storage._address(), storage.nbytes())
+        key = (str(storage.device), storage._address(), storage.nbytes())
         name, known, _ = self.storages.setdefault(key, (str(len(self.storages)), dtype, storage))
         if known is not dtype:
             raise RuntimeError(
@@ -145,7 +145,7 @@ class Saver:
         else:
             writer.name("torch", STORAGE_NAMES[dtype.name])
         writer.write(name)
-        writer.write("cpu")
+        writer.write(str(storage.device))
         writer.write(storage.nbytes() // (1 if dtype is None else dtype.itemsize))
         writer.out += b"NtQ" if self.legacy else b"tQ"
 

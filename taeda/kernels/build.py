@@ -20,10 +20,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import target as targets
 from .files import atomic_write, read_regular
 from .forks import loading
 from .ir import Function
-from .target import Target, host
+from .target import Target, here, host
 
 FORMAT = 1  # change it with the layout of the cache
 _addresses: dict[str, int] = {}
@@ -226,7 +227,7 @@ def build(f: Function, again: Callable[[], Function]) -> int:
         RuntimeError: LLVM refuses the text (a fault of the kernel's author).
     """
     text = f.text()
-    target = host()
+    target = here()
     probe = "" if f.inner else _PROBE
     digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{probe}{text}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
@@ -284,20 +285,31 @@ class kernel:
     def __init__(self, emit):
         self.emit = emit
         self.table: dict[tuple, int] = {}
+        self.tables = {0: self.table}  # by the number of the device
+        self.path = f"{emit.__module__.rpartition('.')[2]}.{emit.__name__}"
         self.__doc__ = emit.__doc__
         self.__name__ = emit.__name__
 
     def __call__(self, *key) -> int:
+        number = targets.place()
         try:
-            return self.table[key]
+            return self.tables[number][key] if number else self.table[key]
         except KeyError:
-            f = self.text(*key)
-            address = self.table[key] = build(f, functools.partial(self.text, *key))
+            table = self.tables.setdefault(number, {})
+            address = table[key] = (
+                targets.build_there(number, self.path, key, functools.partial(self.compile, *key))
+                if number
+                else self.compile(*key)
+            )
             return address
 
+    def compile(self, *key) -> int:
+        """The address of the kernel, compiled for this thread's place."""
+        return build(self.text(*key), functools.partial(self.text, *key))
+
     def text(self, *key, target: Target | None = None) -> Function:
-        """The kernel as IR, for ``target`` (default: this machine)."""
-        f = Function(vector_bytes=(target or host()).vector_bytes)
+        """The kernel as IR, for ``target`` (default: this thread's place)."""
+        f = Function(vector_bytes=(target or here()).vector_bytes)
         f.label = f"{self.__name__}({', '.join(map(str, key))})"
         self.emit(f, *key)
         return f

@@ -29,7 +29,7 @@ from .images import row_bytes, to_channels, to_pixels
 from .ir import F32, I64, PTR, TYPES, U16, U32, Function, Helper, Type, Value
 from .pool import larger
 from .short_gemm import dot, interleaved
-from .target import host
+from .target import here
 from .tile import multiply_add, smaller, tile_shape, transpose
 
 #: Of a volume: bytes from pixel to pixel, row to row and so on; steps of a run.
@@ -109,7 +109,7 @@ def _shapes(vector_bytes: int, lanes: int) -> list[tuple[int, int]]:
 
 def height(dtype: str, columns: int) -> int:
     """Rows of the tile for a panel of ``columns`` columns on this machine."""
-    vector_bytes = host().vector_bytes
+    vector_bytes = here().vector_bytes
     lanes = vector_bytes // _item(dtype).bytes
     vectors, some = [shape for shape in _shapes(vector_bytes, lanes) if shape[0] * shape[1] >= columns][-1]
     return tile_rows(vectors, vector_bytes, some < lanes)

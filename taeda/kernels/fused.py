@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .build import build
 from .ir import Function
 from .pointwise import Body, Number, _Schedule, cast, part
-from .target import host
+from .target import here
 
 
 class Step(NamedTuple):
@@ -81,7 +81,7 @@ def build_fused(
     """
 
     def write() -> Function:
-        f = Function(vector_bytes=host().vector_bytes)
+        f = Function(vector_bytes=here().vector_bytes)
         f.label = name
         _Fused(f, steps, outs, leaves, classes).emit()
         return f

@@ -180,6 +180,10 @@ class Function:
         if mask is None:
             return self.emit(f"load {spelled}, ptr {pointer.text}, align {t.bytes}", t, lanes)
         fill = self.splat(other, lanes) if isinstance(other, Value) else self.const(t, other, lanes)
+        if lanes == 1:
+            spare = self.scratch(t.bytes)
+            self.store(spare, fill)
+            return self.load(self.select(mask, pointer, spare), t)
         suffix = f"v{lanes}{self._suffix(t)}"
         name = f"llvm.masked.load.{suffix}.p0"
         self.declarations[name] = f"declare {spelled} @{name}(ptr, i32 immarg, <{lanes} x i1>, {spelled})"
@@ -201,7 +205,11 @@ class Function:
             align = min(x.type.bytes * x.lanes, self.vector_bytes) if nontemporal else x.type.bytes
             self.lines.append(f"  store {x.typed}, ptr {pointer.text}, align {align}{hint}")
             return
-        if self.vector_bytes == 32 and mask.text.startswith("%") and x.lanes > 1:
+        if x.lanes == 1:
+            with self.branch(mask):
+                self.store(pointer, x)
+            return
+        if self.vector_bytes == 32 and mask.text.startswith("%"):
             with self.branch(self._mask_bits(mask) == (1 << x.lanes) - 1) as B:
                 self.store(pointer, x)
                 B.otherwise()
@@ -554,10 +562,10 @@ class Function:
         """The attributes of the functions of a kernel with ``features``; they replace the target's features."""
         if not self.features:
             return ""
-        from .target import host
+        from .target import here
 
-        named = ",".join([host().features, *(f"+{x}" for x in self.features)])
-        return f' "target-cpu"="{host().cpu}" "target-features"="{named}"'
+        named = ",".join([here().features, *(f"+{x}" for x in self.features)])
+        return f' "target-cpu"="{here().cpu}" "target-features"="{named}"'
 
 
 class _Branch:

@@ -12,7 +12,7 @@ from .build import build
 from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U32, U64, Function, Type, Value
 from .scalar import Complex
 from .scalar.basic import abs, any_lane, beyond_doubles, trunc, whole_double, whole_number
-from .target import host
+from .target import here
 
 #: The type of each part, by the name of the complex dtype.
 COMPLEX = {"complex32": F16, "complex64": F32, "complex128": F64}
@@ -399,7 +399,7 @@ def build_pointwise(
     """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. Profiles call it ``name``."""
 
     def write() -> Function:
-        f = Function(vector_bytes=host().vector_bytes)
+        f = Function(vector_bytes=here().vector_bytes)
         f.label = f"{name}({', '.join([*outs, *ins])})"
         pointwise(f, body, outs, ins, compute, classes)
         return f

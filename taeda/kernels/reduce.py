@@ -18,7 +18,7 @@ from .pointwise import COMPLEX, WORKING, is_complex, part
 from .rows import FRONT, Operand, Row, State, by_register
 from .rowwise import LONG_TILES, rowwise
 from .scalar import Complex
-from .target import host
+from .target import here
 
 Number = Value | Complex
 
@@ -503,7 +503,7 @@ def lane_type(op: str, working: str) -> Type:
 
 def lanes(op: str, dtype: str, outs: tuple[str, ...]) -> int:
     """Rows that column mode counts as one unit of ``[begin, end)``."""
-    vector_bytes = host().vector_bytes
+    vector_bytes = here().vector_bytes
     return (
         max(vector_bytes // lane_type(op, REDUCTIONS[op].working(dtype, outs[0])).bytes, 1) if vector_bytes >= 16 else 1
     )

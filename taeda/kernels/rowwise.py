@@ -30,7 +30,7 @@ from .rows import (
     State,
     _flat,
 )
-from .target import host
+from .target import here
 
 #: Tiles of column mode for light bodies. Memory is fastest in long runs, best when rows are read to their end,
 #: sequentially: on 4096 x 2048 float32, summing over dimension 0 takes 2.1 ms with runs of 4096 bytes and 0.9 with the
@@ -342,7 +342,7 @@ def build_with(emit: kernel, key: tuple, prologue: Prologue | None, epilogue: Ep
     """
 
     def write() -> Function:
-        f = Function(vector_bytes=host().vector_bytes)
+        f = Function(vector_bytes=here().vector_bytes)
         f.label, f.prologue, f.epilogue = label, prologue, epilogue
         emit.emit(f, *key)
         return f

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from .build import kernel
 from .dot import fold
 from .ir import F32, I32, I64, PTR, TYPES, U8, U16, U32, Function, Helper, Type, Value
-from .target import amx, host, vendor
+from .target import amx, here, vendor
 from .tile import smaller, transpose
 
 SIDE = 16  # of a block, in words
@@ -47,7 +47,7 @@ PRODUCT_ARGS = tuple(
 
 def engine(dtype: str) -> str:
     """The engine for ``dtype`` on this machine: ``"amx"``, ``"dot"`` or, where it has neither, ``""``."""
-    target = host()
+    target = here()
     if dtype not in SUMS or target.vector_bytes < 64:
         return ""
     if {"bfloat16": "amx-bf16", "int8": "amx-int8"}[dtype] in amx():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .forks import loading
@@ -62,7 +63,8 @@ def host() -> Target:
     """The machine that this process runs on, at a published level (x86-64-v2, v3, v4) so that caches can be shared.
 
     ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides the detected level, for tests. With ``arm64`` kernels are those
-    of arm64, with 16-byte vectors, though they run here: libraries for arm64 are planned in this way.
+    of arm64, with 16-byte vectors, though they run here: libraries for arm64 are planned in this way. With ``lane``
+    they have no vectors, as those of devices that compute an element per thread: their results are compared with these.
     """
     system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}
     tail = system.get(platform.system(), "unknown-linux-gnu")
@@ -81,11 +83,48 @@ def host() -> Target:
     v4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
     if level == "arm64":
         return Target(triple, "x86-64-v3" if "avx2" in flags else "x86-64-v2", "", 16)
+    if level == "lane":
+        return _without_vectors(_detected(triple, flags, extra, v4))
+    return _detected(triple, flags, extra, v4, level)
+
+
+def _detected(triple: str, flags: frozenset[str], extra: list[str], v4: set[str], level: str = "") -> Target:
     if level != "avx2" and v4 <= flags:
         return Target(triple, "x86-64-v4", ",".join(["-prefer-256-bit", *extra]), 64)
     if {"avx2", "fma", "f16c"} <= flags:
         return Target(triple, "x86-64-v3", "", 32)
     return Target(triple, "x86-64-v2", "", 16)
+
+
+def _without_vectors(target: Target) -> Target:
+    """``target`` for kernels that compute one element at a time."""
+    return Target(target.triple, target.cpu, target.features, 4)
+
+
+def one_lane() -> Target:
+    """This machine, for kernels that compute one element at a time."""
+    return _without_vectors(host())
+
+
+#: The targets of registered devices, by number.
+DEVICE_TARGETS: dict[int, Target] = {}
+
+#: The number of the device that this thread's kernels are built for; the core sets it with the first device.
+place: Callable[[], int] = int
+
+
+def _no_devices(number: int, name: str, args: tuple, compile: Callable[[], int]) -> int:
+    raise NotImplementedError(f"{name}: there is no device number {number}")
+
+
+#: What the device of a number has for a kernel; set likewise.
+build_there: Callable[[int, str, tuple, Callable[[], int]], int] = _no_devices
+
+
+def here() -> Target:
+    """What kernels of this thread's place are built for."""
+    number = place()
+    return DEVICE_TARGETS[number] if number else host()
 
 
 #: Instruction sets beyond x86-64-v4 that kernels may use: LLVM's name and the kernel's.

@@ -258,16 +258,38 @@ class Value:
     # ---- lanes ------------------------------------------------------------------------------------------------------
     def lane(self, i: int | Value) -> Value:
         """One lane as a scalar."""
+        if self.lanes == 1:
+            return self
         index = i.typed if isinstance(i, Value) else f"i64 {i}"
         return self.fn.emit(f"extractelement {self.typed}, {index}", self.type, 1)
 
     def with_lane(self, i: int | Value, x: Value) -> Value:
         """A copy with lane ``i`` replaced by the scalar ``x``."""
+        if self.lanes == 1:
+            return x
         index = i.typed if isinstance(i, Value) else f"i64 {i}"
         return self.fn.emit(f"insertelement {self.typed}, {x.typed}, {index}", self.type, self.lanes)
 
+    def _shuffled_scalars(self, mask: Sequence[int], other: Value | None) -> Value:
+        """:meth:`shuffle` of scalars, which LLVM does not have."""
+        picked = [self if m <= 0 or other is None else other for m in mask]
+        if len(picked) == 1:
+            return picked[0]
+        result = self.fn.splat(picked[0], len(picked))
+        for i, x in enumerate(picked):
+            result = result.with_lane(i, x)
+        return result
+
     def shuffle(self, mask: Sequence[int], other: Value | None = None) -> Value:
         """Lanes picked by ``mask`` from ``self`` and then ``other``; -1 leaves a lane undefined."""
+        if self.lanes == 1:
+            return self._shuffled_scalars(mask, other)
+        if len(mask) == 1:
+            return (
+                self.lane(max(mask[0], 0))
+                if mask[0] < self.lanes or other is None
+                else other.lane(mask[0] - self.lanes)
+            )
         second = other.text if other is not None else "poison"
         picks = ", ".join("i32 poison" if m < 0 else f"i32 {m}" for m in mask)
         text = f"shufflevector {self.typed}, {self.llvm} {second}, <{len(mask)} x i32> <{picks}>"

@@ -74,7 +74,7 @@ def _launch(address: int, tensors: tuple, args: tuple, slot: int, tasks: int, ea
 
 def _panels(dtype, *depths: int) -> int:
     """Bytes of packed blocks of keys and values that do not lie in the stack."""
-    return sum(kernels.panel_bytes(dtype.name, depth, target.host().vector_bytes) for depth in depths)
+    return sum(kernels.panel_bytes(dtype.name, depth, target.here().vector_bytes) for depth in depths)
 
 
 def attention(query, key, value, mask, causal, scale) -> tuple[Tensor, Tensor]:

@@ -45,7 +45,7 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
     states = empty((tasks, 3, channels), working(x.dtype))
     launch(kernels.channel_moments(x.dtype.name), (states, x), args, tasks, 1)
     mean, square = (empty((images, channels), _core.float64) for _ in range(2))
-    lanes = max(target.host().vector_bytes // 8, 1)
+    lanes = max(target.here().vector_bytes // 8, 1)
     units = images * -(-channels // lanes)
     grain = max(1, 4096 // args[3])
     launch(kernels.channel_merge(x.dtype.name), (mean, square, states), args, units, grain)

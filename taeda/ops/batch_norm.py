@@ -44,7 +44,7 @@ class _Channels:
         self.columns = self.positions == 1  # then channels are neighbours in memory
         if self.columns:
             self.sizes = (batch, 1, self.channels)
-            lanes = max(target.host().vector_bytes // (8 if dtype.itemsize == 8 else 4), 1)
+            lanes = max(target.here().vector_bytes // (8 if dtype.itemsize == 8 else 4), 1)
             self.units = -(-self.channels // lanes)
             self.grain = max(4, _PIECE // (count * lanes + 1) // 4 * 4)
         else:

@@ -16,8 +16,11 @@ from .._core.factories import finish
 from ._lazy import np
 from .copies import clone, convert, to_dtype
 from .creation import blank, empty_in_format
+from .devices import at, number_of, transfer
 from .meta import is_meta
 from .table import OPS, composite, spread
+
+_CPU = _core.device("cpu")
 
 
 def _check_device(where: Any) -> None:
@@ -80,7 +83,15 @@ def to(input, *args, **kwargs):
         if input.is_meta:
             device = _core.device(device)
         return to(input, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
-    _check_device(device)
+    if device is not None:
+        number_of(device)
+    if other is not None and device is None and other.device != input.device:
+        device = other.device
+    if device is not None and not input.is_meta:
+        moved = transfer(input, device)
+        if moved is not input:
+            with at(number_of(device)):
+                return to(moved, dtype, memory_format=memory_format)
     if dtype is None:
         dtype = input.dtype
     if input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
@@ -152,8 +163,8 @@ TYPE_NAMES = {
 
 @composite(meta="cast")
 def type_as(input, other):
-    """``input`` in the dtype of ``other``."""
-    return to(input, other.dtype)
+    """``input`` in the dtype of ``other``, and on its device."""
+    return to(input, other)
 
 
 def _caster(name: str, dtype: Any) -> None:
@@ -192,7 +203,7 @@ for _name, _dtype in {
 @composite(additive=True)
 def cpu(input, memory_format=None):
     """``input`` on the CPU."""
-    return to(input, memory_format=memory_format)
+    return to(input, _CPU, memory_format=memory_format)
 
 
 @composite()

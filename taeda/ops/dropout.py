@@ -10,7 +10,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
-from .._core.memory import plan_only
+from .._core.device import set_place
 from .random import _fills, _fresh
 from .table import composite, pointwise, primitive
 
@@ -67,11 +67,11 @@ _masked_dropout.vjp(input=lambda g, mask, scale: dropout_backward(g, mask, scale
 @functools.lru_cache(maxsize=64)
 def _as_stored(x: float, dtype) -> float:
     """``x`` rounded to ``dtype``."""
-    before = plan_only(False)
+    before = set_place(0)
     try:
         return _core.empty((), dtype).fill_(x).item()
     finally:
-        plan_only(before)
+        set_place(before)
 
 
 def _drop(input: Tensor, p: float, inplace: bool, feature: bool) -> Tensor:

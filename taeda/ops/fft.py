@@ -145,7 +145,7 @@ def _norm(scale: float, count: int, forward: bool) -> str | None:
     return "ortho" if scale == 1 / math.sqrt(count) else None
 
 
-@primitive(method=False, batch="along", canonical=True, node="FftC2C")
+@primitive(method=False, batch="along", canonical=True, node="FftC2C", on_host=True)
 def fft_c2c(input, dims, forward, scale):
     """``scale`` times the sum of ``input * exp(-+ 2 pi i k n / N)`` over ``dims``."""
     return _transform("fft" if forward else "ifft", input, dims, None, forward, scale, input.dtype)
@@ -154,7 +154,7 @@ def fft_c2c(input, dims, forward, scale):
 fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, scale))
 
 
-@primitive(method=False, batch="along", canonical=True, node="FftR2C")
+@primitive(method=False, batch="along", canonical=True, node="FftR2C", on_host=True)
 def fft_r2c(input, dims, scale, onesided=True):
     """The forward transform of a real tensor; with ``onesided`` the last of ``dims`` keeps its non-negative half."""
     return _transform("rfft" if onesided else "fft", input, dims, None, True, scale, _COMPLEX[input.dtype.name])
@@ -168,7 +168,7 @@ def _r2c_backward(g, input_shape, dims, scale, onesided):
 fft_r2c.vjp(input=_r2c_backward)
 
 
-@primitive(method=False, batch="along", canonical=True, node="FftC2R")
+@primitive(method=False, batch="along", canonical=True, node="FftC2R", on_host=True)
 def fft_c2r(input, dims, n, scale):
     """The unnormalised inverse of a half-complex tensor; the last of ``dims`` gets ``n`` elements."""
     return _transform("irfft", input, dims, n, False, scale, input.dtype.to_real())

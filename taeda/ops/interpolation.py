@@ -170,7 +170,7 @@ def _tables(
 
 def _vector(dtype) -> int:
     """Points of one vector, as the kernels have it."""
-    width = target.host().vector_bytes
+    width = target.here().vector_bytes
     return max(min(width // dtype.itemsize, 2 * (width // 8)), 1)
 
 
@@ -300,7 +300,7 @@ def grid_sampler_backward(grad, input, grid, mode, padding_mode, align_corners, 
     if needs[0] and many:
         sums = _core.empty((n, plane, c), input.dtype)
         _core.zero(sums)
-        registers = -(-c * weight.dtype.itemsize // target.host().vector_bytes)
+        registers = -(-c * weight.dtype.itemsize // target.here().vector_bytes)
         _core.launch(gridsample.scatter_last(name), (sums, g, index, weight), args, n * registers, 1)
         d_input = _image(sums, input.shape[2:])
         d_input = d_input if is_channels_last(input) else d_input.contiguous()

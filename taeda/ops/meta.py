@@ -16,19 +16,20 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
-from .._core.memory import plan_only, plans_only
+from .._core.device import current_place, set_place
 from .registry import name_of
 from .table import trait
 
 __all__ = ["planning", "without_values"]
 
 _META = _core.device("meta")
+_META_NUMBER = 1
 
 
 def is_meta(device: Any) -> bool:
     """Whether ``device``, or the default one if it is None, is meta."""
     if device is None:
-        if plans_only():
+        if current_place():
             return False
         device = callbacks.default_device()
     return (device if isinstance(device, _core.device) else _core.device(device)).type == "meta"
@@ -37,11 +38,11 @@ def is_meta(device: Any) -> bool:
 @contextmanager
 def planning() -> Iterator[None]:
     """This thread plans: what it makes is on device meta, and what it launches is not run."""
-    before = plan_only(True)
+    before = set_place(_META_NUMBER)
     try:
         yield
     finally:
-        plan_only(before)
+        set_place(before)
 
 
 def without_values(
@@ -102,11 +103,10 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
 
 def makes(function: Any, kwargs: dict) -> bool:
     """Whether a call makes a tensor from numbers, on the default device."""
-    asks = kwargs.get("device") is None and kwargs.get("out") is None and not plans_only()
+    asks = kwargs.get("device") is None and kwargs.get("out") is None and not current_place()
     return asks and trait(function, "meta", "") in ("sizes", "numbers")
 
 
-callbacks.make_on_meta = make_on_meta
 callbacks.check_meta = check_meta
 callbacks.is_meta = is_meta
 

@@ -382,7 +382,7 @@ def _channel_plan(shape, dtype, groups):
         address = kernels.affine_backward(names, True, 1, "s")
         every = (channels * size, 0, rows.channels * size, size)
         moment = (groups * item, 0, item, 0)
-        lanes = max(target.host().vector_bytes // item, 1)
+        lanes = max(target.here().vector_bytes // item, 1)
         units = groups * -(-rows.channels // lanes)
         args = (rows.batch, 1, rows.channels, *out, *out, *every, *every, *moment, *moment)
         return address, args, units, max(8, _PIECE // (rows.batch * lanes + 1) // 8 * 8)

@@ -164,7 +164,7 @@ class _Steps:
         blocks = [block for block in _blocks(sizes, reverse) if block[1]]
         self.entries, self.backward = _table(blocks), _table(blocks[::-1])
         self.dtype, self.hidden, self.gates = dtype, hidden, gates
-        self.width = tile.panel(dtype.name, target.host().vector_bytes)
+        self.width = tile.panel(dtype.name, target.here().vector_bytes)
         self.panels = -(-hidden // self.width)
         #: Small weights stay in the second-level cache, where every thread has them for its own rows.
         self.by_rows = gates * hidden * hidden * dtype.itemsize <= _SMALL

@@ -180,7 +180,7 @@ def _piece(first, stop, room: int) -> int:
 @functools.lru_cache(maxsize=256)
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
-    width, item = target.host().vector_bytes, np.dtype(dtype).itemsize
+    width, item = target.here().vector_bytes, np.dtype(dtype).itemsize
     lanes = width // item
     index, weight = _taps(line)
     taps, outputs = index.shape

@@ -16,6 +16,7 @@ import taeda
 from taeda import Tensor
 from taeda._core import current_mode, is_dense_tensor
 from taeda._core.optim import Plan, covered
+from taeda.ops.devices import at, number_of
 from taeda.ops.parts import OfParts
 from taeda.ops.updates import update_all
 
@@ -187,17 +188,17 @@ class ElementwiseOptimizer(Optimizer):
                     stable = False
                     in_parts.setdefault((p.dtype.name, own), []).append(p)
                 elif not differentiable and not p.grad.is_sparse and (watched or self._fits(p, state, own)):
-                    buckets.setdefault((p.dtype.name, own), []).append(p)
+                    buckets.setdefault((p.dtype.name, own, str(p.device)), []).append(p)
                 else:
                     stable = False
                     self._one(group, own, p, state)
             for (_, own), params in in_parts.items():
                 self._as_op(group, own, params)
             if watched:
-                for (_, own), params in buckets.items():
+                for (_, own, _), params in buckets.items():
                     self._as_op(group, own, params)
                 return None
-            launches = [self._launch(dtype, own, params) for (dtype, own), params in buckets.items()]
+            launches = [self._launch(dtype, own, params) for (dtype, own, _), params in buckets.items()]
             whole = _GroupPlan(group, flags, launches)
             late = [plan for plan in launches if not plan.ready(self.state)]
             for plan in launches:
@@ -218,7 +219,9 @@ class ElementwiseOptimizer(Optimizer):
     def _launch(self, dtype: str, flags: tuple, params: list[Tensor]) -> _Launch:
         names = self._states(flags)
         states = [tuple(self.state[p][name] for name in names) if names else () for p in params]
-        plan = _Launch(self._kernel(flags, dtype), params, states, names, self._counters, self._nscalars, kernels.CHUNK)
+        with at(number_of(params[0].device)):
+            kernel = self._kernel(flags, dtype)
+        plan = _Launch(kernel, params, states, names, self._counters, self._nscalars, kernels.CHUNK)
         plan.flags, plan.tensors = flags, params
         return plan
 

@@ -25,7 +25,7 @@ _NOT_POSITIVE = (
 
 @primitive(
     method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading",
-    out="same", autocast="float32",
+    out="same", autocast="float32", on_host=True,
 )  # fmt: skip
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
     """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not
@@ -82,7 +82,7 @@ def cholesky(input, upper=False):
 
 @primitive(
     method=False, outputs=("LD", "pivots", "info"), differentiable=(), result_type=LdlFactorEx, batch="leading",
-    out="same",
+    out="same", on_host=True,
 )  # fmt: skip
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """``A = L D L^T`` (``L D L^H`` where ``hermitian``) by Bunch and Kaufman's pivoting, packed as LAPACK packs it.
@@ -135,7 +135,7 @@ def _check_exchanges(pivots: Tensor, n: int) -> None:
                 )
 
 
-@primitive(method=False, out="same", batch="leading")
+@primitive(method=False, out="same", batch="leading", on_host=True)
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_ldl_factor` gave it.
 

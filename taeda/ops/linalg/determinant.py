@@ -26,7 +26,9 @@ def _parity(pivots: Tensor) -> Tensor:
     return 1 - 2 * (exchanged % 2)
 
 
-@primitive(method=False, outputs=("out", "LU", "pivots"), differentiable=(0,), batch="leading", node="LinalgDet")
+@primitive(
+    method=False, outputs=("out", "LU", "pivots"), differentiable=(0,), batch="leading", node="LinalgDet", on_host=True
+)
 def _det(A):
     LU, pivots, _ = lu.factor(A)
     return determinant(LU, pivots), LU, pivots
@@ -43,7 +45,7 @@ def _cofactors_of_any(A, LU, pivots, det):
     return _svd_cofactors(A)
 
 
-@primitive(method=False, out=False, batch="leading", decomposition=_cofactors_of_any)
+@primitive(method=False, out=False, batch="leading", decomposition=_cofactors_of_any, on_host=True)
 def _cofactors(A, LU, pivots, det):
     """``conj(det(A)) inv(A)^H``: by the factorisation where no matrix is singular, else by the SVD."""
     return _cofactors_of_any(A, LU, pivots, det)
@@ -72,7 +74,9 @@ det = renamed(linalg_det, "det")
 alias(linalg_det, "det")
 
 
-@primitive(method=False, outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=(0, 1), batch="leading")
+@primitive(
+    method=False, outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=(0, 1), batch="leading", on_host=True
+)
 def _slogdet(A):
     LU, pivots, _ = lu.factor(A)
     diagonal = LU.diagonal(0, -2, -1)

@@ -69,7 +69,9 @@ def _syevd(A, UPLO, vectors, name):
     return w, V
 
 
-@primitive(method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same", autocast="float32")
+@primitive(
+    method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same", autocast="float32", on_host=True
+)
 def linalg_eigh(A, UPLO="L"):
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.
 
@@ -92,7 +94,7 @@ def _eigh_backward(g, w, V):
     return (matmul(V, matmul(inner, H(V))),)
 
 
-@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32", copied=("A",))
+@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32", copied=("A",), on_host=True)
 def linalg_eigvalsh(A, UPLO="L"):
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_hermitian(A, UPLO, "linalg.eigvalsh")
@@ -141,7 +143,7 @@ def _paired(V, wi):
     return complex_of(real, imaginary)
 
 
-@primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading", autocast="float32")
+@primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading", autocast="float32", on_host=True)
 def linalg_eig(A):
     """Eigenvalues ``(..., n)`` and right eigenvectors ``(..., n, n)`` (columns) of square matrices, complex.
 
@@ -164,7 +166,7 @@ def _eig_backward(g, A, w, V):
     return (result if A.is_complex() else result.real,)
 
 
-@primitive(method=False, batch="leading", autocast="float32", copied=("A",))
+@primitive(method=False, batch="leading", autocast="float32", copied=("A",), on_host=True)
 def linalg_eigvals(A):
     """Eigenvalues ``(..., n)`` of square matrices, complex."""
     check(A, "linalg.eigvals")

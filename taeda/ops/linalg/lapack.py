@@ -145,7 +145,7 @@ def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B"
         )
 
 
-@primitive(method=False, out=False, batch="check", name="_failed")
+@primitive(method=False, out=False, batch="check", name="_failed", on_host=True)
 def failed(info):
     """The first error code that is not 0, and the words that name its place in a batch."""
     info = info._whole() if hasattr(info, "_whole") else info  # of every example under vmap

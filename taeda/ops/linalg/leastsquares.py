@@ -178,7 +178,9 @@ def _gels(A, B, driver, rcond):
     return X, rank, S, info
 
 
-@primitive(method=False, outputs=("X", "residuals", "rank", "S"), differentiable=(0, 1), copied=("residuals",))
+@primitive(
+    method=False, outputs=("X", "residuals", "rank", "S"), differentiable=(0, 1), copied=("residuals",), on_host=True
+)
 def _lstsq(A, B, rcond, driver):
     """``A`` and ``B`` matrices of one batch shape; see :func:`linalg_lstsq`."""
     m, n = A.shape[-2:]

@@ -53,7 +53,7 @@ def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @primitive(
     method=False, name="linalg_lu_factor_ex", outputs=("LU", "pivots", "info"), differentiable=(0,),
-    result_type=LuFactorEx, batch="leading", out="same",
+    result_type=LuFactorEx, batch="leading", out="same", on_host=True,
 )  # fmt: skip
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero.
@@ -89,7 +89,7 @@ def check_pivots(name: str, pivots: Tensor, n: int) -> None:
         )
 
 
-@primitive(method=False, batch="leading")
+@primitive(method=False, batch="leading", on_host=True)
 def _permutation(pivots, m, dtype):
     """The permutation matrices ``P`` of LAPACK's row exchanges: ``A = P L U``."""
     k = pivots.shape[-1]
@@ -177,7 +177,7 @@ def lu(A, pivot=True, get_infos=False):
     return tuple(made) if get_infos else tuple(made[:2])
 
 
-@primitive(method=False, out="same", batch="leading")
+@primitive(method=False, out="same", batch="leading", on_host=True)
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_lu_factor` gave it.
 

@@ -39,7 +39,7 @@ def _product(packed: Tensor, tau: Tensor, rows: int, width: int) -> Tensor:
     return Q
 
 
-@primitive(method=False, outputs=("Q", "R"), result_type=Qr, batch="leading")
+@primitive(method=False, outputs=("Q", "R"), result_type=Qr, batch="leading", on_host=True)
 def _qr(A, mode):
     """``A = Q R``; see :func:`linalg_qr`."""
     m, n = A.shape[-2:]
@@ -109,7 +109,7 @@ def qr(input, some=True):
 # ---- reflectors ------------------------------------------------------------------------------------------------------
 
 
-@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32")
+@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32", on_host=True)
 def geqrf(input):
     """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales
     ``tau``."""
@@ -130,7 +130,7 @@ def _check_reflectors(name: str, A: Tensor, tau: Tensor) -> None:
         )
 
 
-@primitive(method=False, batch="leading", autocast="float32")
+@primitive(method=False, batch="leading", autocast="float32", on_host=True)
 def linalg_householder_product(A, tau):
     """The first columns of a product of Householder reflectors, as :func:`geqrf` packs them.
 
@@ -195,7 +195,7 @@ def orgqr(input, tau):
     return linalg_householder_product(input, tau)
 
 
-@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32")
+@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32", on_host=True)
 def ormqr(input, tau, other, left=True, transpose=False):
     """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where
     ``transpose``.

@@ -25,7 +25,7 @@ _SINGULAR = "The solver failed because the input matrix is singular."
 
 @primitive(
     method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading",
-    out="same", autocast="float32",
+    out="same", autocast="float32", on_host=True,
 )  # fmt: skip
 def linalg_inv_ex(A, *, check_errors=False):
     """The inverse ``(..., n, n)`` with LAPACK's ``info`` instead of an error: which pivot is zero, or 0."""
@@ -70,14 +70,16 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     return B.dim() == 1 or (A.dim() - 1 == B.dim() and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-@primitive(method=False, outputs=("out", "LU", "pivots", "info"), differentiable=(0,), batch="leading")
+@primitive(method=False, outputs=("out", "LU", "pivots", "info"), differentiable=(0,), batch="leading", on_host=True)
 def _solve_ex(A, B, left):
     """``X`` with ``A X = B``, both matrices, broadcasting batches; the factorisation stays for the derivative."""
     LU, pivots, info = lu.factor(A)
     return lu.substitute(LU, pivots, B, left), LU, pivots, info
 
 
-@primitive(method=False, out=False, batch="leading", decomposition=lambda A, B, left: _solve_ex(H(A), B, left)[0])
+@primitive(
+    method=False, out=False, batch="leading", decomposition=lambda A, B, left: _solve_ex(H(A), B, left)[0], on_host=True
+)
 def solve_adjoint(A, B, LU, pivots, left):
     """``X`` with ``A^H X = B`` (``X A^H = B``), by a factorisation of ``A``."""
     return lu.substitute(LU, pivots, B, left, True)

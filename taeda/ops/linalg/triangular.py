@@ -13,7 +13,7 @@ from .lapack import H, batch_of, by_columns, call, check, check_matrix, check_sa
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
 
-@primitive(method=False, batch="leading", out="same")
+@primitive(method=False, batch="leading", out="same", on_host=True)
 def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false) for triangular ``A``; the other triangle is not
     read.
@@ -97,7 +97,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
 
 
-@primitive(batch="leading", also={"input2": "L"}, autocast="float32")
+@primitive(batch="leading", also={"input2": "L"}, autocast="float32", on_host=True)
 def cholesky_solve(B, L, upper=False):
     """``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor.
 

@@ -1,0 +1,49 @@
+"""The contract of a device: all that a device is to the core. Device numbers and the place of a call are here too.
+
+A *device* has memory and runs launches on it. The CPU, device meta and every registered device are rows of one table.
+A *place* is the device on which the calls of a thread run: what they allocate is there, their kernels are built for it,
+and their launches run there. The call path sets it where it meets a tensor of another device.
+"""
+
+from libc.stdint cimport int64_t
+
+# The kernel ABI (see taeda/kernels/ir.py).
+ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
+
+cdef enum:
+    CPU_NUMBER, META_NUMBER   # of devices; those that are registered follow
+    MOST_DEVICES = 120
+
+cdef enum Way:
+    WITHIN, FROM_HOST, TO_HOST   # of a copy: on the device, from or to memory of the processor
+
+# What a device fills in. An error is kept, and raised when the call that met it ends (`end_call`).
+cdef struct Device:
+    # Memory, aligned to 64 bytes; NULL: there is no more.
+    void* (*allocate)(int number, int64_t nbytes) noexcept
+    void (*release)(int number, void* data, int64_t nbytes) noexcept
+    # Run a kernel that `build` gave over [0, total), in pieces of `grain`, after whatever was launched before.
+    void (*launch)(int number, kernel_t kernel, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                   int64_t grain) noexcept
+    # Copy bytes; one to the host has ended when this returns. The two may overlap on the device.
+    void (*copy)(int number, void* to, const void* source, int64_t nbytes, Way way) noexcept
+    void (*fill)(int number, void* to, int value, int64_t nbytes) noexcept
+    void (*synchronise)(int number) noexcept
+
+cdef Device* devices         # by number
+
+# How many threads have a place other than the CPU, or are observed: where there is none, nobody need ask for the place.
+cdef int elsewhere
+cdef void count_elsewhere(int change) noexcept nogil
+# This thread's place: the number of a device.
+cdef int here() noexcept nogil
+# Set it; gives the place before.
+cdef int swap_place(int number) noexcept nogil
+# The number with which kernels for this thread's place are kept: device meta has those of the CPU.
+cdef int kernel_place() noexcept nogil
+# Raise what went wrong in this thread's launches on a device since it was last asked.
+cdef int end_call() except -1
+# The kernel that the device of that number has for these arguments of a function of `taeda.kernels`.
+cdef object build_there(int number, str name, tuple args, object compile=*)
+# The number of the device that `type` and `index` (None: the current one) name; -1: there is none.
+cdef int number_of(str type, object index) except -2

@@ -1,0 +1,304 @@
+"""The table of devices: the CPU, meta, and those that Python has registered. See ``device.pxd`` and docs/devices.md."""
+
+import atexit
+import functools
+import importlib
+import threading
+
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memmove, memset
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+      static __declspec(thread) int taeda_place = 0;
+    #else
+      static __thread int taeda_place = 0;
+    #endif
+    """
+    int word "taeda_place"
+
+#: Names of the devices, by number: ``cpu``, ``meta``, then ``far:0`` and the like.
+DEVICES = ["cpu", "meta"]
+#: What Python has registered, by number; None for the CPU and meta.
+REGISTERED = [None, None]
+
+cdef Device[MOST_DEVICES] table
+cdef Device* devices = &table[0]
+cdef int elsewhere = 0
+#: Types of devices: the numbers of those that there are, by index.
+DEVICE_TYPES = {"cpu": [CPU_NUMBER], "meta": [META_NUMBER]}
+cdef dict NUMBERS = DEVICE_TYPES
+cdef object failures = threading.local()
+
+
+# ---- the place -------------------------------------------------------------------------------------------------------
+
+cdef void count_elsewhere(int change) noexcept nogil:
+    global elsewhere
+    elsewhere += change
+
+
+cdef int here() noexcept nogil:
+    return word
+
+
+cdef int swap_place(int number) noexcept nogil:
+    global word, elsewhere
+    cdef int before = word
+    elsewhere += (number != CPU_NUMBER) - (before != CPU_NUMBER)
+    word = number
+    return before
+
+
+cdef int kernel_place() noexcept nogil:
+    return CPU_NUMBER if word == META_NUMBER else word
+
+
+def current_place():
+    """The number of the device on which this thread's calls run: 0 for the CPU, 1 while it plans."""
+    return word
+
+
+def kernel_device():
+    """The number of the device that this thread's kernels are built for."""
+    return kernel_place()
+
+
+def set_place(int number):
+    """Let this thread's calls run on the device of that number; gives the number before."""
+    if not 0 <= number < len(DEVICES):
+        raise ValueError(f"set_place: there is no device number {number}")
+    return swap_place(number)
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+cdef int number_of(str type, object index) except -2:
+    numbers = NUMBERS.get(type)
+    if numbers is None:
+        return -1
+    if numbers[0] <= META_NUMBER:
+        return numbers[0]
+    if index is None:
+        index = REGISTERED[numbers[0]].current
+    return numbers[index] if index < len(numbers) else -1
+
+
+def is_registered(str type):
+    """Whether there is a device of that type."""
+    return type in NUMBERS
+
+
+def device_count(str type):
+    """How many devices of that type there are."""
+    return len(NUMBERS.get(type, ()))
+
+
+def device_number(str type, index=None):
+    """The number of a device.
+
+    Raises:
+        RuntimeError: there is no device of that type and index.
+    """
+    number = number_of(type, None if index is None else int(index))
+    if number < 0:
+        raise RuntimeError(f"there is no device '{type}{'' if index is None else f':{index}'}'; there are "
+                           f"{', '.join(DEVICES)}")
+    return number
+
+
+# ---- devices written in Python ---------------------------------------------------------------------------------------
+
+class Contract:
+    """What a device does, as functions. Addresses are ints; an int is also what ``build`` gives for a kernel.
+
+    A device is a subclass of this, with what differs. ``number`` and ``index`` are set by :func:`register_device`.
+    """
+
+    number = index = -1
+    current = 0     # the index of the current device of this type
+
+    def target(self):
+        """What its kernels are built for, see ``taeda.kernels.target``; it says how many lanes a vector has."""
+        from ..kernels.target import one_lane
+
+        return one_lane()
+
+    def allocate(self, nbytes):
+        """The address of ``nbytes`` of new memory, aligned to 64 bytes; 0 if there is no more."""
+        raise NotImplementedError
+
+    def release(self, address, nbytes):
+        """Take memory back."""
+        raise NotImplementedError
+
+    def build(self, name, args, compile):
+        """The kernel that the function ``name`` of ``taeda.kernels`` writes for ``args``: any number but 0, which says
+        that there is none. ``compile()`` compiles it by LLVM for :meth:`target`, and gives its address."""
+        raise NotImplementedError
+
+    def launch(self, kernel, pointers, numbers, total, grain):
+        """Run a kernel over ``[0, total)`` in pieces of ``grain``."""
+        raise NotImplementedError
+
+    def copy(self, to, source, nbytes, way):
+        """Copy bytes: ``way`` is 0 within the device, 1 from the host, 2 to it."""
+        raise NotImplementedError
+
+    def fill(self, to, value, nbytes):
+        """Set bytes."""
+        raise NotImplementedError
+
+    def synchronize(self):
+        """Wait until whatever was launched has ended."""
+
+    def properties(self):
+        """Facts about the device, by name."""
+        return {}
+
+
+def fail(error):
+    """Keep an error of a launch on this thread: the call that launched raises it when it ends."""
+    if getattr(failures, "first", None) is None:
+        failures.first = error
+
+
+cdef int end_call() except -1:
+    error = getattr(failures, "first", None)
+    if error is not None:
+        failures.first = None
+        raise error
+    return 0
+
+
+cdef object build_there(int number, str name, tuple args, object compile=None):
+    cdef int before = swap_place(number)
+    try:
+        kernel = REGISTERED[number].build(name, args, compile or functools.partial(cpu_kernel, name, args))
+    finally:
+        swap_place(before)
+    if not kernel:
+        raise NotImplementedError(f"{name}: device '{DEVICES[number]}' has no kernel of {args}")
+    return kernel
+
+
+def _build_there(number, name, args, compile):
+    return build_there(number, name, args, compile)
+
+
+cdef void* allocate_by_python(int number, int64_t nbytes) noexcept:
+    cdef int before = swap_place(CPU_NUMBER)
+    cdef size_t address = 0
+    try:
+        address = REGISTERED[number].allocate(nbytes)
+    except BaseException as error:
+        fail(error)
+    swap_place(before)
+    return <void*>address
+
+
+cdef bint closing = False    # the interpreter ends: devices of Python are gone
+
+
+def _close():
+    global closing
+    closing = True
+
+
+atexit.register(_close)
+
+
+cdef void release_by_python(int number, void* data, int64_t nbytes) noexcept:
+    cdef int before
+    if closing:
+        return
+    before = swap_place(CPU_NUMBER)
+    try:
+        REGISTERED[number].release(<uintptr_t>data, nbytes)
+    except BaseException as error:
+        fail(error)
+    swap_place(before)
+
+
+cdef void launch_by_python(int number, kernel_t kernel, char** ptr, int nptr, const int64_t* arg, int narg,
+                           int64_t total, int64_t grain) noexcept:
+    cdef int i, before = swap_place(CPU_NUMBER)
+    try:
+        REGISTERED[number].launch(<uintptr_t>kernel, tuple([<uintptr_t>ptr[i] for i in range(nptr)]),
+                                  tuple([arg[i] for i in range(narg)]), total, grain)
+    except BaseException as error:
+        fail(error)
+    swap_place(before)
+
+
+cdef void copy_by_python(int number, void* to, const void* source, int64_t nbytes, Way way) noexcept:
+    cdef int before = swap_place(CPU_NUMBER)
+    try:
+        REGISTERED[number].copy(<uintptr_t>to, <uintptr_t>source, nbytes, <int>way)
+    except BaseException as error:
+        fail(error)
+    swap_place(before)
+
+
+cdef void fill_by_python(int number, void* to, int value, int64_t nbytes) noexcept:
+    cdef int before = swap_place(CPU_NUMBER)
+    try:
+        REGISTERED[number].fill(<uintptr_t>to, value, nbytes)
+    except BaseException as error:
+        fail(error)
+    swap_place(before)
+
+
+cdef void synchronise_by_python(int number) noexcept:
+    cdef int before = swap_place(CPU_NUMBER)
+    try:
+        REGISTERED[number].synchronize()
+    except BaseException as error:
+        fail(error)
+    swap_place(before)
+
+
+def register_device(str type, make, int count=1):
+    """Add ``count`` devices of a type that is not there yet; gives the number of the first.
+
+    Args:
+        type: as ``device(type)`` has it.
+        make: ``make(index)`` gives what device ``type:index`` does, a :class:`Contract`.
+        count: how many there are.
+
+    Raises:
+        ValueError: there is a device of that type.
+        RuntimeError: there are as many devices as there may be.
+    """
+    cdef int number
+    if type in NUMBERS:
+        raise ValueError(f"register_device: there is a device '{type}'")
+    if len(DEVICES) + count > MOST_DEVICES:
+        raise RuntimeError(f"register_device: there are {len(DEVICES)} devices, and at most {MOST_DEVICES} may be")
+    from ..kernels import target as targets
+
+    contracts = [make(index) for index in range(count)]
+    targets.place, targets.build_there = kernel_device, _build_there
+    NUMBERS[type] = list(range(len(DEVICES), len(DEVICES) + count))
+    for index, contract in enumerate(contracts):
+        number = len(DEVICES)
+        contract.number, contract.index = number, index
+        targets.DEVICE_TARGETS[number] = contract.target()
+        DEVICES.append(f"{type}:{index}")
+        REGISTERED.append(contract)
+        table[number] = Device(allocate_by_python, release_by_python, launch_by_python, copy_by_python, fill_by_python,
+                               synchronise_by_python)
+    return NUMBERS[type][0]
+
+
+def cpu_kernel(str name, tuple args):
+    """The address of the kernel that ``module.function`` of ``taeda.kernels`` gives for ``args``, for this thread's
+    place; ``pointwise`` stands for an op's."""
+    if name == "pointwise":
+        from .callbacks import callbacks
+
+        return callbacks.build_pointwise(*args)
+    module, _, function = name.partition(".")
+    made = getattr(importlib.import_module("taeda.kernels." + module), function)
+    return getattr(made, "compile", made)(*args)

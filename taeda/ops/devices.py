@@ -1,0 +1,204 @@
+"""Calls with tensors on a device, or that name one.
+
+A call runs in the *place* of its tensors: what its body makes is on their device, and what it launches runs there
+(``_core/device.pxd``). Here is what comes before: a device that is named, and tensors of two devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .._core.callbacks import callbacks
+from .._core.device import DEVICE_TYPES, DEVICES, device_number, set_place
+from .._core.device import current_place as current_place
+from .meta import make_on_meta
+from .registry import name_of
+from .table import primitive, trait
+
+__all__ = ["at", "current_place", "number_of", "transfer"]
+
+CPU, META = 0, 1
+
+
+@contextmanager
+def at(number: int) -> Iterator[None]:
+    """This thread's calls run on the device of that number."""
+    before = set_place(number)
+    try:
+        yield
+    finally:
+        set_place(before)
+
+
+def number_of(device: Any) -> int:
+    """The number of a device, given as one or by its name.
+
+    Raises:
+        RuntimeError, NotImplementedError: there is none.
+    """
+    device = device if isinstance(device, _core.device) else _core.device(device)
+    if device.type not in DEVICE_TYPES:
+        _core.require_device(device)  # says why there is none
+    return device_number(device.type, device.index)
+
+
+# ---- between devices -------------------------------------------------------------------------------------------------
+
+
+def _transferred(input: Tensor, number: int, source: int) -> Tensor:
+    with at(number):
+        made = _core.empty_like(input)
+    if number != META:
+        _core.copy_tensor(made, input)
+    return made
+
+
+@primitive(_transferred, method=False, out=False, node="ToCopy", meta="cast mixed")
+def to_device(input, number, source):
+    """``input`` on the device of that number; ``source`` is that of the device it comes from."""
+
+
+to_device.vjp(input=lambda g, number, source: to_device(g, source, number))
+
+
+def _all_at(x: Any, number: int) -> Any:
+    """``x`` with the tensors in it on the device of that number, outside the graph."""
+    if isinstance(x, Tensor):
+        return _transferred(x, number, 0)
+    if isinstance(x, (tuple, list)):
+        return type(x)(_all_at(y, number) for y in x)
+    return x
+
+
+def transfer(input: Tensor, device: Any) -> Tensor:
+    """``input`` on ``device``; itself if it is there."""
+    number, source = number_of(device), number_of(input.device)
+    return input if number == source else to_device(input, number, source)
+
+
+# ---- calls that name a device ----------------------------------------------------------------------------------------
+
+
+def _names_device(x: Any) -> bool:
+    return isinstance(x, (str, _core.device))
+
+
+def _is_on_device(x: Tensor) -> bool:
+    return not x.is_cpu and not x.is_meta
+
+
+def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
+    """What ``function`` gives where it is asked for another device than this thread's place."""
+    name = name_of(function)
+    named = kwargs.get("device")
+    if named is None:
+        named = next((a for a in args[1:] if _names_device(a)), None)
+    if named is None:  # a device among the arguments that is about something else
+        return NotImplemented
+    number = number_of(named)
+    if number == META:
+        args = [_moved(a, named, _is_on_device) for a in args]
+        return make_on_meta(function, args, {k: _moved(v, named, _is_on_device) for k, v in kwargs.items()})
+    with at(number):
+        if name == "to":
+            return function(*args, **kwargs)
+        made = function(*args, **{k: v for k, v in kwargs.items() if k != "device"})
+        return transfer(made, named)  # of what is like a tensor elsewhere, or is one
+
+
+# ---- calls with tensors of two devices -------------------------------------------------------------------------------
+
+
+def _tensors(items: Sequence) -> Iterator[Tensor]:
+    for x in items:
+        if isinstance(x, Tensor):
+            yield x
+        elif isinstance(x, (tuple, list)):
+            yield from _tensors(x)
+
+
+def _moved(x: Any, device: Any, moves: Callable[[Tensor], bool]) -> Any:
+    """``x`` with the tensors in it that ``moves`` chooses on ``device``."""
+    if isinstance(x, Tensor):
+        return transfer(x, device) if moves(x) else x
+    if type(x) in (tuple, list):
+        return type(x)(_moved(y, device, moves) for y in x)
+    return x
+
+
+#: Ops that take indices on the CPU for a tensor on a device, as PyTorch's do: name -> the parameters' positions.
+_INDEX_OPS = frozenset("getitem setitem index index_put index_put_ _index_put_impl_ masked_select".split())
+
+
+def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
+    """A call that has tensors on a device and on the CPU among its arguments.
+
+    A tensor of no dimensions stands for a number, and is moved. So are indices. NotImplemented where the function takes
+    tensors of two devices; else its result.
+
+    Raises:
+        RuntimeError: there is another tensor on the CPU.
+    """
+    name, role = name_of(function), trait(function, "meta", "")
+    if "cast" in role:
+        return NotImplemented
+    if name == "copy_":
+        return function(args[0], transfer(args[1], args[0].device), *args[2:], **kwargs)
+    there = next(t for t in _tensors([*args, *kwargs.values()]) if not t.is_cpu)
+    indices = name in _INDEX_OPS
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    writes = bool(getattr(function, "writes", False)) or (name.endswith("_") and not name.endswith("__"))
+
+    if indices and args[0].is_cpu:
+        raise RuntimeError(
+            f"{name}(): indices should be either on cpu or on the same device as the indexed tensor (cpu)"
+        )
+
+    def moves(x: Tensor) -> bool:
+        return x.is_cpu and (x.dim() == 0 or (indices and not (x.is_floating_point() or x.is_complex())))
+
+    values = [a if writes and i == 0 else _moved(a, there.device, moves) for i, a in enumerate(args)]
+    rest = {k: _moved(v, there.device, moves) for k, v in rest.items()}
+    other = next((t for t in _tensors([*values, *rest.values(), kwargs.get("out")]) if t.is_cpu), None)
+    if other is not None:
+        if any(other is t for t in _tensors([kwargs.get("out")])):
+            raise RuntimeError(
+                f"{name}(): Expected out tensor to have device {there.device}, but got {other.device} instead"
+            )
+        raise RuntimeError(
+            f"{name}(): Expected all tensors to be on the same device, but found at least two devices, {there.device} "
+            f"and {other.device}! Move one of them with .to('{there.device}')"
+        )
+    return function(*values, **rest, **({"out": kwargs["out"]} if kwargs.get("out") is not None else {}))
+
+
+# ---- ops that read elements on the processor -------------------------------------------------------------------------
+
+
+def run_on_host(op: _core.Op) -> _core.Op:
+    """``op`` for tensors on a device: its body runs on the CPU, on copies, and what it gives is moved to the device.
+
+    Everything around the body, checks and derivative, is that of the op.
+    """
+
+    def body(*args: Any, **kwargs: Any) -> Any:
+        number = current_place()
+        with at(CPU):
+            made = op.body(*(_all_at(x, CPU) for x in args), **{k: _all_at(x, CPU) for k, x in kwargs.items()})
+        return _all_at(made, number)
+
+    return op.computed_by(body)
+
+
+callbacks.make_there = make_there
+callbacks.run_on_host = run_on_host
+callbacks.bring_together = bring_together
+
+
+def devices() -> list[str]:
+    """The names of the devices that there are."""
+    return list(DEVICES)

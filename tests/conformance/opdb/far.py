@@ -1,0 +1,154 @@
+"""Entries of the database on device far: results, gradients and second derivatives, bit for bit those of the CPU.
+
+TAEDA_TARGET=lane python -m tests.conformance.opdb.far [REGEX [SAMPLES]]     (0: all samples)
+
+The CPU's kernels must compute one element at a time as well, or sums differ in their order. Each entry runs in a process
+of its own, because reading memory of the device ends that.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+import taeda
+import taeda.testing.far
+
+from ..trees import mapped
+from .checks import UNSPECIFIED, explain, seeded, tensors
+from .samples import chosen, dtype_of, plain_samples
+from .translate import Missing, translate
+
+#: What gives a number or memory that holds anything, or changes the form alone.
+NO_LAUNCH = {"item", "empty", "empty_like", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
+
+
+def moved(thing):
+    """``thing`` with tensors on device far in place of its tensors."""
+
+    def there(x):
+        if not isinstance(x, taeda.Tensor):
+            return x
+        return x.detach().to("far").requires_grad_(x.requires_grad)
+
+    return mapped(there, thing)
+
+
+def bits(t):
+    """What tells a tensor's elements apart: its bytes, in order."""
+    t = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if t.is_sparse or t.layout is not taeda.strided:
+        return [bits(x) for x in (t.coalesce().indices(), t.coalesce().values())]
+    return str(t.dtype), tuple(t.shape), bytes(t.flatten().view(taeda.uint8).tolist()) if t.numel() else b""
+
+
+def differentiated(made, given, smooth):
+    """Gradients of the results, and of these: lists, None where there are none."""
+    roots = [t for t in made if t.requires_grad]
+    leaves = [t for t in tensors(given) if t.requires_grad]
+    if not smooth or not roots or not leaves:
+        return [], []
+    first = taeda.autograd.grad(
+        roots, leaves, [taeda.ones_like(t) for t in roots], allow_unused=True, create_graph=smooth > 1
+    )
+    again = [t for t in first if t is not None and t.requires_grad] if smooth > 1 else []
+    if not again:
+        return first, []
+    return first, taeda.autograd.grad(again, leaves, [taeda.ones_like(t) for t in again], allow_unused=True)
+
+
+def attempt(function, args, kwargs, smooth):
+    """Results, gradients and second derivatives as bits, and their devices; or the error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made, error = seeded(function, *args, **kwargs)
+            if error is not None:
+                return None, None, error
+            made = tensors(made)
+            found = [made, *differentiated(made, [list(args), kwargs], smooth)]
+    except Exception as error:
+        return None, None, error
+    devices = {t.device.type for group in found for t in group if t is not None}
+    return [[None if t is None else bits(t) for t in group] for group in found], devices, None
+
+
+def check(op, limit=1) -> list[str]:
+    """What differs."""
+    bad, dtype = [], dtype_of(op)
+    if dtype is None:
+        return []
+    smooth = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    smooth = 2 if smooth and op.supports_gradgrad else int(smooth)
+    try:
+        function = translate(op.op)
+    except Missing:
+        return []  # opdb/broken.py lists them
+    for sample in plain_samples(op, limit, dtype, requires_grad=bool(smooth)):
+        args, kwargs = translate([sample.input, *sample.args]), translate(dict(sample.kwargs))
+        label = str([tuple(t.shape) for t in tensors(args)])[:60]
+        if any(str(v) == "cpu" for v in kwargs.values()):
+            kwargs = {k: v for k, v in kwargs.items() if str(v) != "cpu"}
+        want, _, refused = attempt(function, args, kwargs, smooth)
+        there = moved([args, kwargs])
+        if not tensors(there):
+            continue
+        before = taeda.testing.far.count_launches()
+        got, devices, error = attempt(function, *there, smooth)
+        if got is None and want is None and type(error) is type(refused):
+            continue
+        if got is None or want is None:
+            line = traceback.extract_tb(error.__traceback__)[-1] if error else None
+            bad.append(f"{label}: raises {explain(error) if error else f'nothing; the CPU {explain(refused)}'} {line}")
+        elif op.name in UNSPECIFIED:
+            continue
+        elif got != want:
+            which = [n for n, a, b in zip(("results", "gradients", "second"), got, want, strict=True) if a != b]
+            bad.append(f"{label}: other bits in {which}")
+        elif "cpu" in devices:
+            bad.append(f"{label}: results on {devices}")
+        elif taeda.testing.far.count_launches() == before and op.name not in NO_LAUNCH and any(t[2] for t in got[0]):
+            bad.append(f"{label}: nothing was launched")
+    return bad
+
+
+def apart(function, *args) -> list[str]:
+    """``function(*args)``, a list of strings, in a process of its own; where that ends, how."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "lines")
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with open(Path(folder, "trace"), "w") as trace:
+                    faulthandler.enable(trace)
+                    path.write_text("\n".join(line.replace("\n", " ") for line in function(*args)))
+                code = 0
+            except BaseException:
+                Path(folder, "trace").write_text(traceback.format_exc()[-800:])
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            return path.read_text().splitlines()
+        trace = Path(folder, "trace").read_text().split("Extension modules")[0]
+        return [f"ended ({os.waitstatus_to_exitcode(status)}): {trace}"]
+
+
+def main() -> None:
+    differing = n = 0
+    for name, op, limit in chosen():
+        bad = apart(check, op, limit)
+        n += 1
+        differing += bool(bad)
+        for line in bad[:2]:
+            print(f"{name}: {line[:500]}", flush=True)
+    print(f"{n - differing} of {n} agree")
+
+
+if __name__ == "__main__":
+    main()
