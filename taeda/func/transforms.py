@@ -410,10 +410,10 @@ def _basis(tensors: list) -> list[list[Tensor]]:
     made, start = [], 0
     for t in tensors:
         n = t.numel()
-        if not t.is_cpu:
+        if t.is_meta:
             made.append(t.new_zeros((total, *t.shape)))
             continue
-        rows = _core.empty((total, n), t.dtype)
+        rows = t.new_zeros((total, n)) if not t.is_cpu else _core.empty((total, n), t.dtype)
         _core.zero(rows)
         rows[start : start + n].diagonal().fill_(1)
         made.append(rows.reshape((total, *t.shape)))

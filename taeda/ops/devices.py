@@ -106,7 +106,7 @@ def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
     with at(number):
         if name == "to":
             return function(*args, **kwargs)
-        made = function(*args, **{k: v for k, v in kwargs.items() if k != "device"})
+        made = function(*args, **{k: v for k, v in kwargs.items() if k != "device" and v is not None})
         return transfer(made, named)  # of what is like a tensor elsewhere, or is one
 
 

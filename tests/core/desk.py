@@ -3,11 +3,10 @@
 An address is a position in the bytearray, which nobody can take for one of the processor's.
 """
 
-import math
+import ctypes
 
 import numpy as np
 
-import taeda
 from taeda._core.device import Contract, register_device
 from taeda.kernels.dot import DOT_ARGS, ROWS_ARGS
 from taeda.kernels.gemm import MATMUL_ARGS
@@ -30,8 +29,10 @@ class Desk(Contract):
         size = max(-(-nbytes // 64) * 64, 64)
         if self.free.get(size):
             return self.free[size].pop()
+        if self.top + size > len(self.bytes):
+            return 0
         self.top += size
-        return self.top - size if self.top <= len(self.bytes) else 0
+        return self.top - size
 
     def release(self, address, nbytes):
         self.free.setdefault(max(-(-nbytes // 64) * 64, 64), []).append(address)
@@ -100,8 +101,6 @@ class Desk(Contract):
         return make
 
     def copy(self, to, source, nbytes, way):
-        import ctypes
-
         if way == 1:
             self.bytes[to : to + nbytes] = ctypes.string_at(source, nbytes)
         elif way == 2:
@@ -118,4 +117,3 @@ class Desk(Contract):
 
 DESKS = [Desk(), Desk()]
 register_device("desk", DESKS.__getitem__, 2)
-assert math.prod(taeda.ones(1, device="desk").shape) == 1

@@ -89,7 +89,7 @@ def check_pivots(name: str, pivots: Tensor, n: int) -> None:
         )
 
 
-@primitive(method=False, batch="leading", on_host=True)
+@primitive(method=False, batch="leading", name="_lu_permutation", on_host=True)
 def _permutation(pivots, m, dtype):
     """The permutation matrices ``P`` of LAPACK's row exchanges: ``A = P L U``."""
     k = pivots.shape[-1]

@@ -1,6 +1,6 @@
 """Entries of the database on device far: results, gradients and second derivatives, bit for bit those of the CPU.
 
-TAEDA_TARGET=lane python -m tests.conformance.opdb.far [REGEX [SAMPLES]]     (0: all samples)
+TAEDA_TARGET=lane python -m tests.conformance.opdb.far [REGEX [SAMPLES [PART/PARTS]]]     (0: all samples)
 
 The CPU's kernels must compute one element at a time as well, or sums differ in their order. Each entry runs in a process
 of its own, because reading memory of the device ends that.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import sys
 import tempfile
 import traceback
 import warnings
@@ -141,7 +142,8 @@ def apart(function, *args) -> list[str]:
 
 def main() -> None:
     differing = n = 0
-    for name, op, limit in chosen():
+    part, _, parts = (sys.argv[3] if len(sys.argv) > 3 else "0/1").partition("/")
+    for name, op, limit in list(chosen())[int(part) :: int(parts)]:
         bad = apart(check, op, limit)
         n += 1
         differing += bool(bad)
