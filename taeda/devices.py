@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._core.device import DEVICES, REGISTERED, Contract, register_device
+from ._core.devices import DEVICES, REGISTERED, Contract, register_device
 from ._core.machine import caches, memory
 from ._core.pool import get_num_threads
 from .kernels.target import host, processor

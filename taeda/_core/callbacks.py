@@ -60,7 +60,6 @@ class Callbacks:
     # ops/conjugation.py, ops/meta.py
     conjugated: Callable[..., Any]  # a call that has conjugate views among its arguments
     resolve: Callable[..., Any]  # a conjugate view as an ordinary tensor
-    is_meta: Callable[..., bool]  # whether a device is meta
     check_meta: Callable[..., Any]  # a call that has tensors on meta among its arguments
 
     # ops/devices.py

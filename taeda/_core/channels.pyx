@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 from .fused cimport bytes_read, end_taking, gather_all, is_watched, names_of, tell_watcher
 from .memory cimport Storage, settle, settle_to_read
 from .recipes cimport (

@@ -13,6 +13,7 @@ from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from .devices cimport MOST_DEVICES, kernel_place
 from .dims cimport ceil_div
 from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, multiply
 from .geometry cimport FEW_BLOCKS, LARGE_WEIGHTS, Geometry, cast_image, even, spatial, whole_planes

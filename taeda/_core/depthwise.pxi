@@ -14,7 +14,8 @@ cdef enum:
 cdef uint64_t DEPTHWISE = new_owner("depthwise.depthwise"), DEPTHWISE_WEIGHT = new_owner("depthwise.depthwise_weight")
 cdef uint64_t LAST = new_owner("depthwise_last.depthwise_last")
 cdef uint64_t LAST_WEIGHT = new_owner("depthwise_last.depthwise_last_weight")
-cdef int64_t _register_bytes = 0, _depthwise_height = 0
+cdef int64_t _register_bytes[MOST_DEVICES]     # by place; 0: not known yet
+cdef int64_t _depthwise_height[MOST_DEVICES]
 
 # One dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next.
 cdef struct Taps:
@@ -54,11 +55,10 @@ cdef Taps phase_taps(Geometry* g, int n, int64_t phase, int64_t step) noexcept:
     return t
 
 
-cdef int know_registers() except -1:
-    global _register_bytes, _depthwise_height
+cdef int know_registers(int at) except -1:
     from ..kernels import depthwise, target
-    _depthwise_height = depthwise.height(target.host().vector_bytes)
-    _register_bytes = target.host().vector_bytes
+    _depthwise_height[at] = depthwise.height(target.here().vector_bytes)
+    _register_bytes[at] = target.here().vector_bytes
     return 0
 
 
@@ -69,9 +69,10 @@ cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t phases, bint space
     cdef Taps* rows = t + 1
     cdef Taps* columns = t + 2
     cdef int64_t width = ceil_div(columns.o, phases)
-    if _register_bytes == 0:
-        know_registers()
-    v.lanes = max(_register_bytes // ITEMSIZE[compute_code(code)], <int64_t>1)
+    cdef int at = kernel_place()
+    if _register_bytes[at] == 0:
+        know_registers(at)
+    v.lanes = max(_register_bytes[at] // ITEMSIZE[compute_code(code)], <int64_t>1)
     v.step, v.phases, v.lines = columns.s if columns.s <= 2 else 0, phases, 1
     v.reach, v.apart, v.chunks, v.chunk = rows.s, 1, rows.k, rows.d
     v.flat = rows.o == 1 and rows.k == 1 and width > v.lanes
@@ -85,9 +86,9 @@ cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t phases, bint space
             v.lines, v.chunks, v.reach = rows.k, 1, 1
     v.single, v.spaced = q == v.chunks == t[0].k == t[0].i == t[0].o == 1 and t[0].at == 0, spaced
     if v.flat:
-        v.blocks = ceil_div(width, v.lanes * _depthwise_height)
+        v.blocks = ceil_div(width, v.lanes * _depthwise_height[at])
     else:
-        v.blocks = ceil_div(ceil_div(rows.o, v.apart), _depthwise_height)
+        v.blocks = ceil_div(ceil_div(rows.o, v.apart), _depthwise_height[at])
     return v
 
 
@@ -341,4 +342,4 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
 cdef int64_t last_lanes(int code) except -1:
     """Channels in a vector."""
     from ..kernels import target
-    return max(<int64_t>(target.host().vector_bytes) // ITEMSIZE[code], <int64_t>1)
+    return max(<int64_t>(target.here().vector_bytes) // ITEMSIZE[code], <int64_t>1)

@@ -147,8 +147,8 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
                           "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
     if t.device_type:
         if dl_device is None or tuple(dl_device) != (DL_CPU, 0) or copy is False:
-            raise BufferError(f"__dlpack__: the tensor is on {t.device}, whose memory other libraries do not reach; copy "
-                              "it with .cpu(), or ask for dl_device=(1, 0)")
+            raise BufferError(f"__dlpack__: the tensor is on {t.device}, whose memory other libraries do not reach; "
+                              "copy it with .cpu(), or ask for dl_device=(1, 0)")
         t, copy = t.cpu(), True
     elif dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
         raise BufferError(f"__dlpack__: expected device (1, 0), where this tensor is, got {tuple(dl_device)}")

@@ -15,7 +15,7 @@ from ..kernels.forks import free_in_children
 from .callbacks import callbacks
 from .memory cimport unsettled
 from .passes cimport repeat_pass
-from .device cimport CPU_NUMBER, META_NUMBER, end_call, here, swap_place
+from .devices cimport CPU_NUMBER, META_NUMBER, end_call, here, swap_place
 from .recipes cimport is_recording
 from .tensor cimport (
     ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,

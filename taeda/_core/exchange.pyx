@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 
 from ..kernels.forks import loading
 from .callbacks import callbacks
-from .device cimport CPU_NUMBER, META_NUMBER, here
+from .devices cimport CPU_NUMBER, META_NUMBER, here
 from .memory cimport Storage, export_of, foreign_storage, new_storage, show
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
@@ -32,7 +32,9 @@ from .tensor cimport (
     check_device, copy_into, dtype, empty_tensor, host_tensor, read_scalar, scalar_code, to_host, uploaded,
 )
 
-from .tensor import ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_another, is_grad_enabled, promote_types, refuse_to_pin
+from .tensor import (
+    ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_another, is_grad_enabled, promote_types, refuse_to_pin,
+)
 
 cdef extern from "Python.h":
     PyObject* PyFloat_FromDouble(double) except NULL

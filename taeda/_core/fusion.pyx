@@ -19,7 +19,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
 from . cimport memory, recipes
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 from .fused cimport gather, gather_all, generation, join, launch, measure, places_of, run, shares, start
 from .memory cimport Storage, set_settler, settle, settle_to_read
 from .recipes cimport (

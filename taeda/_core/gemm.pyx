@@ -8,7 +8,7 @@ The Python-visible functions take tensors of any strides and return new ones; th
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .device cimport CPU_NUMBER, MOST_DEVICES, elsewhere, kernel_place
+from .devices cimport CPU_NUMBER, MOST_DEVICES, elsewhere, kernel_place
 from .dims cimport ceil_div
 from .kernel_args cimport DotArgs, DotRowsArgs, MatmulArgs
 from .memory cimport release_scratch, take_scratch

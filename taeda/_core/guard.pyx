@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from .device cimport here
+from .devices cimport here
 from .memory cimport Storage
 from .plan cimport MOST_STORAGES, MOST_WORDS, Key, add_argument, add_word
 from .recorder cimport is_observing

@@ -7,7 +7,7 @@ broadcasting); here the indexed dimensions of a tensor are adjacent.
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from .device cimport CPU_NUMBER, META_NUMBER, here, swap_place
+from .devices cimport CPU_NUMBER, META_NUMBER, here, swap_place
 from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 from .fused cimport gather, gather_all, launch, readings, start
 from .memory cimport Storage, settle_to_read
 from .recipes cimport (

@@ -18,7 +18,8 @@ from libc.string cimport memcpy, memset
 from . cimport atomics
 from .memory cimport only_plans
 from .tensor cimport (
-    C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, elements_of, alias_tensor, contiguous_tensor, copy_into, dtype,
+    C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, elements_of, alias_tensor, contiguous_tensor,
+    copy_into, dtype,
     empty_tensor,
 )
 

@@ -8,11 +8,11 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .device cimport FROM_HOST, META_NUMBER, devices, end_call, here
+from .devices cimport FROM_HOST, META_NUMBER, devices, elsewhere, end_call, here
 from .memory cimport foreign_storage, release_scratch, root, settle, take_scratch
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_held
-from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, wrap_dim
+from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, uploaded, wrap_dim
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
@@ -35,6 +35,8 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
     cdef Py_ssize_t i, n = PyTuple_GET_SIZE(tensors), m = PyTuple_GET_SIZE(args)
     cdef object x
     cdef double real
+    if elsewhere and here() > META_NUMBER:
+        tensors = sent(tensors)
     if n > 64 or m > 128:
         raise ValueError(f"launch: at most 64 tensors and 128 arguments, got {n} and {m}")
     for i in range(n):
@@ -59,6 +61,12 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
         launch_there(address, tensors, pointers, <int>n, values, <int>m, total, grain)
         return
     run_kernel(<kernel_t>address, pointers, <int>n, values, <int>m, total, grain, False)
+
+
+cdef tuple sent(tuple tensors):
+    """Operands of a launch on a device: copies there of tables that an op keeps on the CPU."""
+    return tuple([uploaded(x) if isinstance(x, Tensor) else (uploaded(x[0]), x[1]) if type(x) is tuple else x
+                  for x in tensors])
 
 
 cdef int launch_there(size_t address, tuple tensors, char** pointers, int n, const int64_t* values, int m,

@@ -43,7 +43,7 @@ cdef class Storage:
     cdef int64_t block          # bytes, as the allocator was asked for `data`: no less than `capacity`
     cdef readonly int64_t version       # counts in-place writes; shared by every view
     cdef readonly int64_t born  # the generation in which it was made, see `begin_generation`
-    cdef int device            # its number, see device.pxd
+    cdef int device            # its number, see devices.pxd
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # arrays and memoryviews on it: it is not resized while there are any

@@ -30,10 +30,12 @@ from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
-from .device cimport CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, WITHIN, devices, elsewhere, end_call, here, swap_place
+from .devices cimport (
+    CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, WITHIN, devices, elsewhere, end_call, here, swap_place,
+)
 from .recorder cimport allocate_planned, note_allocated, note_released, refuse_recording, release_planned
 
-from .device import DEVICES, device_number
+from .devices import DEVICES, device_number
 
 cdef extern from *:
     """

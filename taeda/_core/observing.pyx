@@ -13,7 +13,7 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from .device cimport count_elsewhere
+from .devices cimport count_elsewhere
 from .guard cimport form_of
 from .memory cimport Storage, settle, unsettled
 from .plan cimport GIVEN, LINE, MADE, SCRATCH, Fields, Place, Ready, make_ready, prototype

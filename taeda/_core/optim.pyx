@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
-from .device cimport CPU_NUMBER, FROM_HOST, META_NUMBER, devices, end_call, here, swap_place
+from .devices cimport CPU_NUMBER, FROM_HOST, META_NUMBER, devices, end_call, here, swap_place
 from .memory cimport release_scratch, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend

@@ -19,7 +19,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from . cimport recipes
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 
 from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
 from .planning cimport record

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .callbacks import callbacks
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 from .memory cimport settle_to_read
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch

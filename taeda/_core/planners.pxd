@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from .device cimport elsewhere, kernel_place, kernel_t
+from .devices cimport elsewhere, kernel_place, kernel_t
 
 cdef struct Entry:
     uint64_t owner     # an op or a family of kernels: its number, then the device's in 8 bits

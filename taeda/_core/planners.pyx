@@ -13,9 +13,9 @@ What a planner in Python works out from the forms of an op's arguments is here a
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from .device cimport build_there, elsewhere, kernel_place
+from .devices cimport build_there, elsewhere, kernel_place
 from .callbacks import callbacks
-from .device import DEVICES, cpu_kernel
+from .devices import DEVICES, cpu_kernel
 
 cdef list OWNERS = [None]       # names, by number
 cdef dict PLANNERS = {}         # (op, number of the device) -> what computes it
@@ -162,7 +162,7 @@ def count_forms(planner):
     return len(FORMS[planner.__wrapped__])
 
 
-# ---- ops that a device computes in its own way ---------------------------------------------------------------------------------------------------
+# ---- ops that a device computes in its own way -----------------------------------------------------------------------
 
 def add_planner(op, str device, planner):
     """Let ``planner`` compute ``op`` on the devices of a type: an op with the same signature, see ``Op.on``."""

@@ -14,7 +14,7 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy
 
-from .device cimport CPU_NUMBER, META_NUMBER, swap_place
+from .devices cimport CPU_NUMBER, META_NUMBER, swap_place
 from .memory cimport Storage, new_storage
 from .plan cimport (
     BAD, FIXED, GIVEN, LINE, MADE, MOST_POINTERS, MOST_PREPARED, MOST_STORAGES, MOST_WORDS, PREPARED, SCRATCH, Fields,

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from .dims cimport ceil_div
-from .device cimport elsewhere, kernel_t
+from .devices cimport elsewhere, kernel_t
 
 # Run `fn` over [0, total) in pieces of `grain` (a multiple of it never crosses a piece), on the pool where that pays.
 # The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one

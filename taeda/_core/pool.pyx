@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
-from .device cimport META_NUMBER, devices, end_call, here
+from .devices cimport META_NUMBER, devices, end_call, here
 from .recorder cimport is_dry, note_launch
 
 import signal
@@ -440,7 +440,7 @@ cdef class LongLaunch:
 cdef int launch_apart(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
                       tuple tensors) except -1:
     cdef LongLaunch long
-    if planners:  # it may be recorded
+    if elsewhere:  # it may be recorded
         return launch(fn, ptr, nptr, arg, narg, total, grain, False)
     long = LongLaunch.__new__(LongLaunch)
     long.fn, long.total, long.grain, long.tensors = fn, total, grain, tensors

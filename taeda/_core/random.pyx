@@ -11,7 +11,7 @@ from libc.math cimport cos, exp, log1p, sin, sqrt
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .device cimport (
+from .devices cimport (
     CPU_NUMBER, FROM_HOST, META_NUMBER, devices, elsewhere, end_call, here, number_of, swap_place,
 )
 from .jumps cimport Jump, jump_over

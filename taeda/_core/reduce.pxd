@@ -42,6 +42,7 @@ cdef class Reducer:
     cdef int raise_dtype(self, Tensor x) except -1
     cdef int key(self, int code, int out) noexcept
     cdef Kernel find(self, Tensor x, Tensor first, Tensor second, int variant) except *
+    cdef Kernel find_there(self, Tensor x, Tensor first, Tensor second, int variant) except *
     cdef tuple out_names(self, Tensor first, Tensor second)
     cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second) except NULL
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,

@@ -11,7 +11,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here, kernel_place
 from .dims cimport distance, merge_dims
 from .memory cimport Storage, release_scratch, settle_to_read, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
@@ -311,6 +311,8 @@ cdef class Reducer:
         """The kernel for these dtypes; ``variant`` is (columns, strided, levels - 1, part) as bits."""
         cdef int key = self.key(x.code, first.code)
         cdef Kernel found
+        if elsewhere and kernel_place():
+            return self.find_there(x, first, second, variant)
         found.fn = known(self.owner, key << 4 | variant)
         if found.fn == NULL:
             from ..kernels import reduce as family
@@ -321,6 +323,21 @@ cdef class Reducer:
             found.fn = build(self.owner, key << 4 | variant,
                              (self.op, NAMES[x.code], outs, mode, 2 if variant & 4 else 1, not variant & 8))
         found.lanes = self.lanes[key]
+        return found
+
+    cdef Kernel find_there(self, Tensor x, Tensor first, Tensor second, int variant) except *:
+        """:meth:`find` for a device, whose vectors have another number of lanes than the processor's."""
+        cdef int key = self.key(x.code, first.code)
+        cdef Kernel found
+        from ..kernels import reduce as family
+
+        outs = self.out_names(first, second)
+        found.lanes = family.lanes(self.op, NAMES[x.code], outs)
+        found.fn = known(self.owner, key << 4 | variant)
+        if found.fn == NULL:
+            mode = ("c" if variant & 1 else "r") + ("v" if variant & 2 else "c")
+            found.fn = build(self.owner, key << 4 | variant,
+                             (self.op, NAMES[x.code], outs, mode, 2 if variant & 4 else 1, not variant & 8))
         return found
 
     cdef tuple out_names(self, Tensor first, Tensor second):

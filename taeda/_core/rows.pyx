@@ -6,7 +6,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 from .fused cimport (
     bytes_read, describe, end_taking, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of,
     readings, start, take_over, tell, tell_watcher, write_along,

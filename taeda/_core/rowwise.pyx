@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from .memory cimport unsettled
-from .device cimport elsewhere, kernel_place
+from .devices cimport elsewhere, kernel_place
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_flag

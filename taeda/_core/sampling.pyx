@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, ceil, exp, fabs, floor, lgamma, log, log1p, pow
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from .device cimport CPU_NUMBER, META_NUMBER, elsewhere, here, swap_place
+from .devices cimport CPU_NUMBER, META_NUMBER, elsewhere, here, swap_place
 from .memory cimport allocate, only_plans, release
 from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport kernel_t

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from .devices cimport MOST_DEVICES, kernel_place
 from .dims cimport ceil_div
 from .gemm cimport Matrix, Product
 from .kernel_args cimport ShortArgs, ShortPackArgs
@@ -20,15 +21,16 @@ cdef enum:
     SHORT_WORK = 1 << 15  # multiplications from which packing pays
 
 cdef uint64_t SHORT_PACK = new_owner("short_gemm.pack"), SHORT_PRODUCT = new_owner("short_gemm.product")
-cdef list _engines = [None] * NDTYPES
+cdef list _engines = [None] * (MOST_DEVICES * NDTYPES)   # by place and dtype
 
 
 cdef str short_engine(int code):
-    """The engine for a dtype on this machine, or ""."""
-    if _engines[code] is None:
+    """The engine for a dtype in this thread's place, or ""."""
+    cdef int at = kernel_place() * NDTYPES + code
+    if _engines[at] is None:
         from ..kernels import short_gemm
-        _engines[code] = short_gemm.engine(NAMES[code])
-    return _engines[code]
+        _engines[at] = short_gemm.engine(NAMES[code])
+    return _engines[at]
 
 
 cdef bint short_pays(int code, int64_t m, int64_t n, int64_t k) except -1:

@@ -90,7 +90,8 @@ cdef class Storage:
 
     cdef int need_bytes(self) except -1:
         if self.device > META_NUMBER:
-            raise NotImplementedError(f"the bytes of this storage are on device '{DEVICES[self.device]}': .cpu() copies them")
+            raise NotImplementedError(f"the bytes of this storage are on device '{DEVICES[self.device]}': "
+                                      ".cpu() copies them")
         if self.device:
             raise NotImplementedError("Not available for 'meta' device type: a storage there has a size and no bytes")
         refuse_recording(b"the bytes of a storage are read or written")

@@ -4,7 +4,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .device cimport elsewhere
+from .devices cimport elsewhere
 from .memory cimport Heir, Reader, Storage, settle, unsettled
 from .pool cimport kernel_t
 from .recorder cimport note_held, refuse_recording

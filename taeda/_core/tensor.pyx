@@ -30,7 +30,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from .device cimport (
+from .devices cimport (
     CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, WITHIN, build_there, devices, elsewhere, end_call, here, kernel_place,
     number_of, swap_place,
 )
@@ -40,7 +40,7 @@ from .memory cimport (
     resize_storage, root, settle, settle_to_read, show, unsettled,
 )
 from .callbacks import callbacks
-from .device import DEVICES, DEVICE_TYPES, device_count, is_registered
+from .devices import DEVICES, DEVICE_TYPES, device_count, is_registered
 from .machine import stream_bytes
 from .memory import on_move
 from .planners cimport keep, known, new_owner, of_family

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
 from .channels cimport ChannelOp
-from .device cimport elsewhere, here
+from .devices cimport elsewhere, here
 from .fused cimport gather, start
 from .fusion cimport compute_into, defer, settle_all
 from .memory cimport Heir, Storage

@@ -22,7 +22,8 @@ cdef uint64_t CONV_WINDOWS = new_owner("conv_windows.conv_windows")
 cdef uint64_t WINDOWS_GRADIENT = new_owner("conv_windows.windows_gradient")
 cdef uint64_t PAIR_ROWS = new_owner("conv_windows.pair_rows")
 cdef int64_t NOWHERE = <int64_t>1 << 40   # a place beyond all bounds
-cdef int64_t _tile_heights[NDTYPES][WIDEST_PANEL + 1]   # by columns of a panel; 0 if not known yet
+# By place, dtype and columns of a panel; 0 if not known yet.
+cdef int64_t _tile_heights[MOST_DEVICES][NDTYPES][WIDEST_PANEL + 1]
 
 cdef struct Windows:           # partition of the output into blocks: images, depth, rows, columns
     int64_t b[4]
@@ -64,10 +65,11 @@ cdef kernel_t find_windows(uint64_t family, int code) except NULL:
 
 cdef int64_t tile_height(int code, int64_t columns) except -1:
     """Rows of the tile for a panel of so many columns."""
-    if _tile_heights[code][columns] == 0:
+    cdef int64_t* known_height = &_tile_heights[kernel_place()][code][columns]
+    if known_height[0] == 0:
         from ..kernels import conv_windows
-        _tile_heights[code][columns] = conv_windows.height(NAMES[code], columns)
-    return _tile_heights[code][columns]
+        known_height[0] = conv_windows.height(NAMES[code], columns)
+    return known_height[0]
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, bfloat16, float16, float32, float64
-from .._core.device import DEVICE_TYPES
+from .._core.devices import DEVICE_TYPES
 from ..ops.table import trait
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Size, Tensor
-from .._core.device import DEVICE_TYPES
+from .._core.devices import DEVICE_TYPES
 from .._core.memory import storage_on_device
 from ..ops.devices import number_of
 from ..ops.meta import without_values

@@ -1,7 +1,7 @@
 """Calls with tensors on a device, or that name one.
 
 A call runs in the *place* of its tensors: what its body makes is on their device, and what it launches runs there
-(``_core/device.pxd``). Here is what comes before: a device that is named, and tensors of two devices.
+(``_core/devices.pxd``). Here is what comes before: a device that is named, and tensors of two devices.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
-from .._core.device import DEVICE_TYPES, DEVICES, device_number, set_place
-from .._core.device import current_place as current_place
+from .._core.devices import DEVICE_TYPES, DEVICES, device_number, set_place
+from .._core.devices import current_place as current_place
 from .meta import make_on_meta
 from .registry import name_of
 from .table import primitive, trait
@@ -68,7 +68,7 @@ to_device.vjp(input=lambda g, number, source: to_device(g, source, number))
 def _all_at(x: Any, number: int) -> Any:
     """``x`` with the tensors in it on the device of that number, outside the graph."""
     if isinstance(x, Tensor):
-        return _transferred(x, number, 0)
+        return to_device(x, number, number_of(x.device))
     if isinstance(x, (tuple, list)):
         return type(x)(_all_at(y, number) for y in x)
     return x

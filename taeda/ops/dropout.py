@@ -10,7 +10,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
-from .._core.device import set_place
+from .._core.devices import set_place
 from .random import _fills, _fresh
 from .table import composite, pointwise, primitive
 

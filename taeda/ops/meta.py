@@ -16,7 +16,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
-from .._core.device import current_place, set_place
+from .._core.devices import current_place, set_place
 from .registry import name_of
 from .table import trait
 
@@ -108,7 +108,6 @@ def makes(function: Any, kwargs: dict) -> bool:
 
 
 callbacks.check_meta = check_meta
-callbacks.is_meta = is_meta
 
 
 # ---- what a call is about --------------------------------------------------------------------------------------------

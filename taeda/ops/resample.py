@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .. import _core
 from .._core import Tensor
 from .._core.formats import is_channels_last
+from .._core.planners import kept
 from ..kernels import resample as kernels
 from ..kernels import target
 from ._lazy import np
@@ -177,7 +178,7 @@ def _piece(first, stop, room: int) -> int:
     return count
 
 
-@functools.lru_cache(maxsize=256)
+@kept  # for each place: a register is the target's
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
     width, item = target.here().vector_bytes, np.dtype(dtype).itemsize

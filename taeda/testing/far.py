@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .._core.device import DEVICE_TYPES, Contract, register_device
+from .._core.devices import DEVICE_TYPES, Contract, register_device
 from ..kernels.build import is_kernel, source
 
 __all__ = ["Far", "count_launches"]
@@ -58,6 +58,8 @@ class Far(Contract):
             return self._top - size
 
     def release(self, address: int, nbytes: int) -> None:
+        if not self._begin <= address < self._top:
+            raise RuntimeError(f"device far was given back memory that is not its own, at {address:#x}")
         with self._lock:
             self._free.setdefault(max(-(-nbytes // _LINE) * _LINE, _LINE), []).append(address)
 

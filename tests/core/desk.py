@@ -7,7 +7,7 @@ import ctypes
 
 import numpy as np
 
-from taeda._core.device import Contract, register_device
+from taeda._core.devices import Contract, register_device
 from taeda.kernels.dot import DOT_ARGS, ROWS_ARGS
 from taeda.kernels.gemm import MATMUL_ARGS
 

@@ -15,7 +15,7 @@ import pytest
 import taeda
 from taeda import nn
 from taeda._core import memory
-from taeda._core.device import register_device
+from taeda._core.devices import register_device
 from taeda.ops.table import OPS
 
 far = pytest.importorskip("taeda.testing.far", reason="the system has no mprotect", exc_type=OSError)

@@ -12,7 +12,7 @@ ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t
 
 cdef enum:
     CPU_NUMBER, META_NUMBER   # of devices; those that are registered follow
-    MOST_DEVICES = 120
+    MOST_DEVICES = 32
 
 cdef enum Way:
     WITHIN, FROM_HOST, TO_HOST   # of a copy: on the device, from or to memory of the processor

@@ -1,4 +1,4 @@
-"""The table of devices: the CPU, meta, and those that Python has registered. See ``device.pxd`` and docs/devices.md."""
+"""The table of devices: the CPU, meta, and those that Python has registered. See docs/devices.md."""
 
 import atexit
 import functools
