@@ -314,8 +314,8 @@ cdef int check_device(object given) except -1:
             return META_NUMBER
         raise NotImplementedError("device meta is not available here: only ops and modules make tensors without values")
     if is_registered(d.type):
-        raise RuntimeError(f"{d.type.upper()} error: invalid device ordinal: there are {device_count(d.type)} devices of "
-                           f"type {d.type}, and {d.index} was asked for")
+        raise RuntimeError(f"{d.type.upper()} error: invalid device ordinal: there are {device_count(d.type)} devices "
+                           f"of type {d.type}, and {d.index} was asked for")
     raise NotImplementedError(f"device {d} is not available; tensors can be put on device 'cpu'")
 
 
