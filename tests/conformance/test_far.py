@@ -1,4 +1,4 @@
-"""The operator database on device far, whose memory the host cannot read: the CPU's bits, with kernels of one lane."""
+"""The databases of ops, modules and optimisers on device far, whose memory the host cannot read: the CPU's bits, with kernels of one lane."""
 
 import os
 import subprocess
@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 PARTS = 8  # of the database, each in a process of its own
 
 
-def differing(part, samples):
+def differing(run, *arguments):
     """Names of entries that differ, with what the run said of them."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.conformance.opdb.far", "", str(samples), f"{part}/{PARTS}"], capture_output=True,
-        text=True, cwd=ROOT, env={**os.environ, "TAEDA_TARGET": "lane"},
+        [sys.executable, "-W", "ignore", "-m", f"tests.conformance.opdb.{run}", "", *map(str, arguments)],
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "TAEDA_TARGET": "lane"},
     )  # fmt: skip
     assert ended.returncode == 0 and " agree" in ended.stdout, ended.stdout[-1000:] + ended.stderr[-2000:]
     found = [line.partition(": ") for line in ended.stdout.splitlines() if ": " in line and not line.startswith(" ")]
@@ -31,11 +31,22 @@ def differing(part, samples):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_entries(part):
-    assert not differing(part, 1)
+    assert not differing("far", 1, f"{part}/{PARTS}")
 
 
 @pytest.mark.sweep
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_samples(part):
-    assert not differing(part, 0)
+    assert not differing("far", 0, f"{part}/{PARTS}")
+
+
+@pytest.mark.timeout(900)
+def test_modules_and_optimisers():
+    assert not differing("far_networks", 1)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(0)
+def test_all_samples_of_modules_and_optimisers():
+    assert not differing("far_networks", 0)
