@@ -15,7 +15,7 @@ import taeda
 from .. import test_module_db as modules
 from .. import test_optim_db as optimisers
 from .checks import explain, seeded, tensors
-from .far import apart, bits, moved, same
+from .far import bits, moved, report, same
 from .translate import translate
 
 
@@ -86,18 +86,9 @@ def check_optimiser(name, limit) -> list[str]:
 
 def main() -> None:
     pattern = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    entries = [(name, check_module) for name in modules.ENTRIES] + [
-        (name, check_optimiser) for name in optimisers.ENTRIES
-    ]
-    entries = [(name, check) for name, check in entries if pattern.search(name)]
-    limit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    limit, differing = limit or sys.maxsize, 0
-    for name, check in entries:
-        bad = apart(check, name, limit)
-        differing += bool(bad)
-        for line in bad[:2]:
-            print(f"{name}: {line[:700]}", flush=True)
-    print(f"{len(entries) - differing} of {len(entries)} agree")
+    limit = (int(sys.argv[2]) if len(sys.argv) > 2 else 1) or sys.maxsize
+    checks = {**dict.fromkeys(modules.ENTRIES, check_module), **dict.fromkeys(optimisers.ENTRIES, check_optimiser)}
+    report([(name, check, name, limit) for name, check in checks.items() if pattern.search(name)])
 
 
 if __name__ == "__main__":
