@@ -67,7 +67,19 @@ def _p(p: float) -> None:
 
 # ---- activations ----------------------------------------------------------------------------------------------------
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``max(0, x)``."""
+    """``max(0, x)``: the rectified linear unit.
+
+    Args:
+        input: any shape; integers or floating-point.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.relu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return input.relu_() if inplace else _activation.relu(input)
 
 
@@ -77,13 +89,43 @@ def relu_(input: Tensor) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)``.
+
+    Args:
+        input: any shape; integers or floating-point.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.relu6(taeda.tensor([-1.0, 2.0, 8.0]))
+        tensor([0., 2., 6.])
+    """
     return input.relu6_() if inplace else _activation.relu6(input)
 
 
 @_traits(canonical=True)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` clamped to ``[min_val, max_val]``."""
+    """``min(max(min_val, x), max_val)``.
+
+    Args:
+        input: any shape; integers or floating-point.
+        min_val: lower bound.
+        max_val: upper bound.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``min_val`` is above ``max_val``.
+        RuntimeError: a bound is negative and ``input`` has unsigned integers.
+
+    Examples:
+        >>> F.hardtanh(taeda.tensor([-2.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     if isinstance(input, Tensor) and not input.is_floating_point() and not input.is_complex():
@@ -100,7 +142,20 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
 @_traits(canonical=True)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``negative_slope x``."""
+    """``x`` where positive, else ``negative_slope * x``.
+
+    Args:
+        input: any shape; floating-point.
+        negative_slope: the slope below 0.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.leaky_relu(taeda.tensor([-1.0, 0.0, 2.0]), 0.1)
+        tensor([-0.1000,  0.0000,  2.0000])
+    """
     return input.leaky_relu_(negative_slope) if inplace else _activation.leaky_relu(input, negative_slope)
 
 
@@ -111,17 +166,59 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 @_traits(canonical=True)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``alpha (exp(x) - 1)``."""
+    """``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015).
+
+    Args:
+        input: any shape; floating-point.
+        alpha: minus the limit for small ``x``.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.elu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
     return elu_(input, alpha) if inplace else _activation.elu(input, alpha)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``."""
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017).
+
+    Args:
+        input: any shape; floating-point.
+        alpha: minus the limit for small ``x``, not 0.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``alpha`` is 0.
+
+    Examples:
+        >>> F.celu(taeda.tensor([-1.0, 0.0, 2.0]), alpha=2.0)
+        tensor([-0.7869,  0.0000,  2.0000])
+    """
     return celu_(input, alpha) if inplace else _activation.celu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``scale (max(0, x) + min(0, alpha (exp(x) - 1)))``."""
+    """``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``, ``scale = 1.0507``, ``alpha = 1.6733`` (Klambauer et al.
+    2017).
+
+    Args:
+        input: any shape; floating-point.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.selu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-1.1113,  0.0000,  2.1014])
+    """
     return selu_(input) if inplace else _activation.selu(input)
 
 
@@ -144,7 +241,21 @@ hardswish = _with_inplace(_activation.hardswish)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where it is above ``threshold``, else ``value``."""
+    """``x`` where it is above ``threshold``, else ``value``.
+
+    Args:
+        input: any shape; integers or floating-point.
+        threshold: the bound.
+        value: what replaces elements that are not above it.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.threshold(taeda.tensor([-1.0, 0.0, 2.0]), 0.1, 20.0)
+        tensor([20., 20.,  2.])
+    """
     return threshold_(input, threshold, value) if inplace else _activation.threshold(input, threshold, value)
 
 
@@ -156,7 +267,25 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """``x``, times a slope where negative: drawn uniformly in training, the mean of the bounds otherwise."""
+    """``x`` where positive, else ``a * x`` with a random slope (Xu et al. 2015).
+
+    Args:
+        input: any shape; floating-point.
+        lower: least slope.
+        upper: largest slope.
+        training: draw ``a`` for each element; else it is the mean of the bounds.
+        inplace: overwrite ``input``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``lower`` is above ``upper``.
+
+    Examples:
+        >>> F.rrelu(taeda.tensor([-1.0, 0.0, 2.0]), 0.1, 0.3)
+        tensor([-0.2000,  0.0000,  2.0000])
+    """
     if lower > upper:
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
@@ -183,22 +312,85 @@ def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """``exp(x) / sum(exp(x))`` along ``dim``: any numbers to probabilities, which add up to 1.
+
+    Not before :func:`cross_entropy`, which takes the numbers as they are.
+
+    Args:
+        input: any shape; floating-point.
+        dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Examples:
+        >>> F.softmax(taeda.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]), dim=1)
+        tensor([[0.0900, 0.2447, 0.6652],
+                [0.3333, 0.3333, 0.3333]])
+    """
     return _softmax.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``softmax(-x)`` along ``dim``."""
+    """``exp(-x) / sum(exp(-x))`` along ``dim``: the smallest element gets the largest share.
+
+    Args:
+        input: any shape; floating-point.
+        dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Examples:
+        >>> F.softmin(taeda.tensor([[1.0, 2.0, 3.0]]), dim=1)
+        tensor([[0.6652, 0.2447, 0.0900]])
+    """
     return _softmax.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``log(softmax(x))`` along ``dim``."""
+    """``log(exp(x) / sum(exp(x)))`` along ``dim``, exact where a probability is too small for its dtype.
+
+    Args:
+        input: any shape; floating-point.
+        dim: the dimension whose probabilities add up to 1. Without it 0 or 1 is chosen, with a warning.
+        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Examples:
+        >>> F.log_softmax(taeda.tensor([[0.0, 0.0, 200.0]]), dim=1)
+        tensor([[-200., -200.,    0.]])
+    """
     return _softmax.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A draw from the Gumbel-softmax distribution (Jang et al. 2016), one-hot with the soft gradient if ``hard``."""
+    """A draw of a class that has a gradient: ``softmax((logits + g) / tau)`` with noise ``g = -log(-log(u))``, ``u``
+    uniform.
+
+    The largest element is at a class with the probability that ``softmax(logits)`` gives it. Sources: Jang et al. 2016,
+    "Categorical Reparameterization with Gumbel-Softmax"; Maddison et al. 2016.
+
+    Args:
+        logits: logarithms of probabilities, up to a constant. Any shape; floating-point.
+        tau: temperature: the smaller, the nearer to 0 and 1.
+        hard: give a one-hot tensor, with the gradient of the soft one.
+        eps: of no effect.
+        dim: the dimension of the classes.
+
+    Returns:
+        The sizes and the dtype of ``logits``.
+
+    Examples:
+        >>> p = taeda.tensor([0.1, 0.2, 0.7])
+        >>> draws = F.gumbel_softmax(p.log().expand(1000, 3), hard=True)
+        >>> bool((draws.mean(0) - p).abs().max() < 0.05)
+        True
+    """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     with taeda.no_grad():
