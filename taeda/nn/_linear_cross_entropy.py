@@ -101,20 +101,30 @@ def linear_cross_entropy(
     weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
     label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:  # fmt: skip
-    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``.
+    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``, whose scores need not be held as a whole.
 
     Args:
-        input: ``(features)`` or ``(N, features)``.
-        linear_weight: ``(C, features)``, or ``(C, d1, ..., dK, features)`` for a K-dimensional loss.
-        target: class indices ``()``, ``(N)`` or ``(N, d1, ..., dK)``, or probabilities in the shape of the logits.
+        input: ``(N, D)`` or ``(D,)``; floating-point.
+        linear_weight: ``(C, D)``, or ``(C, d1, ..., D)`` for scores with further dimensions.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities of the shape of the scores.
         linear_bias: of the shape of ``linear_weight`` without its last dimension, or None.
-        weight: one per class, or None.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        ignore_index: a class that does not count, -100 by default; not with probabilities.
-        label_smoothing: how much of the target is spread over all classes.
-        options: compute piece by piece; for class indices, without smoothing and without further dimensions.
+        weight: ``(C,)``, a weight for each class, or None.
+        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
+        ignore_index: a class number that does not count, -100 by default; not with probabilities.
+        label_smoothing: share of the target that is spread over all classes.
+        options: compute piece by piece; for class numbers, without smoothing and without further dimensions.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of the class numbers.
+
     Raises:
         RuntimeError: shapes do not fit.
+
+    Examples:
+        >>> options = nn.LinearCrossEntropyOptions(batch_chunk_size=16)  # 16 rows of scores in memory at a time
+        >>> x, weight = taeda.ones(64, 2), taeda.zeros(50_000, 2)
+        >>> F.linear_cross_entropy(x, weight, taeda.zeros(64, dtype=taeda.int64), options=options)
+        tensor(10.8198)
     """
     shape = _check(input, linear_weight, linear_bias)
     if tuple(target.shape) == shape and ignore_index is not None:
