@@ -20,20 +20,25 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
-    """How :func:`linear_cross_entropy` cuts the batch into pieces, of which each computes its logits again for the
-    backward pass.
+    """How :func:`linear_cross_entropy` cuts the batch into pieces. Each computes its scores again for the backward
+    pass.
 
     Args:
         allow_retain_graph: accepted for compatibility: a second backward pass is always possible.
         batch_chunk_size: rows of a piece.
-        chunking_method: what chooses them otherwise: ``"aspect_ratio"`` makes a piece's logits about as large as the
+        chunking_method: what chooses them otherwise: ``"aspect_ratio"`` makes a piece's scores about as large as the
             input, ``"aspect_ratio:n"`` one ``n``-th of that, ``"auto"`` is ``"aspect_ratio:2"``, and ``"aspect_ratio"``
             for float16 and bfloat16; None is one piece.
         acc_policy: ``"auto"``, ``"accurate"``, ``"balanced"`` or ``"compact"``; accepted for compatibility: sums are
             always in float32 or more.
         acc_dtype: what losses are computed in; float32 for narrower inputs by default.
+
     Raises:
         ValueError: an option is none of these.
+
+    Examples:
+        >>> nn.LinearCrossEntropyOptions(batch_chunk_size=16).batch_chunk_size
+        16
     """
 
     allow_retain_graph: bool = False
