@@ -391,10 +391,19 @@ angle.vjp(input=_angle_slope)
 
 @composite(method=False, out="same")
 def complex(real, imag):
-    """The complex tensor of two floating-point tensors of one dtype.
+    """The complex numbers ``real + i * imag``.
 
+    Args:
+        real: the real parts, ``float16``, ``float32`` or ``float64``.
+        imag: the imaginary parts, of the same dtype; both broadcast.
+    Returns:
+        The sizes to which both broadcast, in the complex dtype that belongs to theirs, such as ``complex64`` for
+        ``float32``.
     Raises:
-        RuntimeError: the dtypes are not the same, or not float16, float32 or float64.
+        RuntimeError: the dtypes are not the same, or not one of these.
+    Examples:
+        >>> taeda.complex(taeda.tensor([1.0, 0.0]), taeda.tensor([2.0, -1.0]))
+        tensor([1.+2.j, 0.-1.j])
     """
     expect_tensors("complex", real=real, imag=imag)
     if real.dtype != imag.dtype or real.dtype not in (_core.float16, _core.float32, _core.float64):
@@ -430,7 +439,20 @@ _imaginary_part.vjp(
 
 @composite(method=False, out="same", autocast="float32")
 def polar(abs, angle):
-    """The complex tensor with these absolute values and arguments (radians)."""
+    """The complex numbers ``abs * (cos(angle) + i * sin(angle))``.
+
+    Args:
+        abs: absolute values, ``float32`` or ``float64``.
+        angle: angles in radians, of the same dtype; both broadcast.
+    Returns:
+        The sizes to which both broadcast, complex.
+    Raises:
+        RuntimeError: the dtypes are not the same, or not one of these.
+    Examples:
+        >>> z = taeda.polar(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 0.5]))
+        >>> z.abs(), z.angle()
+        (tensor([1., 2.]), tensor([0.0000, 0.5000]))
+    """
     expect_tensors("polar", abs=abs, angle=angle)
     if abs.dtype != angle.dtype:
         raise RuntimeError(f"polar: expected both inputs to be of one dtype, got {abs.dtype} and {angle.dtype}")

@@ -93,13 +93,46 @@ def _known(lower: bool, name: str) -> Any:
 
 @composite(method=False, meta="numbers", lowering=_known(True, "tril_indices"))
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Coordinates of the lower triangle, as two rows."""
+    """Where the lower triangle of a matrix is: the coordinates of its elements, row by row.
+
+    Args:
+        row: number of rows of the matrix.
+        col: number of its columns.
+        offset: the highest diagonal that counts: 0 the main one, positive ones above it.
+        dtype: ``int64`` (default) or ``int32``.
+    Returns:
+        ``(2, n)``: row numbers, then column numbers.
+    Raises:
+        RuntimeError: a size is negative, or the dtype is another.
+    Examples:
+        >>> taeda.tril_indices(3, 3)
+        tensor([[0, 1, 1, 2, 2, 2],
+                [0, 0, 1, 0, 1, 2]])
+        >>> x = taeda.arange(9).reshape(3, 3)
+        >>> x[*taeda.tril_indices(3, 3, -1)]  # below the diagonal
+        tensor([3, 6, 7])
+    """
     return _triangle_indices(row, col, offset, dtype, True, "tril_indices")
 
 
 @composite(method=False, meta="numbers", lowering=_known(False, "triu_indices"))
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Coordinates of the upper triangle, as two rows."""
+    """Where the upper triangle of a matrix is: the coordinates of its elements, row by row.
+
+    Args:
+        row: number of rows of the matrix.
+        col: number of its columns.
+        offset: the lowest diagonal that counts: 0 the main one, positive ones above it.
+        dtype: ``int64`` (default) or ``int32``.
+    Returns:
+        ``(2, n)``: row numbers, then column numbers.
+    Raises:
+        RuntimeError: a size is negative, or the dtype is another.
+    Examples:
+        >>> taeda.triu_indices(3, 3, 1)  # every pair of three things, once
+        tensor([[0, 0, 1],
+                [1, 2, 2]])
+    """
     return _triangle_indices(row, col, offset, dtype, False, "triu_indices")
 
 

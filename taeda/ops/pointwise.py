@@ -384,7 +384,17 @@ conjugated.vjp(input=lambda g: conjugated(g))
 
 @composite()
 def conj_physical(input, *, out=None):
-    """The complex conjugate, computed; a real tensor is given back as it is."""
+    """The complex conjugate, computed: ``a - bi`` for ``a + bi``. A real tensor is given back as it is. See
+    :func:`conj` for a view.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.conj_physical(taeda.tensor([1 + 2j, 3 - 4j]))
+        tensor([1.-2.j, 3.+4.j])
+    """
     if out is not None:
         return conjugated(input, out=out)
     return conjugated(input) if input.is_complex() else input
