@@ -84,7 +84,7 @@ def completed(function: Any) -> str | None:
     else:
         rule = vars(function).get("result_rule")
         if rule is not None and rule[1] != "none" and "Returns" not in sections:
-            sections["Returns"] = _result(*rule)
+            sections["Returns"] = _result(names[0], *rule)
     given = _entries(sections.get("Args", []))
     entries = {name: given.get(name) or _common(function, name, names) for name in names}
     sections["Args"] = [line for lines in entries.values() for line in lines]
@@ -158,14 +158,17 @@ def _common(function: Any, name: str, names: list[str]) -> list[str]:
     return textwrap.wrap(f"{name}: {said}", 112, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
-def _result(operands: int, promote: str, outs: tuple[str, ...], dtypes: tuple[str, ...] | None) -> list[str]:
-    """What a pointwise op gives: sizes and dtype. Arguments as of :func:`taeda.ops.table.pointwise`."""
+def _result(
+    first: str, operands: int, promote: str, outs: tuple[str, ...], dtypes: tuple[str, ...] | None
+) -> list[str]:
+    """What a pointwise op of an operand ``first``, and maybe more, gives: sizes and dtype. Other arguments as of
+    :func:`taeda.ops.table.pointwise`."""
     one = operands == 1
-    computed = "that of ``input``" if one else "``taeda.result_type`` of the inputs"
+    computed = f"that of ``{first}``" if one else "``taeda.result_type`` of the inputs"
     if promote == "float":
         computed += " (for integers and bools the default floating-point dtype)"
     kinds = [_RESULT.get(out, f"``{out}``").format(computed) for out in outs]
-    sizes = "The sizes of ``input``" if one else "The sizes to which the inputs broadcast"
+    sizes = f"The sizes of ``{first}``" if one else "The sizes to which the inputs broadcast"
     lines = [f"    {sizes}. The dtype is {', and '.join(kinds)}."]
     if dtypes is not None and promote == "type":
         lines.append(f"    For {', '.join(_KINDS[kind] for kind in dtypes)}.")

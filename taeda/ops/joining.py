@@ -27,7 +27,8 @@ def cat(tensors, dim=0):
     Returns:
         Sizes as the tensors', in ``dim`` their sum. The dtype is the one to which all promote.
     Raises:
-        RuntimeError: other sizes differ, or there is no tensor.
+        RuntimeError: other sizes differ.
+        ValueError: there is no tensor.
         IndexError: there is no such dimension.
     Examples:
         >>> a, b = taeda.tensor([[1, 2]]), taeda.tensor([[3, 4], [5, 6]])

@@ -99,11 +99,11 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pi
         row: number of rows of the matrix.
         col: number of its columns.
         offset: the highest diagonal that counts: 0 the main one, positive ones above it.
-        dtype: ``int64`` (default) or ``int32``.
+        dtype: dtype of the result. Default: ``int64``.
     Returns:
         ``(2, n)``: row numbers, then column numbers.
     Raises:
-        RuntimeError: a size is negative, or the dtype is another.
+        RuntimeError: a size is negative.
     Examples:
         >>> taeda.tril_indices(3, 3)
         tensor([[0, 1, 1, 2, 2, 2],
@@ -123,11 +123,11 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pi
         row: number of rows of the matrix.
         col: number of its columns.
         offset: the lowest diagonal that counts: 0 the main one, positive ones above it.
-        dtype: ``int64`` (default) or ``int32``.
+        dtype: dtype of the result. Default: ``int64``.
     Returns:
         ``(2, n)``: row numbers, then column numbers.
     Raises:
-        RuntimeError: a size is negative, or the dtype is another.
+        RuntimeError: a size is negative.
     Examples:
         >>> taeda.triu_indices(3, 3, 1)  # every pair of three things, once
         tensor([[0, 0, 1],

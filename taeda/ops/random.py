@@ -743,7 +743,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         ``int64``, ``(num_samples)`` or ``(rows, num_samples)``.
     Raises:
         RuntimeError: a row has a negative, infinite or NaN weight or the sum 0, or, without replacement, fewer than
-            ``num_samples`` weights above 0.
+            ``num_samples`` elements.
     Examples:
         >>> weights = taeda.tensor([0.0, 3.0, 0.0, 1.0])
         >>> generator = taeda.manual_seed(0)

@@ -233,8 +233,8 @@ def igamma(input, other):
     to ``other``, divided by ``gamma(input)``. Differentiable with respect to ``other``.
 
     Args:
-        input: a tensor or a number, not negative; NaN where it is.
-        other: a tensor or a number, not negative; the two broadcast.
+        input: a tensor of numbers that are not negative; NaN where one is.
+        other: a tensor of the same; the two broadcast.
     Examples:
         >>> taeda.igamma(taeda.tensor([1.0]), taeda.tensor([1.0]))  # 1 - 1 / e
         tensor([0.6321])
@@ -248,8 +248,8 @@ def igammac(input, other):
     Differentiable with respect to ``other``.
 
     Args:
-        input: a tensor or a number, not negative; NaN where it is.
-        other: a tensor or a number, not negative; the two broadcast.
+        input: a tensor of numbers that are not negative; NaN where one is.
+        other: a tensor of the same; the two broadcast.
     Examples:
         >>> taeda.igammac(taeda.tensor([1.0]), taeda.tensor([1.0]))  # 1 / e
         tensor([0.3679])
