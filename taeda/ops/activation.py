@@ -36,7 +36,12 @@ def _zero(x):
 
 @pointwise(dtypes=REAL, reference=lambda x: np.maximum(x, 0), canonical=True)
 def relu(input):
-    """``max(input, 0)``."""
+    """``max(input, 0)``, the rectified linear unit.
+
+    Examples:
+        >>> taeda.relu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return s.at_least(input, 0)
 
 
@@ -129,21 +134,18 @@ prelu_slope.vjp(
 
 @composite(autocast="lower")
 def prelu(input, weight):
-    """``input`` where positive, else ``weight * input`` (He et al. 2015).
+    """``input`` where it is positive, ``weight * input`` elsewhere (He et al. 2015, "Delving Deep into Rectifiers").
 
     Args:
-        input: ``(N, C, *)``; floating-point.
-        weight: one number, or one per channel: ``(1,)``, ``(C,)`` or ``()``, of the dtype of ``input``.
-
+        input: floating point, ``(n, channels, *)``.
+        weight: one number, or one per channel.
     Returns:
         The sizes and the dtype of ``input``.
-
     Raises:
-        RuntimeError: ``weight`` has another number of elements, or another dtype.
-
+        RuntimeError: there are not as many weights as channels.
     Examples:
-        >>> F.prelu(taeda.tensor([-1.0, 0.0, 2.0]), taeda.tensor([0.25]))
-        tensor([-0.2500,  0.0000,  2.0000])
+        >>> taeda.prelu(taeda.tensor([-4.0, 2.0]), taeda.tensor([0.25]))
+        tensor([-1.,  2.])
     """
     if weight.dtype is not input.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
@@ -164,10 +166,21 @@ def prelu(input, weight):
 
 @composite(method=False)
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
-    """:func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the mean.
+    """``input`` where it is positive, ``slope * input`` elsewhere, with a random slope in training (Xu et al. 2015,
+    "Empirical Evaluation of Rectified Activations").
 
+    Args:
+        input: floating point, any sizes.
+        lower: the smallest slope.
+        upper: the largest one.
+        training: draw a slope for each negative element; otherwise the slope is ``(lower + upper) / 2``.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: ``lower`` is above ``upper``.
+    Examples:
+        >>> taeda.rrelu(taeda.tensor([-4.0, 2.0]), 0.25, 0.75)
+        tensor([-2.,  2.])
     """
     if not training:
         return leaky_relu(input, _mean_slope(lower, upper))
@@ -199,7 +212,16 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 @pointwise(method=False, operands=1, dtypes=REAL, fits=("value",), fits_work=("threshold",))
 def threshold(input, threshold, value):
-    """``input`` where above ``threshold`` or NaN, else ``value``."""
+    """``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere.
+
+    Args:
+        input: a tensor of any sizes.
+        threshold: a number.
+        value: a number.
+    Examples:
+        >>> taeda.threshold(taeda.tensor([0.1, 0.6, 2.0]), 0.5, 0.0)
+        tensor([0.0000, 0.6000, 2.0000])
+    """
     return s.select(input <= threshold, s.like(input, 0) + value, input)
 
 
@@ -263,7 +285,20 @@ def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
 
 @composite(method=False, pointwise=True)
 def celu(input, alpha=1.0):
-    """Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
+    """``max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)``, whose slope is continuous (Barron 2017,
+    "Continuously Differentiable Exponential Linear Units").
+
+    Args:
+        input: floating point, any sizes.
+        alpha: the negative of the limit for small ``input``; not 0.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``alpha`` is 0.
+    Examples:
+        >>> taeda.celu(taeda.tensor([-100.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
     if alpha < 0:  # the exponential grows below 0, where elu_kernel expects it to fall
@@ -286,7 +321,17 @@ SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
 
 @composite(method=False)
 def selu(input):
-    """Self-normalising :func:`elu` (Klambauer et al. 2017), with its two constants."""
+    """``scale * (max(input, 0) + min(alpha * (exp(input) - 1), 0))`` with ``scale = 1.0507`` and ``alpha = 1.6733``,
+    which keep mean 0 and variance 1 from layer to layer (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
+
+    Args:
+        input: floating point, any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.selu(taeda.tensor([-100.0, 0.0, 1.0]))
+        tensor([-1.7581,  0.0000,  1.0507])
+    """
     return elu_kernel(input, *SELU)
 
 
@@ -570,13 +615,13 @@ hardswish.vjp(input=lambda g, input: hardswish_backward(g, input))
     fits=True,
 )  # fmt: skip
 def hardshrink(input, lambd=0.5):
-    """``input`` where its size exceeds ``lambd``, else 0.
+    """``input`` where ``|input| > lambd``, 0 elsewhere.
 
     Args:
-        lambd: the bound.
-
+        input: floating point, any sizes.
+        lambd: a number, not negative.
     Examples:
-        >>> F.hardshrink(taeda.tensor([-1.0, 0.3, 2.0]))
+        >>> taeda.hardshrink(taeda.tensor([-1.0, 0.25, 2.0]))
         tensor([-1.,  0.,  2.])
     """
     return s.select((input >= -lambd) & (input <= lambd), _zero(input), input)

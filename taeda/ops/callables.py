@@ -71,11 +71,35 @@ def _is_any_true(input):
 
 @composite(method=False, additive=True, canonical=True, moves=True)
 def detach(input):
-    """A view of the memory of ``input`` that is not part of the graph."""
+    """A view of the memory of ``input`` that is not part of the graph: no gradient flows through it.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A view of ``input`` that does not require grad.
+    Examples:
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> (x * taeda.detach(x)).sum().backward()
+        >>> x.grad  # the second factor counts as a constant
+        tensor([2.])
+    """
     return input.detach()
 
 
 @composite(method=False)
 def detach_(input):
-    """Take ``input`` out of the graph."""
+    """Takes ``input`` out of the graph, in place: it becomes a leaf that does not require grad.
+
+    Args:
+        input: a tensor that is no view.
+    Returns:
+        ``input``.
+    Raises:
+        RuntimeError: ``input`` is a view.
+    Examples:
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> y = x * x
+        >>> taeda.detach_(y).requires_grad
+        False
+    """
     return input.detach_()

@@ -46,7 +46,19 @@ copy_ = copy.traits["inplace"]
 
 @primitive(core.cloned, out=False, meta="cast", additive=True, canonical=True, moves=True)
 def clone(input, *, memory_format=_core.preserve_format):
-    """A copy in memory of its own."""
+    """A copy of ``input`` in memory of its own. Gradients pass through it; ``input.detach().clone()`` leaves the graph.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0])
+        >>> y = x.clone()
+        >>> y[0] = 5.0
+        >>> x, y
+        (tensor([1., 2.]), tensor([5., 2.]))
+    """
 
 
 clone.vjp(input=lambda g: g)

@@ -328,15 +328,24 @@ _fresh = factories.fresh
 def rand(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
-    """Uniform numbers in [0, 1).
+    """Random numbers, uniform in [0, 1).
+
+    The same seed gives the same numbers on every machine, and as PyTorch gives on the CPU.
 
     Args:
-        size: the sizes, as ints or one sequence of ints.
-        generator: a Generator. Default: the global one.
-        out: a tensor to write into.
-        dtype: a floating-point or complex dtype. Default: the default dtype.
-        layout, device, pin_memory: as everywhere.
-        requires_grad: whether operations on the result are recorded.
+        size: the sizes, one by one or as one list or tuple; also by name.
+        dtype: a floating-point or complex dtype; of complex numbers both parts are drawn. Default: that of
+            :func:`get_default_dtype`.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative, or the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.rand(3)
+        tensor([0.4963, 0.7682, 0.0885])
+        >>> taeda.rand(2, 3).shape
+        taeda.Size([2, 3])
     """
     named = _only_size("rand", kw) if kw else None
     t = factories.new("rand", size, named, dtype, out, device)
@@ -347,7 +356,27 @@ def rand(
 def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
-    """Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
+    """Random numbers, normal with mean 0 and variance 1.
+
+    For mean ``m`` and standard deviation ``s``: ``m + s * randn(...)``. The same seed gives the same numbers each time.
+
+    Args:
+        size: the sizes, one by one or as one list or tuple; also by name.
+        dtype: a floating-point or complex dtype; of complex numbers each part has variance 1/2. Default: that of
+            :func:`get_default_dtype`.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative, or the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> x = taeda.randn(10000)
+        >>> abs(x.mean().item()) < 0.05, abs(x.std().item() - 1) < 0.05
+        (True, True)
+        >>> again = taeda.manual_seed(0)
+        >>> taeda.equal(x, taeda.randn(10000))
+        True
+    """
     named = _only_size("randn", kw) if kw else None
     t = factories.new("randn", size, named, dtype, out, device)
     return _fresh(normal_, t, 0.0, 1.0, generator, requires_grad, out)
@@ -370,14 +399,23 @@ def _no_more(name: str, keywords: dict) -> None:
 def randint(
     *args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
-    """Uniform integers: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high).
+    """Random integers, uniform: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high).
 
     Args:
-        args: ``[low,] high, size``; also as keywords.
-        dtype: of the result. Default: int64.
-        generator, out, layout, device, requires_grad, pin_memory: as of :func:`rand`.
+        args: ``low`` (0 if left out), ``high`` and ``size``, a list or tuple; also by name.
+        dtype: dtype of the result. Default: ``int64``.
+    Returns:
+        A tensor of sizes ``size``.
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.randint(10, (2, 3))
+        tensor([[4, 9, 3],
+                [0, 3, 9]])
+        >>> dice = taeda.randint(1, 7, (1000,))
+        >>> dice.min(), dice.max()
+        (tensor(1), tensor(6))
     """
     if not kw and len(args) in (2, 3) and out is None and device is None and isinstance(args[-1], (tuple, list)):
         t = factories.new("randint", args[-1:], None, dtype or _core.int64, None, None)
@@ -424,7 +462,21 @@ def rand_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
 ):  # fmt: skip
-    """Uniform numbers in [0, 1), in a tensor like ``input``."""
+    """Random numbers, uniform in [0, 1), in the sizes of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> noise = taeda.rand_like(taeda.zeros(2, 3, dtype=taeda.float64))
+        >>> noise.shape, noise.dtype
+        (taeda.Size([2, 3]), taeda.float64)
+    """
     return _fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
@@ -441,7 +493,22 @@ def randn_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
 ):  # fmt: skip
-    """Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
+    """Random numbers, normal with mean 0 and variance 1, in the sizes of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> image = taeda.ones(2, 2)
+        >>> noisy = image + 0.1 * taeda.randn_like(image)
+        >>> noisy.shape
+        taeda.Size([2, 2])
+    """
     return _fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
@@ -450,7 +517,22 @@ def randint_like(
     input, low=0, high=None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None,
     generator=None, pin_memory=False,
 ):  # fmt: skip
-    """Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
+    """Random integers, uniform in [low, high), in the sizes of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+        low: the smallest number; if ``high`` is left out, the bound above, and numbers begin at 0.
+        high: the bound above, which is not drawn.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor of those sizes, in the dtype of ``input`` unless ``dtype`` is given.
+    Raises:
+        RuntimeError: the range is empty, or the dtype does not hold it.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.randint_like(taeda.zeros(4), 3)
+        tensor([2., 0., 2., 0.])
+    """
     if high is None:
         low, high = 0, low
     bounds = _bounds("randint_like", low, high)
@@ -461,10 +543,23 @@ def randint_like(
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """A random permutation of 0 to ``n - 1``.
+    """A random order of the numbers 0 to ``n - 1``.
 
+    Args:
+        n: how many, 0 or more.
+        dtype: dtype of the result. Default: ``int64``.
+    Returns:
+        A vector of ``n`` elements, each number once.
     Raises:
         RuntimeError: ``n`` is negative, or the dtype does not hold ``n - 1``.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> order = taeda.randperm(5)
+        >>> order
+        tensor([4, 0, 1, 3, 2])
+        >>> data = taeda.tensor([10, 11, 12, 13, 14])
+        >>> data[order]  # the same examples, shuffled
+        tensor([14, 10, 11, 13, 12])
     """
     if device is not None:
         _core.require_device(device)
@@ -496,15 +591,22 @@ def normal(
     mean, std=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False, **kw
 ):  # fmt: skip
-    """Normal numbers with means and standard deviations given as tensors or numbers.
+    """Random numbers, normal with the means and standard deviations given: ``mean + std * z``.
 
     Args:
-        mean: a tensor, or a number.
-        std: a tensor, or a number (default 1); broadcasts with ``mean``.
-        size: the sizes, if both are numbers.
-        generator, out, dtype, device, requires_grad: as of :func:`rand`.
+        mean: a number, or a tensor of means.
+        std: a number (default 1), or a tensor of standard deviations; it broadcasts with ``mean``.
+        size: the sizes, if ``mean`` and ``std`` are numbers.
+    Returns:
+        A tensor of sizes ``size``, or those to which ``mean`` and ``std`` broadcast, in their dtype.
     Raises:
         RuntimeError: a standard deviation is negative.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.normal(taeda.tensor([0.0, 100.0]), taeda.tensor([1.0, 0.0]))[1]
+        tensor(100.)
+        >>> taeda.normal(5.0, 2.0, (2, 3)).shape
+        taeda.Size([2, 3])
     """
     _no_more("normal", kw)
     std = 1.0 if std is None else std
@@ -569,10 +671,21 @@ def _broadcast(a: Any, b: Any) -> list[int]:
 
 @primitive(out="any", out_aligned=("input",), moves=False)
 def bernoulli(input, p=None, *, generator=None):
-    """Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``).
+    """Ones and zeros: a one with the probability that ``input`` holds at that place.
 
+    Args:
+        input: probabilities, floating point, any sizes. With ``p`` it gives only sizes and dtype.
+        p: one probability for all elements.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: a probability is not in [0, 1].
+    Examples:
+        >>> taeda.bernoulli(taeda.tensor([0.0, 1.0, 1.0]))
+        tensor([0., 1., 1.])
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.bernoulli(taeda.full((1000,), 0.25)).mean() < 0.3
+        tensor(True)
     """
     result = _core.empty(input.shape, input.dtype)
     if p is None:
@@ -593,10 +706,19 @@ bernoulli.vjp(input=lambda g: g.new_zeros(g.shape))
 
 @primitive()
 def poisson(input, generator=None):
-    """Poisson numbers with the rates in ``input``, in its dtype.
+    """Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates in ``input``.
 
+    Args:
+        input: rates, floating point, not negative, any sizes.
+    Returns:
+        The sizes and the dtype of ``input``; whole numbers.
     Raises:
         RuntimeError: a rate is negative.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> counts = taeda.poisson(taeda.full((1000,), 4.0))
+        >>> bool(3.7 < counts.mean() < 4.3)
+        True
     """
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"poisson: expected floating-point rates, got {input.dtype}")
@@ -611,17 +733,24 @@ poisson.vjp(input=lambda g: g.new_zeros(g.shape))
 
 @primitive(differentiable=(), out="same")
 def multinomial(input, num_samples, replacement=False, *, generator=None):
-    """Indices drawn with the probabilities (up to a factor) in each row.
+    """Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``.
 
     Args:
-        input: (n) or (rows, n), floating point, not negative.
+        input: weights ``(n)`` or ``(rows, n)``, floating point, not negative; a row need not sum to 1.
         num_samples: how many to draw from each row.
         replacement: whether an index may be drawn again.
-        generator: a Generator. Default: the global one.
     Returns:
-        int64, (num_samples) or (rows, num_samples).
+        ``int64``, ``(num_samples)`` or ``(rows, num_samples)``.
     Raises:
-        RuntimeError: a row is no distribution, or has too few elements to draw from.
+        RuntimeError: a row has a negative, infinite or NaN weight or the sum 0, or, without replacement, fewer than
+            ``num_samples`` elements.
+    Examples:
+        >>> weights = taeda.tensor([0.0, 3.0, 0.0, 1.0])
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.multinomial(weights, 2).sort().values
+        tensor([1, 3])
+        >>> taeda.multinomial(weights, 1000, replacement=True).bincount()[[0, 2]]
+        tensor([0, 0])
     """
     if input.dim() not in (1, 2):
         raise RuntimeError(f"multinomial: prob_dist must be 1 or 2 dim, got sizes {tuple(input.shape)}")

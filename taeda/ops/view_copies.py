@@ -49,10 +49,20 @@ view_copy = _copying(_view, "view_copy")
 
 @composite(out="same")
 def narrow_copy(input, dim, start, length):
-    """A copy of :func:`narrow`.
+    """A copy of what :func:`narrow` gives, in memory of its own.
 
+    Args:
+        input: a tensor of at least one dimension.
+        dim: the dimension that is cut.
+        start: the first index.
+        length: how many.
+    Returns:
+        ``length`` elements along ``dim``.
     Raises:
-        RuntimeError: ``dim`` is too large (an IndexError for :func:`narrow`).
+        RuntimeError: the range goes past the end, or ``dim`` is too large (an IndexError for :func:`narrow`).
+    Examples:
+        >>> taeda.narrow_copy(taeda.tensor([1, 2, 3, 4]), 0, 1, 2)
+        tensor([2, 3])
     """
     if dim >= max(input.dim(), 1):
         raise RuntimeError(f"narrow_copy: expected dim below {input.dim()}, the number of dimensions, got {dim}")
@@ -61,5 +71,14 @@ def narrow_copy(input, dim, start, length):
 
 @composite()
 def detach_copy(input):
-    """A copy outside the graph."""
+    """A copy of ``input``, in memory of its own, that is not part of the graph.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.detach_copy(taeda.tensor([2.0], requires_grad=True))
+        tensor([2.])
+    """
     return input.detach().clone()
