@@ -189,9 +189,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         input: log-probabilities, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
         target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64.
         weight: ``(C,)``, a weight for each class, or None.
-        size_average: older form of ``reduction``.
         ignore_index: a class number that does not count.
-        reduce: older form of ``reduction``.
         reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
 
     Returns:
@@ -224,9 +222,7 @@ def cross_entropy(
         input: scores, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
         target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities of the shape of ``input``.
         weight: ``(C,)``, a weight for each class, or None.
-        size_average: older form of ``reduction``.
         ignore_index: a class number that does not count, as for padding.
-        reduce: older form of ``reduction``.
         reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
         label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
 

@@ -139,9 +139,6 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     Args:
         input: any shape; floating-point.
         target: the same shape; another one broadcasts, with a warning.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
 
     Returns:
@@ -168,9 +165,6 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     Args:
         input: any shape; floating-point or complex.
         target: the same shape; another one broadcasts, with a warning.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
 
     Returns:
@@ -212,9 +206,6 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     Args:
         input: any shape; floating-point.
         target: the same shape; another one broadcasts, with a warning.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         beta: where the two forms meet, at least 0; 0 is :func:`l1_loss`.
 
     Returns:
@@ -242,7 +233,6 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     Args:
         input: any shape; floating-point.
         target: the same shape; another one broadcasts, with a warning.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         delta: where the two forms meet, above 0.
         weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
 
@@ -352,9 +342,6 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         input: probabilities, any shape; floating-point.
         target: the same shape and dtype, in ``[0, 1]``.
         weight: a factor of each element, which broadcasts, or None.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
@@ -394,9 +381,6 @@ def binary_cross_entropy_with_logits(
         input: any numbers, any shape; floating-point.
         target: the same shape, in ``[0, 1]``; floating-point.
         weight: a factor of each element, which broadcasts, or None.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         pos_weight: a factor of the term of ``y``, which broadcasts, or None.
 
     Returns:
@@ -436,8 +420,6 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     Args:
         input: log-probabilities, any shape; floating-point.
         target: probabilities, of a shape that broadcasts; their logarithms with ``log_target``.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
         reduction: ``"batchmean"`` (the definition: the sum over ``N``), ``"mean"`` (over elements), ``"sum"`` or
             ``"none"``.
         log_target: see ``target``.
@@ -481,9 +463,6 @@ def poisson_nll_loss(
         log_input: see ``input``; without it the loss is ``input - target * log(input + eps)``.
         full: add Stirling's approximation of ``log(target!)`` where the target is above 1.
         eps: keeps ``log(0)`` away.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
@@ -511,7 +490,6 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
             1 there.
         full: add the constant ``log(2 * pi) / 2``.
         eps: least variance that is used.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``input``.
@@ -552,9 +530,6 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     Args:
         input: any shape; floating-point.
         target: of a shape that broadcasts to it.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
@@ -584,9 +559,6 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
         input: distances, any shape; floating-point.
         target: of 1 and -1, of a shape that broadcasts.
         margin: a distance below it costs something.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
@@ -609,9 +581,6 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
         input2: a shape that broadcasts.
         target: of 1 and -1, of a shape that broadcasts.
         margin: by how much higher.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the sizes to which they broadcast.
@@ -641,9 +610,6 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
         input2: the same shape.
         target: of 1 and -1, ``(N,)`` or ``()``.
         margin: a cosine above it costs something where the target is -1.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``target``.
@@ -683,9 +649,6 @@ def triplet_margin_loss(
         p: of the norm.
         eps: added to each difference.
         swap: use the distance of positive and negative where it is below that of anchor and negative.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` ``(*)``.
@@ -733,7 +696,6 @@ def triplet_margin_with_distance_loss(
         distance_function: a function of two tensors; the Euclidean distance over the last dimension if None.
         margin: by how much nearer the positive should be, above 0.
         swap: use the distance of positive and negative where it is below that of anchor and negative.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of the distances.
@@ -764,9 +726,6 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         p: 1 or 2.
         margin: by how much the right class should be ahead.
         weight: ``(C,)``, a factor for each right class, or None.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``target``.
@@ -826,9 +785,6 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
         input: scores, ``(*, C)``; floating-point.
         target: of 0 and 1, the same shape.
         weight: ``(C,)``, a factor for each class, or None.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` ``(*)``.
@@ -857,9 +813,6 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     Args:
         input: scores, ``(N, C)`` or ``(C,)``; floating-point.
         target: the labels of each sample, ended by the first -1; the same shape, int64.
-        size_average: older form of ``reduction``.
-        reduce: older form of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Returns:
         ``()``; with ``reduction="none"`` ``(N,)`` or ``()``.
