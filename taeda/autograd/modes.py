@@ -109,19 +109,56 @@ class _Recording(_Mode):
 
 
 class no_grad(_Recording):
-    """Ops inside are not recorded. ``with no_grad():``, ``@no_grad()`` or ``@no_grad``."""
+    """A context, or a decorator, in which operations are not recorded: for evaluation and for updates of weights by
+    hand.
+
+    It saves the memory that a backward pass would need. Results do not require grad. ``with taeda.no_grad():``,
+    ``@taeda.no_grad()`` or ``@taeda.no_grad``.
+
+    Examples:
+        >>> x = taeda.tensor([1.0], requires_grad=True)
+        >>> with taeda.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+        >>> @taeda.no_grad()
+        ... def predict(x):
+        ...     return x * 2
+        >>> predict(x).requires_grad
+        False
+    """
 
     _on = False
 
 
 class enable_grad(_Recording):
-    """Ops inside are recorded, also within ``no_grad``."""
+    """A context, or a decorator, in which operations are recorded, also within :class:`no_grad`.
+
+    Examples:
+        >>> x = taeda.tensor([1.0], requires_grad=True)
+        >>> with taeda.no_grad(), taeda.enable_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     _on = True
 
 
 class set_grad_enabled(_Mode):
-    """Turn recording on or off at once; as a context manager, until its end."""
+    """Turn recording on or off at once; as a context manager, until its end.
+
+    Args:
+        mode: whether operations are recorded.
+
+    Examples:
+        >>> x = taeda.tensor([1.0], requires_grad=True)
+        >>> training = False
+        >>> with taeda.set_grad_enabled(training):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
@@ -142,7 +179,20 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Like ``no_grad``; tensors made inside can never take part in recording later."""
+    """As :class:`no_grad`, for good: tensors made inside can never take part in recording later, which saves some work.
+
+    Args:
+        mode: whether it is on; or a function, as a decorator without parentheses.
+
+    Raises:
+        RuntimeError: later, such a tensor is to be saved for a backward pass, or changed in place outside.
+
+    Examples:
+        >>> with taeda.inference_mode():
+        ...     y = taeda.ones(2) * 2
+        >>> y.is_inference()
+        True
+    """
 
     if not TYPE_CHECKING:  # see _Recording
 

@@ -159,7 +159,8 @@ class WeightedRandomSampler(Sampler[int]):
         generator: what draws; the global one if None.
 
     Raises:
-        ValueError: ``num_samples`` is not positive, or ``replacement`` is no bool.
+        ValueError: ``num_samples`` is not positive.
+        TypeError: ``replacement`` is no bool.
 
     Examples:
         >>> drawn = list(taeda.utils.data.WeightedRandomSampler([0.0, 3.0, 1.0], 1000))
