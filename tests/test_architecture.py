@@ -330,7 +330,7 @@ def test_kernels_are_kept_in_one_table():
 
 #: Caches of ops beside the planner table, and how many there are: constants, libraries and their routines, equations
 #: that were parsed, tables of weights. What a planner works out from forms is `planners.kept`.
-CACHES = {"aten.py": 1, "contraction.py": 2, "docs.py": 1, "dropout.py": 1, "einsum.py": 2, "fft.py": 1, "lapack.py": 2,
+CACHES = {"aten.py": 1, "contraction.py": 2, "dropout.py": 1, "einsum.py": 2, "fft.py": 1, "lapack.py": 2,
           "resample.py": 3, "variates.py": 1}  # fmt: skip
 
 
