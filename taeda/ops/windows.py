@@ -162,32 +162,141 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 # ---- the older functions ---------------------------------------------------------------------------------------------
 
 
-def _older(name, text, formula):
-    def window(
-        window_length, periodic=True, *extra, dtype=None, layout=None, device=None, pin_memory=False,
-        requires_grad=False, **options,
-    ):  # fmt: skip
-        values = formula(*extra, **options)
-        window_length = int(window_length)
-        if window_length < 0:
-            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
-        dtype = dtype or _core.get_default_dtype()
-        if dtype.is_complex:
-            raise NotImplementedError(f"{name}: not implemented for {dtype}")
-        if not dtype.is_floating_point:
-            raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
-        _core.require_device(device)
-        return _made(values, window_length, not periodic, dtype, requires_grad)
-
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"{text} Periodic by default: its period is its length, rather than one point less."
-    return composite(method=False, meta="numbers")(window)
+def _older(name, values, window_length, periodic, dtype, device, requires_grad):
+    window_length = int(window_length)
+    if window_length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
+    dtype = dtype or _core.get_default_dtype()
+    if dtype.is_complex:
+        raise NotImplementedError(f"{name}: not implemented for {dtype}")
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
+    _core.require_device(device)
+    return _made(values, window_length, not periodic, dtype, requires_grad)
 
 
-hann_window = _older("hann_window", "Hann's window.", lambda: _cosines(0.5, 0.5))
-blackman_window = _older("blackman_window", "Blackman's window.", lambda: _cosines(0.42, 0.5, 0.08))
-hamming_window = _older(
-    "hamming_window", "Hamming's window, ``alpha - beta cos``.", lambda alpha=0.54, beta=0.46: _cosines(alpha, beta)
-)
-bartlett_window = _older("bartlett_window", "Bartlett's triangular window.", lambda: _triangle)
-kaiser_window = _older("kaiser_window", "Kaiser's window of shape ``beta``.", lambda beta=12.0: _kaiser(beta))
+@composite(method=False, meta="numbers")
+def hann_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """Hann's window: ``w[k] = 0.5 - 0.5 * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``.
+
+    A window fades a piece of a signal in and out before its Fourier transform, so that the cut is not seen as high
+    frequencies.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``: what :func:`stft` needs. Otherwise ``N`` is ``window_length - 1``, and the
+            window is symmetric.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+        >>> taeda.hann_window(5, periodic=False)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return _older("hann_window", _cosines(0.5, 0.5), window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def blackman_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / N) + 0.08 * cos(4 pi k / N)`` for ``k`` from 0 to
+    ``window_length - 1``.
+
+    Its side lobes are lower than those of :func:`hann_window`, its main lobe is wider.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.blackman_window(4).round(decimals=4).abs()
+        tensor([0.0000, 0.3400, 1.0000, 0.3400])
+    """
+    return _older("blackman_window", _cosines(0.42, 0.5, 0.08), window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def hamming_window(
+    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Hamming's window: ``w[k] = alpha - beta * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        alpha: the constant.
+        beta: the height of the cosine.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
+    return _older("hamming_window", _cosines(alpha, beta), window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def bartlett_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / N - 1|`` for ``k`` from 0 to ``window_length - 1``.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+        >>> taeda.bartlett_window(5, periodic=False)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return _older("bartlett_window", _triangle, window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def kaiser_window(
+    window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Kaiser's window: ``w[k] = I0(beta * sqrt(1 - (2 k / N - 1) ** 2)) / I0(beta)`` for ``k`` from 0 to
+    ``window_length - 1``.
+
+    ``I0`` is the modified Bessel function :func:`i0`: the sum of ``(x ** 2 / 4) ** m / (m!) ** 2`` for ``m`` from 0 on.
+    The larger ``beta``, the lower the side lobes and the wider the main lobe; 0 gives a rectangle.
+
+    Source: Kaiser and Schafer 1980, "On the use of the I0-sinh window for spectrum analysis".
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        beta: the shape, not negative.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.kaiser_window(5, periodic=False, beta=2.0)
+        tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
+    """
+    return _older("kaiser_window", _kaiser(beta), window_length, periodic, dtype, device, requires_grad)
