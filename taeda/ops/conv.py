@@ -336,8 +336,8 @@ for _n, _op in ((1, conv1d), (2, conv2d), (3, conv3d)):
         "    In one dimension: ``out[n, o, x]`` is the sum over channels ``c`` and taps ``k`` of\n"
         "    ``weight[o, c, k] * input[n, c, x * stride + k * dilation - padding]``, plus ``bias[o]``.",
         "out_channels, in_channels / groups",
-        'put before and after each spatial dimension, an int or one per dimension; ``"valid"``\n'
-        '            for none, ``"same"`` for as many as keep the size (with stride 1).',
+        "zeros that are put before and after each spatial dimension, an int or one per dimension;\n"
+        '            ``"valid"`` for none, ``"same"`` for as many as keep the size (with stride 1).',
         "``size_out = floor((size + 2 * padding - dilation * (k - 1) - 1) / stride) + 1``",
         4,
     )

@@ -140,11 +140,14 @@ _ARGUMENTS = """
     """
 for _name, _plain, _drops, _feature, _text in (
     ("dropout", "dropout", _drop, False, "Zero each element with probability ``p``, divide the others by ``1 - p``."),
-    ("feature_dropout", "dropout1d", _drop, True, "Zero whole channels with probability ``p``, divide the others by ``1 - p``."),
+    (
+        "feature_dropout", "dropout1d", _drop, True,
+        "Zero whole channels with probability ``p``, divide the others by ``1 - p``.",
+    ),
     (
         "alpha_dropout", "alpha_dropout", _drop_alpha, False,
-        "Dropout that keeps the mean and the variance of selu's output (Klambauer et al. 2017): with probability ``p``\n"
-        "    an element becomes selu's lower limit, and the result is scaled and shifted.",
+        "Dropout that keeps the mean and the variance of selu's output (Klambauer et al. 2017): with probability\n"
+        "    ``p`` an element becomes selu's lower limit, and the result is scaled and shifted.",
     ),
     (
         "feature_alpha_dropout", "feature_alpha_dropout", _drop_alpha, True,
