@@ -66,13 +66,38 @@ class _Switch:
 
 
 class DisableTorchFunctionSubclass(_Switch):
-    """Within it, subclasses of Tensor (and other classes) do not override; modes do."""
+    """Within it, subclasses of Tensor (and other classes) do not override functions by ``__torch_function__``; modes
+    do.
+
+    Examples:
+        >>> class Loud(taeda.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "mine"
+        >>> x = taeda.ones(2).as_subclass(Loud)
+        >>> with taeda.DisableTorchFunctionSubclass():
+        ...     print(taeda.add(x, 1))
+        tensor([2., 2.])
+    """
 
     _bit = _NO_SUBCLASSES
 
 
 class DisableTorchFunction(_Switch):
-    """Within it, nothing overrides: no class and no mode."""
+    """Within it nothing overrides a function of tensors: no class by ``__torch_function__``, and no mode.
+
+    Examples:
+        >>> class Loud(taeda.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "mine"
+        >>> x = taeda.ones(2).as_subclass(Loud)
+        >>> taeda.add(x, 1)
+        'mine'
+        >>> with taeda.DisableTorchFunction():
+        ...     print(taeda.add(x, 1))
+        tensor([2., 2.])
+    """
 
     _bit = _NONE
 

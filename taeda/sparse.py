@@ -32,8 +32,17 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """``mat1 @ mat2`` with a sparse ``mat1``; dense unless both are sparse.
 
     Args:
+        mat1: a sparse matrix ``(m, k)``.
+        mat2: a matrix ``(k, n)``.
         reduce: what is made of the products of an element: their ``"sum"``, ``"mean"``, ``"amax"`` or ``"amin"``. Of
             all but the sum, ``mat1`` is in CSR layout and ``mat2`` dense, and an element without products is 0.
+    Returns:
+        ``(m, n)``.
+    Examples:
+        >>> graph = taeda.tensor([[0.0, 1.0], [1.0, 1.0]]).to_sparse()
+        >>> taeda.spmm(graph, taeda.tensor([[1.0], [10.0]]))  # sums over neighbours
+        tensor([[10.],
+                [11.]])
     """
     if reduce == "sum":
         return taeda.mm(mat1, mat2)

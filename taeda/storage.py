@@ -25,12 +25,17 @@ _NAMES = {
 
 
 class TypedStorage:
-    """A storage seen as elements of a dtype.
+    """A storage seen as elements of a dtype: PyTorch's older interface. :class:`UntypedStorage` has the bytes.
 
     Args:
         args: nothing, a number of elements, or a sequence of them.
         wrap_storage: an untyped storage to look at instead.
-        dtype: of the elements. Default: the default floating-point dtype.
+        dtype: of the elements. Default: that of :func:`get_default_dtype`.
+        device: the CPU.
+    Examples:
+        >>> storage = taeda.TypedStorage([1.0, 2.0])
+        >>> storage[1]
+        2.0
     """
 
     dtype: Any

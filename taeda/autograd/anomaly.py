@@ -46,7 +46,18 @@ class set_detect_anomaly:
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Turn anomaly detection on or off."""
+    """Turns anomaly detection on or off: a backward pass then says which op of the forward pass gave a NaN gradient.
+    Slow; for finding faults.
+
+    Args:
+        enabled: on or off.
+        check_nan: whether gradients are checked for NaN.
+    Examples:
+        >>> taeda.set_anomaly_enabled(True)
+        >>> taeda.is_anomaly_enabled()
+        True
+        >>> taeda.set_anomaly_enabled(False)
+    """
     _core.set_anomaly(enabled, check_nan)
 
 
@@ -58,12 +69,26 @@ def _anomaly() -> tuple[bool, bool]:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on."""
+    """Whether anomaly detection is on; see :func:`set_anomaly_enabled`.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_anomaly_enabled()
+        False
+    """
     return bool(_anomaly()[0])
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, where it is on, checks gradients for NaN."""
+    """Whether anomaly detection, where it is on, checks gradients for NaN.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_anomaly_check_nan_enabled()
+        True
+    """
     return bool(_anomaly()[1])
 
 

@@ -461,7 +461,22 @@ for _n, _op in ((1, conv_transpose1d), (2, conv_transpose2d), (3, conv_transpose
 
 @composite(method=False, autocast="lower")
 def conv_tbc(input, weight, bias, pad=0):
-    """One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
+    """A convolution in one dimension of a sequence whose time comes first: ``out[t, n, o]`` is the sum of ``input[t + k
+    - pad, n, c] * weight[k, c, o]`` over ``k`` and ``c``, plus ``bias[o]``.
+
+    Args:
+        input: ``(time, batch, in_channels)``.
+        weight: ``(taps, in_channels, out_channels)``.
+        bias: ``(out_channels,)``.
+        pad: how many zeros are put before and after the time.
+    Returns:
+        ``(time + 2 * pad - taps + 1, batch, out_channels)``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> taeda.conv_tbc(taeda.ones(5, 1, 2), taeda.ones(3, 2, 1), taeda.zeros(1)).flatten()
+        tensor([6., 6., 6.])
+    """
     out = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return out.permute(2, 0, 1)
 

@@ -310,7 +310,17 @@ def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout
 
 @composite(meta="shape")
 def is_same_size(input, other):
-    """Whether the sizes are equal."""
+    """Whether two tensors have the same sizes.
+
+    Args:
+        input: a tensor.
+        other: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_same_size(taeda.ones(2, 3), taeda.ones(3, 2))
+        False
+    """
     return input.shape == other.shape
 
 
@@ -410,7 +420,19 @@ def resize_(input, *args, size=None, memory_format=None):
 
 @composite(meta="form")
 def resize_as_(input, the_template, memory_format=None):
-    """:func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+    """Changes the sizes of ``input``, in place, to those of another tensor. New elements are not set.
+
+    Args:
+        input: a tensor whose memory is its own.
+        the_template: a tensor with the sizes.
+        memory_format: order of the dimensions in memory; ``preserve_format`` takes that of ``the_template``.
+    Returns:
+        ``input``.
+    Examples:
+        >>> taeda.resize_as_(taeda.tensor([1, 2, 3, 4]), taeda.zeros(2, 2))
+        tensor([[1, 2],
+                [3, 4]])
+    """
     if memory_format is _core.preserve_format:
         resize_(input, tuple(the_template.shape))
         core.resize(input, the_template.shape, _core.empty_like(the_template).stride(), 0)

@@ -308,19 +308,25 @@ def sparse_coo_tensor(
     indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, is_coalesced=None, layout=None,
 ):  # fmt: skip
-    """A sparse tensor in coordinate form.
+    """A sparse tensor in coordinate form: element ``indices[:, i]`` is ``values[i]``, all others are 0.
 
     Args:
         indices: ``(sparse dimensions, entries)``, integers; without ``values``, the size of a tensor without entries.
         values: ``(entries, *dense dimensions)``; those of a place that occurs several times add up.
-        size: of the whole; the smallest that fits by default.
-        dtype: of the values.
-        device, pin_memory, layout: as everywhere.
-        requires_grad: whether operations on the values are recorded.
-        check_invariants: accepted for compatibility: indices are always checked.
-        is_coalesced: that every place occurs once, in order.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_coo``.
+        check_invariants: accepted: indices are always checked.
+        is_coalesced: whether every place occurs once, in order.
+    Returns:
+        A sparse tensor.
     Raises:
         RuntimeError: the sizes do not fit, or an index is out of range.
+    Examples:
+        >>> indices = taeda.tensor([[0, 1], [2, 0]])  # rows, columns
+        >>> taeda.sparse_coo_tensor(indices, taeda.tensor([5.0, 6.0]), (2, 3)).to_dense()
+        tensor([[0., 0., 5.],
+                [6., 0., 0.]])
     """
     if device is not None:
         _core.require_device(device)
