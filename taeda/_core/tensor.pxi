@@ -50,7 +50,23 @@ cdef inline void forget_attributes(Tensor t) noexcept:
 @cython.trashcan(True)
 @cython.binding(False)
 cdef class Tensor:
-    """A multi-dimensional array that records the operations done on it."""
+    """An array of numbers of one dtype, in any number of dimensions, that records the operations done on it.
+
+    Make one by :func:`tensor`, :func:`zeros`, :func:`randn` and their kin; ``Tensor(2, 3)`` is PyTorch's older form,
+    with elements that are not set. ``shape``, ``dtype`` and ``device`` say what it is. Every function of ``taeda`` that
+    takes a tensor first is also a method; a method whose name ends in an underscore writes its result into the tensor.
+    With ``requires_grad`` a call of ``backward()`` on a result fills ``grad``.
+
+    Args:
+        args: sizes, or data.
+        kwargs: ``device``.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> loss = (x * x).sum()
+        >>> loss.backward()
+        >>> x.grad
+        tensor([2., 4., 6.])
+    """
 
     def __cinit__(self):
         forget_attributes(self)
