@@ -183,7 +183,9 @@ class inference_mode(_Mode):
     context manager and a decorator.
 
     Args:
-        mode: False leaves things as they are outside.
+        mode: False leaves things as they are outside; or a function, as a decorator without parentheses.
+    Raises:
+        RuntimeError: later, such a tensor is to be saved for a backward pass, or changed in place outside.
     Examples:
         >>> @taeda.inference_mode()
         ... def predict(x):

@@ -349,10 +349,19 @@ def selu_(input):
     out_dtype="same", canonical=True,
 )  # fmt: skip
 def gelu(input, *, approximate="none"):
-    """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).
+    """``x * P(X <= x)`` for standard normal ``X``, ``x * (1 + erf(x / sqrt(2))) / 2``: the Gaussian error linear unit.
+
+    Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units (GELUs)".
 
     Args:
-        approximate: ``"none"`` for the exact form, ``"tanh"`` for the approximation by a hyperbolic tangent.
+        approximate: ``"none"``, or ``"tanh"`` for ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+
+    Raises:
+        RuntimeError: ``approximate`` is something else.
+
+    Examples:
+        >>> F.gelu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.1587,  0.0000,  1.9545])
     """
     if approximate == "tanh":
         # (1 + tanh(u)) / 2 = 1 / (1 + 2 ** (-2 u log2(e))): where PyTorch's sum cancels, still 1e4 times as exact
@@ -393,7 +402,12 @@ gelu_backward.vjp(grad=lambda g, input, approximate: gelu_backward(g, input, app
 
 @pointwise(method=False, dtypes=("float", "complex"), reference=lambda x: x / (1 + np.exp(-x)))
 def silu(input):
-    """``input * sigmoid(input)``, also called swish."""
+    """``input * sigmoid(input)``, also called swish: a smooth ReLU.
+
+    Examples:
+        >>> F.silu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2689,  0.0000,  1.7616])
+    """
     return s.gated(input, input)
 
 
@@ -422,7 +436,16 @@ silu_backward.vjp(grad=lambda g, input: silu_backward(g, input.conj()), input=_s
     fits_work=True,
 )  # fmt: skip
 def softplus(input, beta=1.0, threshold=20.0):
-    """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
+    """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``.
+
+    Args:
+        beta: how sharp the bend at 0 is.
+        threshold: where the function is a straight line.
+
+    Examples:
+        >>> F.softplus(taeda.tensor([-1.0, 0.0, 30.0]))
+        tensor([ 0.3133,  0.6931, 30.0000])
+    """
     scaled = input * beta
     return s.select(scaled > threshold, input, s.softplus(scaled) * (1.0 / beta))
 
@@ -459,7 +482,12 @@ def _mish_parts(x):
 
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.tanh(np.log1p(np.exp(x))))
 def mish(input):
-    """``input * tanh(softplus(input))`` (Misra 2019)."""
+    """``input * tanh(log(1 + exp(input)))`` (Misra 2019).
+
+    Examples:
+        >>> F.mish(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.3034,  0.0000,  1.9440])
+    """
     _, _, product = _mish_parts(input)
     return product / (product + 2.0) * input
 
@@ -490,7 +518,12 @@ mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_ben
     out_dtype="same",
 )  # fmt: skip
 def logsigmoid(input):
-    """``log(sigmoid(input))`` with no overflow."""
+    """``log(1 / (1 + exp(-input)))``, exact where the sigmoid is too small for its dtype.
+
+    Examples:
+        >>> F.logsigmoid(taeda.tensor([-200.0, 0.0]))
+        tensor([-200.0000,   -0.6931])
+    """
     return s.log_sigmoid(input)
 
 
@@ -499,7 +532,12 @@ logsigmoid.vjp(input=lambda g, input: mul(g, sigmoid(neg(input))))
 
 @pointwise(promote="float", method=False, inplace=False, reference=lambda x: x - np.tanh(x), copied=("input",))
 def tanhshrink(input):
-    """``input - tanh(input)``."""
+    """``input - tanh(input)``.
+
+    Examples:
+        >>> F.tanhshrink(taeda.tensor([-1.0, 0.0, 3.0]))
+        tensor([-0.2384,  0.0000,  2.0049])
+    """
     return input - s.tanh(input)
 
 
@@ -508,7 +546,12 @@ tanhshrink.vjp(input=lambda g, input: mul_conj(g, times_itself(tanh(input))))
 
 @pointwise(promote="float", method=False, inplace=False, reference=lambda x: x / (1 + np.abs(x)))
 def softsign(input):
-    """``input / (1 + |input|)``."""
+    """``input / (1 + abs(input))``: between -1 and 1.
+
+    Examples:
+        >>> F.softsign(taeda.tensor([-1.0, 0.0, 3.0]))
+        tensor([-0.5000,  0.0000,  0.7500])
+    """
     return input / (s.abs(input) + 1.0)
 
 
@@ -530,7 +573,12 @@ softsign.vjp(input=_softsign_slope)
 
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: np.clip(x / 6 + 0.5, 0, 1))
 def hardsigmoid(input):
-    """``min(max(input + 3, 0), 6) / 6``."""
+    """``min(max(input + 3, 0), 6) / 6``: the sigmoid from three straight lines.
+
+    Examples:
+        >>> F.hardsigmoid(taeda.tensor([-4.0, 0.0, 1.5, 4.0]))
+        tensor([0.0000, 0.5000, 0.7500, 1.0000])
+    """
     return s.at_most(s.at_least(input + 3.0, 0.0), 6.0) / 6.0
 
 
@@ -539,7 +587,12 @@ hardsigmoid.vjp(input=lambda g, input: mul(inside(g, input, -3.0, 3.0), 1 / 6))
 
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1))
 def hardswish(input):
-    """``input * hardsigmoid(input)`` (Howard et al. 2019)."""
+    """``input * min(max(input + 3, 0), 6) / 6`` (Howard et al. 2019).
+
+    Examples:
+        >>> F.hardswish(taeda.tensor([0.0, 1.5, 4.0]))
+        tensor([0.0000, 1.1250, 4.0000])
+    """
     return input * s.at_most(s.at_least(input + 3.0, 0.0), 6.0) / 6.0
 
 
@@ -584,7 +637,18 @@ def _check_lambda(input, lambd=0.5):
     reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), out_dtype="same", fits=True,
 )  # fmt: skip
 def softshrink(input, lambd=0.5):
-    """``input`` moved toward 0 by ``lambd``, and 0 within it."""
+    """``input`` moved towards 0 by ``lambd``, and 0 where its size is at most ``lambd``.
+
+    Args:
+        lambd: the bound, at least 0.
+
+    Raises:
+        RuntimeError: ``lambd`` is negative.
+
+    Examples:
+        >>> F.softshrink(taeda.tensor([-1.0, 0.3, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
     return s.select(input > lambd, input - lambd, s.select(input < -lambd, input + lambd, input * 0.0))
 
 
@@ -613,7 +677,22 @@ gated.vjp(
 
 @composite(method=False)
 def glu(input, dim=-1):
-    """The first half of ``input`` along ``dim`` times the sigmoid of the second (Dauphin et al. 2016)."""
+    """``a * sigmoid(b)`` of the halves ``a`` and ``b`` of ``input`` along ``dim`` (Dauphin et al. 2016).
+
+    Args:
+        input: ``(*, n, *)`` with an even ``n`` at ``dim``; floating-point.
+        dim: the dimension that is halved.
+
+    Returns:
+        ``(*, n / 2, *)``, of the dtype of ``input``.
+
+    Raises:
+        RuntimeError: the size at ``dim`` is odd, or ``input`` has no dimension.
+
+    Examples:
+        >>> F.glu(taeda.tensor([[1.0, 2.0, 0.0, 100.0]]))
+        tensor([[0.5000, 2.0000]])
+    """
     if input.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     size = input.size(dim)
