@@ -577,7 +577,17 @@ def _make_wrapper_subclass(
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """What a parameter becomes when the entry ``other`` of a state dict is loaded into it, where
-    ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say."""
+    ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say.
+
+    Args:
+        other: the entry.
+        assign: take ``other`` itself, rather than its values.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.zeros(2).module_load(taeda.ones(2))
+        tensor([1., 1.])
+    """
     if has_torch_function((self, other)):
         return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
     if not isinstance(other, Tensor):

@@ -323,7 +323,18 @@ _warned = False
 
 
 def _storage(input: Tensor) -> TypedStorage:
-    """The memory of the tensor as elements of its dtype (deprecated: :meth:`Tensor.untyped_storage` is what stays)."""
+    """The memory of the tensor as elements of its dtype (deprecated: use :meth:`Tensor.untyped_storage`).
+
+    Args:
+        input: a tensor.
+    Returns:
+        A :class:`TypedStorage`.
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     len(taeda.ones(2, 3).storage())
+        6
+    """
     global _warned
     if not _warned:
         _warned = True
@@ -336,7 +347,16 @@ def _storage(input: Tensor) -> TypedStorage:
 
 
 def _storage_type(input: Tensor) -> Any:
-    """The class of the storage."""
+    """The class of the storage.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A class.
+    Examples:
+        >>> taeda.ones(2).storage_type().__name__
+        'TypedStorage'
+    """
     return type(_typed_storage(input))
 
 

@@ -182,16 +182,16 @@ def is_conj(input: Tensor) -> bool:
 
 @composite(method=False)
 def is_neg(input: Tensor) -> bool:
-    """Whether ``input`` is a view that shows the negatives of what its memory holds. Always False: negation is never
-    lazy here.
+    """Whether ``input`` is a view that shows the negatives of what its memory holds, as the imaginary part of a
+    conjugated view does.
 
     Args:
         input: a tensor.
     Returns:
-        False.
+        A bool.
     Examples:
-        >>> taeda.is_neg(-taeda.ones(2))
-        False
+        >>> taeda.is_neg(taeda.tensor([1j]).conj().imag)
+        True
     """
     return input.is_neg()
 
@@ -357,7 +357,18 @@ def _uninitialised(size: Any, dtype: Any) -> Tensor:
 
 
 def new(self, *args: Any, **kwargs: Any) -> Tensor:
-    """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments."""
+    """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments. Use
+    ``new_zeros`` and its kin.
+
+    Args:
+        args: sizes or data.
+        kwargs: ``device``.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.tensor([1, 2]).new([3, 4])
+        tensor([3, 4])
+    """
     return legacy_tensor(*args, dtype=self.dtype, **kwargs)
 
 
@@ -374,8 +385,14 @@ def _new(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 _core.install("__new__", staticmethod(_new))
 _core.install("new", new)
-for _name_of_kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
-    _core.install(f"is_{_name_of_kind}", property(lambda self: False, doc="False: tensors are strided, on the CPU."))
+for _kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
+    _is_doc = f"""Always False: there are no tensors of this kind, or they have a class of their own.
+
+    Examples:
+        >>> taeda.ones(2).is_{_kind}
+        False
+    """
+    _core.install(f"is_{_kind}", property(lambda self: False, doc=_is_doc))
 
 
 def _typed(name: str, dtype: Any) -> Any:

@@ -781,6 +781,11 @@ def numpy_(self, *, force=False):
         RuntimeError: the tensor requires a gradient, which is recorded, or is a conjugated or negated view, and
             ``force`` is false.
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
+    Examples:
+        >>> x = taeda.zeros(2)
+        >>> x.numpy()[0] = 5.0
+        >>> x
+        tensor([5., 0.])
     """
     if (<Tensor>self).device_type:
         if (<Tensor>self).device_type == META_NUMBER:
@@ -834,7 +839,14 @@ cdef object listed(Tensor t, int dim, const char* p):
 
 
 def tolist(Tensor self):
-    """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
+    """The values as nested lists of Python numbers; of a tensor without dimensions, its number.
+
+    Returns:
+        A list, or a number.
+    Examples:
+        >>> taeda.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+    """
     if self.nd == 0:
         return self.item()
     if self.device_type > META_NUMBER:

@@ -329,25 +329,71 @@ sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = LAYOUTS
 
 @composite()
 def to_sparse_csr(input, dense_dim=None):
-    """Matrices compressed by rows, without their elements that are 0."""
+    """Matrices compressed by rows, without their elements that are 0; see :func:`sparse_csr_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse_csr().crow_indices()
+        tensor([0, 1, 2])
+    """
     return compress(input, sparse_csr, None, dense_dim)
 
 
 @composite()
 def to_sparse_csc(input, dense_dim=None):
-    """Matrices compressed by columns, without their elements that are 0."""
+    """Matrices compressed by columns, without their elements that are 0; see :func:`sparse_csc_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse_csc().ccol_indices()
+        tensor([0, 1, 2])
+    """
     return compress(input, sparse_csc, None, dense_dim)
 
 
 @composite()
 def to_sparse_bsr(input, blocksize, dense_dim=None):
-    """Matrices compressed by rows of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    """Matrices compressed by rows of blocks, without blocks of zeros; see :func:`sparse_bsr_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        blocksize: height and width of a block; they divide those of the matrices.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Raises:
+        RuntimeError: the blocks do not divide the matrices.
+    Examples:
+        >>> taeda.eye(4).to_sparse_bsr((2, 2)).values().shape
+        taeda.Size([2, 2, 2])
+    """
     return compress(input, sparse_bsr, blocksize, dense_dim)
 
 
 @composite()
 def to_sparse_bsc(input, blocksize, dense_dim=None):
-    """Matrices compressed by columns of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    """Matrices compressed by columns of blocks, without blocks of zeros; see :func:`sparse_bsc_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        blocksize: height and width of a block; they divide those of the matrices.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Raises:
+        RuntimeError: the blocks do not divide the matrices.
+    Examples:
+        >>> taeda.eye(4).to_sparse_bsc((2, 2)).values().shape
+        taeda.Size([2, 2, 2])
+    """
     return compress(input, sparse_bsc, blocksize, dense_dim)
 
 
