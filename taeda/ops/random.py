@@ -415,6 +415,7 @@ def rand(
         size: the sizes, one by one or as one list or tuple; also by name.
         dtype: a floating-point or complex dtype; of complex numbers both parts are drawn. Default: that of
             :func:`get_default_dtype`.
+        kw: ``size`` by name.
     Returns:
         A tensor of those sizes.
     Raises:
@@ -443,6 +444,7 @@ def randn(
         size: the sizes, one by one or as one list or tuple; also by name.
         dtype: a floating-point or complex dtype; of complex numbers each part has variance 1/2. Default: that of
             :func:`get_default_dtype`.
+        kw: ``size`` by name.
     Returns:
         A tensor of those sizes.
     Raises:
@@ -483,6 +485,7 @@ def randint(
     Args:
         args: ``low`` (0 if left out), ``high`` and ``size``, a list or tuple; also by name.
         dtype: dtype of the result. Default: ``int64``.
+        kw: ``size``, ``low`` and ``high`` by name.
     Returns:
         A tensor of sizes ``size``.
     Raises:
@@ -676,6 +679,7 @@ def normal(
         mean: a number, or a tensor of means.
         std: a number (default 1), or a tensor of standard deviations; it broadcasts with ``mean``.
         size: the sizes, if ``mean`` and ``std`` are numbers.
+        kw: none; an unknown keyword is an error.
     Returns:
         A tensor of sizes ``size``, or those to which ``mean`` and ``std`` broadcast, in their dtype.
     Raises:
