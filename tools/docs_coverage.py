@@ -30,8 +30,8 @@ if any((ROOT / "taeda" / "_core").glob("tensor*.so")):
 NAMESPACES = [
     "", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations", "nn.utils.parametrize",
     "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler", "optim.swa_utils", "utils.data", "func",
-    "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "linalg", "fft", "special", "signal.windows",
-    "sparse", "distributions", "distributions.constraints", "library", "profiler", "export",
+    "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "linalg", "fft", "special",
+    "signal.windows", "sparse", "distributions", "distributions.constraints", "library", "profiler", "export",
 ]  # fmt: skip
 NUMPY = ["", "linalg", "fft", "ndarray"]
 COLUMNS = ["doc", "args", "shape", "dtype", "raises", "example"]

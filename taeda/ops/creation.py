@@ -464,7 +464,8 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
     element at the end; :func:`linspace` avoids that.
 
     Args:
-        args: ``end``, or ``start`` (default 0), ``end`` and ``step`` (default 1), numbers; all of them also by name.
+        args: ``end``, or ``start`` (default 0), ``end`` and ``step`` (default 1), numbers.
+        bounds: ``start``, ``end`` and ``step`` by name.
         dtype: dtype of the result. Default: ``int64`` where all of them are integers, else the default floating-point
             dtype.
     Returns:

@@ -7,6 +7,7 @@ the dtype of the result of a pointwise op, and everything that is said of an in-
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import textwrap
@@ -58,6 +59,7 @@ _SECTIONS = ("Args", "Returns", "Raises", "Examples")
 _HEADER = re.compile(r"^(\w+):$")
 _FORM = re.compile(r"In-place form of :func:`(?:taeda\.)?(\w+)`\.?\s*$")
 _COPY = re.compile(r"A copy of what :func:`(\w+)` views\.\s*$")
+_AS = re.compile(r"\s*Arguments as of\s+:func:`(?:taeda\.)?([\w.]+)`\.")
 _ENTRY = re.compile(r"^ {4}\*{0,2}(\w+(?:, \*{0,2}\w+)*):(?: |$)")
 
 
@@ -90,6 +92,12 @@ def completed(function: Any) -> str | None:
         if rule is not None and rule[1] != "none" and "Returns" not in sections:
             sections["Returns"] = _result(names[0], *rule)
     given = _entries(sections.get("Args", []))
+    other = _AS.search(text)
+    if other:
+        text = text[: other.start()] + text[other.end() :]
+        of_other, _, name = other[1].rpartition(".")
+        module = importlib.import_module(f"{__package__.partition('.')[0]}.{of_other}".rstrip("."))
+        given = _entries(_parts(inspect.cleandoc(getattr(module, name).__doc__ or ""))[1].get("Args", [])) | given
     entries = {name: given.get(name) or _common(function, name, names) for name in names}
     sections["Args"] = [line for lines in entries.values() for line in lines]
     parts = [text.rstrip()]

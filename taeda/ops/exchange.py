@@ -157,7 +157,17 @@ def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """``self`` on ``device``; streams belong to devices that have some, and the CPU has none."""
+    """The tensor on ``device``, as the array API standard has it.
+
+    Args:
+        device: a device or its name.
+        stream: None; the CPU has no streams.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.ones(2).to_device("cpu").device
+        device(type='cpu')
+    """
     if stream is not None:
         raise ValueError(f"to_device: the CPU has no streams, got stream={stream!r}")
     return self.to(device)

@@ -25,10 +25,22 @@ from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 
 @primitive(selection.index, method=False, out=False, meta="mixed", canonical=True, moves=True)
 def index(input, indices):
-    """The elements at ``indices``: one tensor of integers, mask or None per dimension; what advanced indexing comes to.
+    """The elements at ``indices``: what ``input[...]`` comes to where there are tensors among the indices.
 
     The dimensions of the indices, broadcast together, take the place of the indexed dimensions where these are next to
-    each other, else they come first.
+    each other; otherwise they come first.
+
+    Args:
+        input: a tensor of any sizes.
+        indices: one tensor of integers, mask or None per dimension.
+    Returns:
+        A copy, in the dtype of ``input``.
+    Raises:
+        IndexError: an index is out of range, or there are too many.
+    Examples:
+        >>> x = taeda.tensor([[1, 2], [3, 4], [5, 6]])
+        >>> x.index((taeda.tensor([2, 0]), taeda.tensor([0, 1])))
+        tensor([5, 2])
     """
 
 
@@ -300,7 +312,18 @@ def where(condition, input=None, other=None, *, out=None):
 
 
 def _where(self, condition, other):
-    """The elements of this tensor where ``condition`` is true, else those of ``other``."""
+    """The elements of this tensor where ``condition`` is true, else those of ``other``.
+
+    Args:
+        condition: ``bool``.
+        other: a tensor or a number; all three broadcast.
+    Returns:
+        The sizes to which all three broadcast, in the dtype to which this tensor and ``other`` promote.
+    Examples:
+        >>> x = taeda.tensor([-2.0, 3.0])
+        >>> x.where(x > 0, 0.0)
+        tensor([0., 3.])
+    """
     return where(condition, self, other)
 
 

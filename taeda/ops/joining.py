@@ -564,7 +564,20 @@ def _directional_split(name, least, dim_of):
         return tensor_split(input, indices_or_sections, dim)
 
     split.__name__ = split.__qualname__ = name
-    split.__doc__ = f"Views of pieces along dimension {dim_of.__doc__ or ''}; see :func:`tensor_split`."
+    split.__doc__ = f"""Pieces along dimension {dim_of.__doc__}: so many of equal size, or cut before given positions.
+
+    Args:
+        input: a tensor of at least {least} dimension{"s" * (least > 1)}.
+        indices_or_sections: a number that divides the size; or positions, where a new piece begins.
+    Returns:
+        A tuple of views, as of :func:`tensor_split`.
+    Raises:
+        RuntimeError: ``input`` has fewer dimensions, or the number does not divide the size.
+    Examples:
+        >>> first, second = taeda.{name}(taeda.zeros({", ".join(["4"] * least)}), 2)
+        >>> first.shape
+        taeda.Size({[4] * (least - 1) + [2] if least != 2 else [2, 4]})
+    """
     return composite(also=_PIECES, spreads="indices_or_sections")(split)
 
 

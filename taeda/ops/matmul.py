@@ -719,7 +719,22 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
-    """``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in PyTorch."""
+    """In-place form of :func:`addbmm`. Where ``input`` is broadcast it becomes the result, of the result's size, as in
+    PyTorch.
+
+    Args:
+        input: a tensor that broadcasts to ``(m, n)``.
+        batch1: ``(b, m, k)``.
+        batch2: ``(b, k, n)``, of the same dtype.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        ``input``.
+    Examples:
+        >>> taeda.zeros(2, 2).addbmm_(taeda.ones(5, 2, 3), taeda.ones(5, 3, 2))
+        tensor([[15., 15.],
+                [15., 15.]])
+    """
     result = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
     return input.copy_(result) if input.shape == result.shape else core.change_form(input, result)
 

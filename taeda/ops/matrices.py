@@ -232,7 +232,21 @@ def diagflat(input, offset=0):
 
 @composite()
 def fill_diagonal_(input, fill_value, wrap=False):
-    """Write ``fill_value`` on the main diagonal, in place; ``wrap`` starts again below it in a tall matrix."""
+    """Writes ``fill_value`` on the main diagonal, in place.
+
+    Args:
+        input: at least two dimensions; of more than two, all of one size.
+        fill_value: a number.
+        wrap: of a tall matrix, start again below the diagonal's end.
+    Returns:
+        ``input``.
+    Raises:
+        RuntimeError: ``input`` has fewer dimensions, or the sizes differ.
+    Examples:
+        >>> taeda.zeros(2, 2).fill_diagonal_(5)
+        tensor([[5., 0.],
+                [0., 5.]])
+    """
     if input.dim() < 2:
         raise RuntimeError(f"fill_diagonal_: dimensions must larger than 1, got shape {list(input.shape)}")
     if input.dim() > 2 and len(set(input.shape)) > 1:

@@ -224,7 +224,14 @@ def floor_quotient(input, other):
     domain=((-2, 2), (0.5, 2)),
 )  # fmt: skip
 def trunc_divide(input, other):
-    """``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
+    """``trunc(input / other)``: rounded toward zero, as C's ``/`` of whole numbers.
+
+    Raises:
+        RuntimeError: whole numbers divided by zero.
+    Examples:
+        >>> taeda.tensor([7, -7]).trunc_divide(2)
+        tensor([ 3, -3])
+    """
     return s.trunc_divide(input, other)
 
 

@@ -288,28 +288,33 @@ def _max_of(input, size, rest, adaptive, return_indices):
     return _max_pool_values(input, size, *rest, adaptive)
 
 
-_MAX_DOC = """Maximum of each window.
+_DOC = """{first}
 
     Args:
-        input: ``[n, c, {space}]`` or without ``n``.
-        kernel_size, stride, padding, dilation: an int or one per spatial dimension; the stride is the window's size
-            where not given; padding counts as minus infinity.
-        ceil_mode: also keep a last window that is partly outside.
-        return_indices: also give where in its plane each maximum was found.
+        input: ``(n, channels, {space})``, or without ``n``.
+        kernel_size: the size of the window, an int or one per spatial dimension.
+        stride: the step from a window to the next, an int or one per spatial dimension. Default: ``kernel_size``.
+        padding: what is put before and after each spatial dimension, at most half of the window: {padding}.
+        dilation: the distance of a window's elements, an int or one per spatial dimension.
+        ceil_mode: also take a last window that is partly outside.
+        return_indices: also give where in its plane each maximum was found (``int64``).
+        count_include_pad: whether padding counts as elements.
+        divisor_override: what sums are divided by, in place of the number of elements.
+    Returns:
+        ``(n, channels, {out})`` with ``size_out = floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) /
+        stride) + 1`` (``ceil`` with ``ceil_mode``).
     Raises:
-        RuntimeError: a window does not fit.
+        RuntimeError: a window does not fit, or the padding is more than half of it.
+    Examples:
+        >>> x = taeda.arange({numbers}).reshape({sizes})
+        >>> taeda.nn.functional.{name}(x, 2).flatten()
+        tensor({values})
     """
-_AVG_DOC = """Average of each window.
-
-    Args:
-        input: ``[n, c, {space}]`` or without ``n``.
-        kernel_size, stride, padding: an int or one per spatial dimension; the stride is the window's size where
-            not given.
-        ceil_mode: also keep a last window that is partly outside.
-        count_include_pad: whether padding counts as elements (of value 0).
-    Raises:
-        RuntimeError: a window does not fit.
-    """
+_SAMPLES = {
+    1: ("6.0", "1, 1, 6", ["[1., 3., 5.]", "[0.5000, 2.5000, 4.5000]"]),
+    2: ("16.0", "1, 1, 4, 4", ["[ 5.,  7., 13., 15.]", "[ 2.5000,  4.5000, 10.5000, 12.5000]"]),
+    3: ("8.0", "1, 1, 2, 2, 2", ["[7.]", "[3.5000]"]),
+}
 
 
 @traits(canonical=True)
@@ -469,8 +474,15 @@ def avg_pool3d(
 
 
 for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
-    _max.__doc__ = _MAX_DOC.format(space=", ".join("dhw"[3 - _n :]))
-    _avg.__doc__ = _AVG_DOC.format(space=", ".join("dhw"[3 - _n :]))
+    _numbers, _sizes, _values = _SAMPLES[_n]
+    for _pool, _first, _padding, _value in (
+        (_max, "The largest element of each window.", "minus infinity", _values[0]),
+        (_avg, "The mean of the elements of each window.", "zeros", _values[1]),
+    ):
+        _pool.__doc__ = _DOC.format(
+            first=_first, padding=_padding, space=", ".join("dhw"[3 - _n :]), name=_pool.__name__, numbers=_numbers,
+            out=", ".join(x + "_out" for x in "dhw"[3 - _n :]), sizes=_sizes, values=_value,
+        )  # fmt: skip
 avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "same")
 
 
@@ -526,10 +538,22 @@ for _what, _ops in (
     ("Maximum", (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)),
 ):
     for _op in _ops:
-        _op.__doc__ = f"""{_what} over windows chosen so that the output has ``output_size``.
+        _op.__doc__ = f"""{_what} over windows that are chosen so that the result has the sizes ``output_size``.
 
-    Window ``o`` of a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``; None
-    keeps a dimension's size.
+    Window ``o`` of ``n`` in a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``.
+
+    Args:
+        input: ``(n, channels, ...)`` with the spatial dimensions last, or without ``n``.
+        output_size: an int or one per spatial dimension; None keeps a size.
+        return_indices: also give where in its plane each maximum was found (``int64``).
+    Returns:
+        ``input`` with ``output_size`` in the spatial dimensions.
+    Raises:
+        RuntimeError: ``input`` has another number of dimensions.
+    Examples:
+        >>> x = taeda.zeros({", ".join(["1", "3", *["7"] * int(_op.__name__[-2])])})
+        >>> taeda.nn.functional.{_op.__name__}(x, 2).shape
+        taeda.Size({[1, 3, *[2] * int(_op.__name__[-2])]})
     """
 
 

@@ -86,10 +86,20 @@ def _parts(input: Tensor) -> Tensor:
 
 @_fills
 def uniform_(input, from_=0.0, to=1.0, *, generator=None):
-    """Fill with uniform numbers in [``from``, ``to``).
+    """Fills ``input`` with random numbers, uniform in [from, to), in place.
 
+    Args:
+        input: floating point or complex, any sizes.
+        from_: the smallest number (``from`` by name).
+        to: the bound above.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``from`` > ``to``, or their difference is too large for the dtype.
+        RuntimeError: ``from`` is above ``to``, or ``input`` is of integers.
+    Examples:
+        >>> x = taeda.empty(1000).uniform_(-1.0, 1.0)
+        >>> bool(x.min() >= -1), bool(x.max() < 1)
+        (True, True)
     """
     dtype = input.dtype
     if dtype.is_complex:
@@ -127,21 +137,40 @@ def _normal(input: Tensor, mean: float, std: float, generator: Any) -> None:
 
 @_fills
 def normal_(input, mean=0.0, std=1.0, *, generator=None):
-    """Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number is in
-    each part.
+    """Fills ``input`` with random normal numbers, in place: ``mean + std * z``. Half of the variance of a complex
+    number is in each part.
 
+    Args:
+        input: floating point or complex, any sizes.
+        mean: a number.
+        std: a number, not negative.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``std`` < 0.
+        RuntimeError: ``std`` is negative, or ``input`` is of integers.
+    Examples:
+        >>> x = taeda.empty(10000).normal_(5.0, 2.0)
+        >>> bool(4.9 < x.mean() < 5.1), bool(1.9 < x.std() < 2.1)
+        (True, True)
     """
     _normal(input, mean, std, generator)
 
 
 @_fills
 def log_normal_(input, mean=1.0, std=2.0, *, generator=None):
-    """Fill with numbers whose logarithm is normal with the given mean and standard deviation.
+    """Fills ``input`` with random numbers whose logarithm is normal, in place: ``exp(mean + std * z)``.
 
+    Args:
+        input: floating point, any sizes.
+        mean: of the logarithm.
+        std: of the logarithm, positive.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``std`` <= 0.
+        RuntimeError: ``std`` is not positive, or ``input`` is of integers.
+    Examples:
+        >>> taeda.empty(1000).log_normal_().min() > 0
+        tensor(True)
     """
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
@@ -188,12 +217,24 @@ def _signed(x: int) -> int:
 
 @_fills
 def random_(input, from_=None, to: Any = ..., *, generator=None):
-    """Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds
-    exactly) that are not negative, ``random_(to)`` in [0, to), ``random_(from, to)`` in [from, to), and
-    ``random_(from, None)`` from there to the largest value of the dtype.
+    """Fills ``input`` with random integers, uniform, in place: ``random_(to)`` in [0, to), ``random_(from, to)`` in
+    [from, to).
 
+    ``random_()`` takes all values of the dtype that are not negative (of a float dtype, the integers that it holds
+    exactly), ``random_(from, None)`` all from there on.
+
+    Args:
+        input: a tensor of any sizes.
+        from_: the smallest number, or ``to`` where that is all.
+        to: the bound above, which is not drawn.
+    Returns:
+        ``input``.
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
+    Examples:
+        >>> x = taeda.empty(1000).random_(6)
+        >>> x.min(), x.max()
+        (tensor(0.), tensor(5.))
     """
     name = input.dtype.name
     if from_ is None and to is ...:
@@ -216,10 +257,19 @@ def random_(input, from_=None, to: Any = ..., *, generator=None):
 
 @_fills
 def bernoulli_(input, p: Any = 0.5, *, generator=None):
-    """Fill with ones, with probability ``p`` (a number, or a tensor that broadcasts to the input), and zeros.
+    """Fills ``input`` with ones, with probability ``p``, and zeros, in place.
 
+    Args:
+        input: a tensor of any sizes.
+        p: a number, or a tensor of probabilities that broadcasts to ``input``.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``p`` is not in [0, 1].
+        RuntimeError: a probability is not in [0, 1].
+    Examples:
+        >>> taeda.empty(2, 2).bernoulli_(1.0)
+        tensor([[1., 1.],
+                [1., 1.]])
     """
     if input.dtype.is_complex:
         raise NotImplementedError(f"bernoulli_: expected a real tensor, got {input.dtype}")
@@ -262,10 +312,20 @@ def _continuous(name: str, input: Tensor) -> None:
 
 @_fills
 def exponential_(input, lambd=1.0, *, generator=None):
-    """Fill with exponentially distributed numbers of rate ``lambd``.
+    """Fills ``input`` with random numbers of the exponential distribution, in place: ``-log(u) / lambd`` for uniform
+    ``u``. Their mean is ``1 / lambd``.
 
+    Args:
+        input: floating point, any sizes.
+        lambd: the rate, positive.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``lambd`` <= 0.
+        RuntimeError: ``lambd`` is not positive, or ``input`` is of integers.
+    Examples:
+        >>> x = taeda.empty(1000).exponential_(2.0)
+        >>> x.min() > 0, bool(0.4 < x.mean() < 0.6)
+        (tensor(True), True)
     """
     _continuous("exponential_", input)
     if not lambd > 0:
@@ -275,10 +335,19 @@ def exponential_(input, lambd=1.0, *, generator=None):
 
 @_fills
 def geometric_(input, p, *, generator=None):
-    """Fill with the number of trials up to the first success, of probability ``p`` each.
+    """Fills ``input`` with random numbers of trials up to the first success, in place: ``P(k) = (1 - p) ** (k - 1) *
+    p``.
 
+    Args:
+        input: a tensor of any sizes.
+        p: the probability of success, in (0, 1).
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``p`` is not in (0, 1).
+        RuntimeError: ``p`` is out of range.
+    Examples:
+        >>> taeda.empty(1000).geometric_(0.5).min()
+        tensor(1.)
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
@@ -289,10 +358,20 @@ def geometric_(input, p, *, generator=None):
 
 @_fills
 def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
-    """Fill with numbers of the Cauchy distribution.
+    """Fills ``input`` with random numbers of the Cauchy distribution, in place: ``median + sigma * tan(pi * (u -
+    1/2))`` for uniform ``u``.
 
+    Args:
+        input: floating point, any sizes.
+        median: the middle.
+        sigma: half of the width at half of the height, positive.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``sigma`` <= 0.
+        RuntimeError: ``sigma`` is not positive, or ``input`` is of integers.
+    Examples:
+        >>> taeda.empty(1000).cauchy_().median().abs() < 0.5
+        tensor(True)
     """
     _continuous("cauchy_", input)
     if not sigma > 0:
@@ -336,6 +415,7 @@ def rand(
         size: the sizes, one by one or as one list or tuple; also by name.
         dtype: a floating-point or complex dtype; of complex numbers both parts are drawn. Default: that of
             :func:`get_default_dtype`.
+        kw: ``size`` by name.
     Returns:
         A tensor of those sizes.
     Raises:
@@ -364,6 +444,7 @@ def randn(
         size: the sizes, one by one or as one list or tuple; also by name.
         dtype: a floating-point or complex dtype; of complex numbers each part has variance 1/2. Default: that of
             :func:`get_default_dtype`.
+        kw: ``size`` by name.
     Returns:
         A tensor of those sizes.
     Raises:
@@ -404,6 +485,7 @@ def randint(
     Args:
         args: ``low`` (0 if left out), ``high`` and ``size``, a list or tuple; also by name.
         dtype: dtype of the result. Default: ``int64``.
+        kw: ``size``, ``low`` and ``high`` by name.
     Returns:
         A tensor of sizes ``size``.
     Raises:
@@ -597,6 +679,7 @@ def normal(
         mean: a number, or a tensor of means.
         std: a number (default 1), or a tensor of standard deviations; it broadcasts with ``mean``.
         size: the sizes, if ``mean`` and ``std`` are numbers.
+        kw: none; an unknown keyword is an error.
     Returns:
         A tensor of sizes ``size``, or those to which ``mean`` and ``std`` broadcast, in their dtype.
     Raises:

@@ -173,7 +173,20 @@ roll.vjp(input=_roll_backward)
     canonical=True, moves=True,
 )  # fmt: skip
 def repeat(input, repeats):
-    """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
+    """The whole of ``input`` side by side, ``repeats[i]`` times along dimension ``i``, as a copy.
+
+    Args:
+        input: a tensor of any sizes.
+        repeats: a count per dimension, one by one or as one list or tuple; further ones come first.
+    Returns:
+        The sizes of ``input`` times the counts.
+    Raises:
+        RuntimeError: there are fewer counts than dimensions, or one is negative.
+    Examples:
+        >>> taeda.tensor([1, 2]).repeat(2, 2)
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
 
 
 def _repeat_backward(g, input_shape, repeats):

@@ -308,19 +308,25 @@ def sparse_coo_tensor(
     indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, is_coalesced=None, layout=None,
 ):  # fmt: skip
-    """A sparse tensor in coordinate form.
+    """A sparse tensor in coordinate form: element ``indices[:, i]`` is ``values[i]``, all others are 0.
 
     Args:
         indices: ``(sparse dimensions, entries)``, integers; without ``values``, the size of a tensor without entries.
         values: ``(entries, *dense dimensions)``; those of a place that occurs several times add up.
-        size: of the whole; the smallest that fits by default.
-        dtype: of the values.
-        device, pin_memory, layout: as everywhere.
-        requires_grad: whether operations on the values are recorded.
-        check_invariants: accepted for compatibility: indices are always checked.
-        is_coalesced: that every place occurs once, in order.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_coo``.
+        check_invariants: accepted: indices are always checked.
+        is_coalesced: whether every place occurs once, in order.
+    Returns:
+        A sparse tensor.
     Raises:
         RuntimeError: the sizes do not fit, or an index is out of range.
+    Examples:
+        >>> indices = taeda.tensor([[0, 1], [2, 0]])  # rows, columns
+        >>> taeda.sparse_coo_tensor(indices, taeda.tensor([5.0, 6.0]), (2, 3)).to_dense()
+        tensor([[0., 0., 5.],
+                [6., 0., 0.]])
     """
     if device is not None:
         _core.require_device(device)
@@ -402,10 +408,19 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
     """``input`` as a sparse tensor of its elements that are not 0.
 
     Args:
-        sparse_dim: how many dimensions are sparse (default: all); the others stay dense.
-        layout: ``taeda.sparse_coo`` (the default), ``sparse_csr``, ``sparse_csc``, ``sparse_bsr`` or ``sparse_bsc``.
-        blocksize: height and width of the blocks of the last two.
-        dense_dim: how many dimensions a compressed tensor leaves dense.
+        input: a tensor.
+        sparse_dim: how many of the first dimensions are sparse. Default: all.
+        layout: which sparse layout. Default: ``taeda.sparse_coo``.
+        blocksize: the sizes of blocks, for layouts of blocks.
+        dense_dim: how many of the last dimensions are dense, for compressed layouts.
+    Returns:
+        A sparse tensor of the same sizes.
+    Raises:
+        RuntimeError: the arguments do not fit the layout.
+    Examples:
+        >>> taeda.tensor([[0.0, 5.0], [0.0, 0.0]]).to_sparse().indices()
+        tensor([[0],
+                [1]])
     """
     if layout is not None and layout is not _core.sparse_coo:
         return _in_layout(input, layout, blocksize, dense_dim)
@@ -426,7 +441,16 @@ def entries_at(input: Tensor, mask: Tensor) -> SparseTensor:
 
 @composite()
 def to_sparse_coo(input):
-    """``input`` as a sparse tensor in coordinate form."""
+    """``input`` as a sparse tensor in coordinate form; see :func:`sparse_coo_tensor`.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A sparse tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse_coo().layout
+        taeda.sparse_coo
+    """
     expect_tensors("to_sparse_coo", input=input)
     return to_sparse(input)
 
@@ -436,7 +460,18 @@ RULES["to_sparse_coo"] = lambda input: input.to_sparse_coo()
 
 @composite()
 def sparse_mask(input, mask):
-    """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
+    """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor.
+
+    Args:
+        input: a tensor.
+        mask: a sparse tensor of the same sizes.
+    Returns:
+        A sparse tensor of the sizes of ``input``.
+    Examples:
+        >>> taeda.tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(taeda.eye(2).to_sparse()).to_dense()
+        tensor([[1., 0.],
+                [0., 4.]])
+    """
     expect_tensors("sparse_mask", input=input, mask=mask)
     mask = to_sparse_coo(mask).coalesce()
     if input.shape != mask.shape:
@@ -448,12 +483,22 @@ def sparse_mask(input, mask):
 
 
 def sparse_dim(self: Tensor) -> int:
-    """How many of the first dimensions are sparse: 0 of a dense tensor."""
+    """How many of the first dimensions are sparse: 0 of a dense tensor.
+
+    Examples:
+        >>> taeda.eye(2).sparse_dim(), taeda.eye(2).to_sparse().sparse_dim()
+        (0, 2)
+    """
     return 0
 
 
 def dense_dim(self: Tensor) -> int:
-    """How many of the last dimensions are dense: all of a dense tensor."""
+    """How many of the last dimensions are dense: all of a dense tensor.
+
+    Examples:
+        >>> taeda.eye(2).dense_dim(), taeda.eye(2).to_sparse().dense_dim()
+        (2, 0)
+    """
     return self.dim()
 
 
@@ -466,6 +511,11 @@ def _of_layout(name: str, wanted: str) -> Callable:
         raise error(f"{name} expected {wanted} tensor layout but got {given.removesuffix('Coo')}")
 
     refuse.__name__ = name
+    refuse.__doc__ = f"""Of tensors in {wanted} layout alone: see the class of these. Of another tensor an error.
+
+    Raises:
+        RuntimeError: the tensor has another layout.
+    """
     return refuse
 
 
@@ -483,5 +533,17 @@ for _wanted, _names in {
 
 @composite()
 def to_dense(input, dtype=None, *, masked_grad=None):
-    """``input``, which is dense already (or in another dtype)."""
+    """``input`` with all its elements, the zeros too; of a dense tensor itself.
+
+    Args:
+        input: a tensor.
+        dtype: dtype of the result. Default: that of ``input``.
+        masked_grad: accepted.
+    Returns:
+        A dense tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse().to_dense()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     return input if dtype is None else input.to(dtype)

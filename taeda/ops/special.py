@@ -180,7 +180,17 @@ def polygamma(n, input):
 
 
 def _polygamma_method(input, n):
-    """The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
+    """The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`.
+
+    Args:
+        input: a tensor of any sizes.
+        n: the order, an int that is not negative.
+    Returns:
+        The sizes of ``input``.
+    Examples:
+        >>> taeda.tensor([1.0]).polygamma(1)  # pi ** 2 / 6
+        tensor([1.6449])
+    """
     return polygamma(n, input)
 
 

@@ -190,7 +190,21 @@ unsqueeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 @view(core.view_expand, variadic="size", canonical=True)
 def expand(input, size, *, implicit=False):
-    """A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
+    """A view in which dimensions of size 1 are repeated, without copying.
+
+    Args:
+        input: a tensor of any sizes.
+        size: the sizes of the result; -1 keeps a size, leading ones are added. Also one by one.
+        implicit: accepted.
+    Returns:
+        A view of ``input``, whose elements may not be written one by one.
+    Raises:
+        RuntimeError: a size other than 1 would change, or there are fewer sizes than dimensions.
+    Examples:
+        >>> taeda.tensor([[1], [2]]).expand(2, 3)
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
 
 
 expand.vjp(input=lambda g, input_shape: sum_to(g, input_shape))
@@ -198,7 +212,18 @@ expand.vjp(input=lambda g, input_shape: sum_to(g, input_shape))
 
 @composite(meta="shape")
 def expand_as(input, other):
-    """``input`` expanded to the sizes of ``other``."""
+    """:meth:`Tensor.expand` to the sizes of ``other``.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor with the sizes.
+    Returns:
+        A view of ``input``.
+    Examples:
+        >>> taeda.tensor([[1], [2]]).expand_as(taeda.zeros(2, 3))
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
     return expand(input, other.shape)
 
 
@@ -282,7 +307,20 @@ def broadcast_tensors(*tensors):
 
 
 def sum_to_size(input, *args, size=None):
-    """Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
+    """Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`.
+
+    Args:
+        input: a tensor of any sizes.
+        args: the sizes, one by one or as one list or tuple, which expand to those of ``input``.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the sizes do not expand to those of ``input``.
+    Examples:
+        >>> taeda.ones(2, 3).sum_to_size(1, 3)
+        tensor([[2., 2., 2.]])
+    """
     shape = tuple(spread(args, size))
     if tuple(input.shape) == shape:
         return input if shape else input.sum()
@@ -311,7 +349,24 @@ def sum_to(g, shape):
 
 @view(core.view_view, variadic="size", canonical=True)
 def view_(input, size=None, dtype=None):
-    """A view with other sizes (one may be -1), or of another dtype."""
+    """A view of the same elements with other sizes, or of the same bytes as another dtype.
+
+    Args:
+        input: a tensor of any sizes.
+        size: the sizes, one by one or as one list or tuple; one may be -1, which stands for what is left. Or a dtype.
+        dtype: a dtype by name.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: the numbers of elements differ, or the strides do not allow a view: use :meth:`Tensor.reshape`.
+    Examples:
+        >>> x = taeda.arange(6)
+        >>> x.view(2, 3)
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+        >>> taeda.tensor([1.0]).view(taeda.int32)
+        tensor([1065353216], dtype=taeda.int32)
+    """
 
 
 def _view_backward(g, input_shape, size, dtype):
@@ -351,13 +406,37 @@ reshape.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 @composite(meta="shape")
 def view_as(input, other):
-    """A view with the sizes of ``other``."""
+    """A view with the sizes of ``other``.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor with as many elements.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: as of :meth:`Tensor.view`.
+    Examples:
+        >>> taeda.arange(4).view_as(taeda.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return view_(input, other.shape)
 
 
 @composite(meta="shape")
 def reshape_as(input, other):
-    """:func:`reshape` to the sizes of ``other``."""
+    """:func:`reshape` to the sizes of ``other``.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor with as many elements.
+    Returns:
+        A view where strides allow, else a copy.
+    Examples:
+        >>> taeda.arange(4).reshape_as(taeda.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return reshape(input, other.shape)
 
 
@@ -653,7 +732,24 @@ diagonal.vjp(input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(
 
 @view(core.view_unfold)
 def unfold(input, dimension, size: int, step: int):
-    """A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last dimension."""
+    """A view of windows along a dimension; the window is the last dimension of the result.
+
+    Args:
+        input: a tensor of at least one dimension.
+        dimension: which one.
+        size: elements in a window.
+        step: elements from a window to the next.
+    Returns:
+        A view of ``input``, ``(size_of_dimension - size) // step + 1`` windows in ``dimension``, and ``size`` at the
+        end.
+    Raises:
+        RuntimeError: ``size`` is larger than the dimension, or ``step`` is not positive.
+    Examples:
+        >>> taeda.arange(5).unfold(0, 3, 1)
+        tensor([[0, 1, 2],
+                [1, 2, 3],
+                [2, 3, 4]])
+    """
 
 
 @primitive(method=False, out=False)
@@ -846,14 +942,27 @@ def _warn_of_order(dims):
 
 
 def _reversed(input):
-    """Dimensions in reverse order (for a matrix, the transpose)."""
+    """The dimensions in reverse order, as a view: of a matrix the transpose. Others than matrices are deprecated; see
+    ``mT`` and ``permute``.
+
+    Examples:
+        >>> taeda.tensor([[1, 2, 3], [4, 5, 6]]).T
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
+    """
     if input.dim() != 2:
         _warn_of_order(input.dim())
     return permute(input, tuple(range(input.dim() - 1, -1, -1)))
 
 
 def _matrix_transpose(input):
-    """The last two dimensions swapped."""
+    """The last two dimensions swapped, as a view: the transposes of matrices.
+
+    Examples:
+        >>> taeda.zeros(10, 2, 3).mT.shape
+        taeda.Size([10, 3, 2])
+    """
     if input.dim() == 0:
         return input
     if input.dim() < 2:
@@ -882,7 +991,12 @@ def adjoint(input):
 
 
 def _hermitian(input):
-    """The conjugate transpose of a matrix."""
+    """The conjugate transpose of a matrix; a tensor without dimensions is given back.
+
+    Examples:
+        >>> taeda.tensor([[1 + 1j, 2], [3, 4]]).H.resolve_conj()[0]
+        tensor([1.-1.j, 3.-0.j])
+    """
     if input.dim() not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.dim()}-D tensor.")
     return transpose(input, 0, 1).conj() if input.dim() else input.conj()
@@ -945,7 +1059,18 @@ for _function, _name in (
     )
 )
 def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
+    """A tensor of the given sizes and strides with the dtype and the device of ``input``, whose elements are not set.
+
+    Args:
+        input: a tensor.
+        size: a list or tuple of sizes.
+        stride: the strides, in elements.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
     return _core.empty_strided(size, stride, dtype or input.dtype).requires_grad_(requires_grad)
 
 
@@ -968,11 +1093,18 @@ def is_nonzero(input):
 
 @composite()
 def dim_order(input, *, ambiguity_check=False):
-    """The dimensions from outermost to innermost in memory.
+    """The dimensions from the outermost in memory to the innermost.
 
     Args:
-        ambiguity_check: True to refuse a tensor whose memory allows several orders (a dimension of size 1, equal
-            strides); a list of memory formats to refuse one that is in several of them, or in none.
+        input: a tensor of any sizes.
+        ambiguity_check: raise an error where several orders are right; or a list of memory formats to choose from.
+    Returns:
+        A tuple of ints.
+    Raises:
+        RuntimeError: the order is not unique, with ``ambiguity_check``.
+    Examples:
+        >>> taeda.zeros(2, 3, 4).transpose(0, 2).dim_order()
+        (2, 1, 0)
     """
     if ambiguity_check:
         if isinstance(ambiguity_check, (list, tuple)):
@@ -989,6 +1121,18 @@ def dim_order(input, *, ambiguity_check=False):
 
 @composite()
 def as_subclass(input, cls):
-    """``input`` as an object of class ``cls``: a view of it."""
+    """``input`` as an object of a subclass of Tensor: a view of it.
+
+    Args:
+        input: a tensor.
+        cls: the class.
+    Returns:
+        An object of that class, with the memory of ``input``.
+    Examples:
+        >>> class Image(taeda.Tensor):
+        ...     pass
+        >>> type(taeda.zeros(2, 2).as_subclass(Image)).__name__
+        'Image'
+    """
     leaf = input.requires_grad and input.is_leaf and _core.is_recorded()
     return core.as_subclass(_core.label_node(input.view_as(input), "AliasBackward0") if leaf else input, cls)

@@ -37,7 +37,20 @@ def _pade(A: Tensor, degree: int) -> Tensor:
 
 @primitive(batch="leading")
 def matrix_exp(input):
-    """The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
+    """The exponential of matrices, ``sum(input^k / k!)``: the solution at time 1 of ``x' = input @ x``. By Pade
+    approximants, scaling and squaring (Higham 2005).
+
+    Args:
+        input: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(..., n, n)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.matrix_exp(taeda.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
     half = isinstance(input, Tensor) and input.is_floating_point() and input.dtype.itemsize == 2
     if half:  # as everywhere, computed in float32
         return matrix_exp(input.float()).to(input.dtype)
