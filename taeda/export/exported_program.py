@@ -33,7 +33,20 @@ class CallSpec:
 
 @dataclass
 class ModuleCallSignature:
-    """The inputs and outputs of a module's call, and how they nest."""
+    """The inputs and outputs of a module's call, and how they nest.
+
+    Args:
+        inputs: the inputs, flat.
+        outputs: the outputs, flat.
+        in_spec: how ``(args, kwargs)`` nest.
+        out_spec: how the result nests.
+        forward_arg_names: names of the arguments, or None.
+
+    Examples:
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> len(program.module_call_graph[0].signature.inputs)
+        1
+    """
 
     inputs: list
     outputs: list
@@ -44,7 +57,17 @@ class ModuleCallSignature:
 
 @dataclass
 class ModuleCallEntry:
-    """A module by its path, and its call."""
+    """A module by its path, and its call.
+
+    Args:
+        fqn: the path; empty for the model itself.
+        signature: its call, or None.
+
+    Examples:
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> program.module_call_graph[0].fqn
+        ''
+    """
 
     fqn: str
     signature: ModuleCallSignature | None = None

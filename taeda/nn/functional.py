@@ -1003,25 +1003,40 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     return _power(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _with_indices(pool: Callable) -> Callable:
-    """``pool`` with ``return_indices``, under PyTorch's name for that."""
+def _with_indices(pool: Callable, arguments: str = "2", side: int = 4) -> Callable:
+    """``pool`` with ``return_indices``, under PyTorch's name for that. Of sizes 8 and ``arguments`` it makes ``side``."""
 
     def function(*args: Any, return_indices: bool = False, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return pool(*args, return_indices=True, **kwargs)
 
-    function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
-    function.__doc__ = f":func:`{pool.__name__}`, and where each maximum was found."
+    name = function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
+    n = int(pool.__name__[-2])
+    function.__doc__ = f""":func:`{pool.__name__}`, and where each maximum was found.
+
+    Args:
+        *args: as of :func:`{pool.__name__}`.
+        return_indices: accepted: always True.
+        **kwargs: as of :func:`{pool.__name__}`.
+
+    Returns:
+        Two tensors of the same sizes: the maxima, and their places in the flattened space of a channel, int64.
+
+    Examples:
+        >>> maxima, places = F.{name}(taeda.randn(1, 2{", 8" * n}), {arguments})
+        >>> places.shape
+        taeda.Size([1, 2{f", {side}" * n}])
+    """
     return _traits(canonical=getattr(pool, "canonical", False))(function)
 
 
 max_pool1d_with_indices = _with_indices(max_pool1d)
 max_pool2d_with_indices = _with_indices(max_pool2d)
 max_pool3d_with_indices = _with_indices(max_pool3d)
-adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d)
-adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d)
-adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d)
-fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
-fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d, side=2)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d, side=2)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d, side=2)
+fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d, "2, output_size=3", 3)
+fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d, "2, output_size=3", 3)
 
 
 def _named(function: Callable) -> tuple[tuple[str, ...], tuple]:

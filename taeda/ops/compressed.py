@@ -38,7 +38,12 @@ class CompressedTensor(OfValues):
     ``_starts`` has one element more than that dimension has lines (rows or columns, of blocks if there are any); the
     entries of line ``i`` are ``_starts[..., i] : _starts[..., i + 1]``, and ``_others`` their indices in the other
     dimension. The dimensions of a batch come first in all parts. ``_v`` has the batch, the entries, the sizes of a
-    block, and dense dimensions.
+    block, and dense dimensions. :func:`taeda.sparse_csr_tensor` and ``to_sparse_csr()`` make one.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 5.0], [0.0, 0.0], [7.0, 0.0]]).to_sparse_csr()
+        >>> x.crow_indices(), x.col_indices(), x.values()
+        (tensor([0, 1, 1, 2]), tensor([1, 0]), tensor([5., 7.]))
     """
 
     _without_memory = SparseTensor._without_memory

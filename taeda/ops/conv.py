@@ -586,12 +586,27 @@ _col2im.vjp(input=lambda g, kernel_size, dilation, padding, stride: _im2col(g, k
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """The windows of an image as columns (``torch.nn.functional.unfold``).
+    """The sliding blocks of an image, each as a column: what a convolution multiplies by its kernel.
 
     Args:
-        input: ``[n, c, h, w]`` or ``[c, h, w]``.
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        kernel_size: size of the blocks, one number or two.
+        dilation: step between the elements of a block.
+        padding: zeros on both sides.
+        stride: step between blocks.
+
     Returns:
-        ``[n, c * kh * kw, windows]``, or without ``n``.
+        ``(N, C * kh * kw, L)`` or ``(C * kh * kw, L)``, with as many columns ``L`` as a convolution has outputs.
+
+    Raises:
+        RuntimeError: ``input`` has other dimensions, or a block is larger than the image.
+
+    Examples:
+        >>> F.unfold(taeda.arange(9.0).reshape(1, 1, 3, 3), kernel_size=2)
+        tensor([[[0., 1., 3., 4.],
+                 [1., 2., 4., 5.],
+                 [3., 4., 6., 7.],
+                 [4., 5., 7., 8.]]])
     """
     if input.dim() == 3:
         return squeeze(_im2col(unsqueeze(input, 0), kernel_size, dilation, padding, stride), 0)
@@ -601,12 +616,28 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """Columns summed back into an image (``torch.nn.functional.fold``); the adjoint of :func:`unfold`.
+    """Adds up blocks into an image, each at its place: the adjoint of :func:`unfold`.
 
     Args:
-        input: ``[n, c * kh * kw, windows]`` or without ``n``.
+        input: ``(N, C * kh * kw, L)`` or ``(C * kh * kw, L)``, ``L`` blocks; floating-point.
+        output_size: ``(H, W)`` of the image.
+        kernel_size: size of the blocks, one number or two.
+        dilation: step between the elements of a block.
+        padding: how far blocks reach beyond the image.
+        stride: step between blocks.
+
     Returns:
-        ``[n, c, *output_size]``, or without ``n``.
+        ``(N, C, H, W)`` or ``(C, H, W)``.
+
+    Raises:
+        RuntimeError: ``L`` is not the number of blocks, or ``input`` has other dimensions.
+
+    Examples:
+        >>> blocks = F.unfold(taeda.ones(1, 1, 3, 3), 2)
+        >>> F.fold(blocks, (3, 3), 2)  # by how many blocks each pixel is covered
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
     """
     if input.dim() not in (2, 3):
         raise RuntimeError(f"fold: expected 2D or 3D input, but got input of size {list(input.shape)}")

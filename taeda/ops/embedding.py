@@ -324,14 +324,23 @@ def _edges_of(input, offsets, include_last_offset):
 
 @composite(method=False)
 def one_hot(tensor, num_classes=-1):
-    """Integers as rows of zeros with a single one.
+    """Class numbers as vectors of zeros with a single one.
 
     Args:
-        tensor: int64, any shape.
-        num_classes: width of the code; -1 for one more than the largest.
+        tensor: class numbers, any shape, int64.
+        num_classes: length of the vectors; -1 for one more than the largest number.
+
+    Returns:
+        ``(*, num_classes)``, int64.
 
     Raises:
-        RuntimeError: a number is negative or too large.
+        RuntimeError: a number is negative or too large, or the dtype is another.
+
+    Examples:
+        >>> F.one_hot(taeda.tensor([0, 2, 1]))
+        tensor([[1, 0, 0],
+                [0, 0, 1],
+                [0, 1, 0]])
     """
     if tensor.dtype is not _core.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}")

@@ -153,16 +153,22 @@ def _int_mm(input, mat2):
     gemm.linear, method=False, node=_linear_name, flops=flops.product, sums_over=-1, out="same", autocast="lower"
 )
 def linear(input, weight: Tensor, bias=None):
-    """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
+    """``input @ weight.T + bias``: every output is a weighted sum of all inputs.
 
     Args:
-        input: ``[..., in_features]``.
-        weight: ``[out_features, in_features]`` or ``[in_features]``.
-        bias: ``[out_features]`` or None.
+        input: ``(*, n_in)``; floating-point or complex.
+        weight: ``(n_out, n_in)`` or ``(n_in,)``, of the same dtype.
+        bias: ``(n_out,)``, or None.
+
     Returns:
-        ``[..., out_features]``, without the last dimension where ``weight`` has one only.
+        ``(*, n_out)``, or ``(*)`` where ``weight`` has one dimension.
+
     Raises:
         RuntimeError: sizes or dtypes do not match.
+
+    Examples:
+        >>> F.linear(taeda.tensor([[1.0, 2.0]]), taeda.tensor([[1.0, 0.0], [10.0, 1.0]]), taeda.tensor([0.0, 0.5]))
+        tensor([[ 1.0000, 12.5000]])
     """
 
 

@@ -616,7 +616,28 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham 2014)."""
+    """The largest element of windows at pseudo-random, uneven steps, so that an image shrinks by any factor.
+
+    Source: Graham 2014, "Fractional Max-Pooling".
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        kernel_size: size of the window, one number or two.
+        output_size: size of the result, one number or two; or give ``output_ratio``.
+        output_ratio: its ratio to that of ``input``, between 0 and 1, one number or two.
+        return_indices: give also where the maxima were, int64: places in the flattened image of a channel.
+
+    Returns:
+        ``(N, C, *output_size)`` or ``(C, *output_size)``; with ``return_indices`` two of them.
+
+    Raises:
+        ValueError: not just one of size and ratio is given, or a ratio is out of range.
+        RuntimeError: the window is too large.
+
+    Examples:
+        >>> F.fractional_max_pool2d(taeda.randn(8, 3, 20, 20), 2, output_ratio=0.7).shape
+        taeda.Size([8, 3, 14, 14])
+    """
     return _fractional(
         "fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
     )
@@ -626,7 +647,28 @@ def fractional_max_pool2d(
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham 2014)."""
+    """The largest element of windows at pseudo-random, uneven steps, so that a volume shrinks by any factor.
+
+    Source: Graham 2014, "Fractional Max-Pooling".
+
+    Args:
+        input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+        kernel_size: size of the window, one number or three.
+        output_size: size of the result, one number or three; or give ``output_ratio``.
+        output_ratio: its ratio to that of ``input``, between 0 and 1, one number or three.
+        return_indices: give also where the maxima were, int64: places in the flattened volume of a channel.
+
+    Returns:
+        ``(N, C, *output_size)`` or ``(C, *output_size)``; with ``return_indices`` two of them.
+
+    Raises:
+        ValueError: not just one of size and ratio is given, or a ratio is out of range.
+        RuntimeError: the window is too large.
+
+    Examples:
+        >>> F.fractional_max_pool3d(taeda.randn(2, 3, 10, 10, 10), 2, output_size=7).shape
+        taeda.Size([2, 3, 7, 7, 7])
+    """
     return _fractional(
         "fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
     )
@@ -675,17 +717,81 @@ def unpooled(name, input, indices, space):
 
 @traits(autocast="float32")
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Pooled values back where ``max_pool1d`` found them, zero elsewhere."""
+    """Pooled values back at the places where :func:`max_pool1d` found them, zero elsewhere.
+
+    Args:
+        input: ``(N, C, L)`` or ``(C, L)``; floating-point.
+        indices: the same sizes, int64, as the pooling gave them.
+        kernel_size: that of the pooling.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+        output_size: size of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` if None.
+
+    Returns:
+        The sizes of ``input`` but for the last.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+        ValueError: ``output_size`` does not fit.
+
+    Examples:
+        >>> y, places = F.max_pool1d(taeda.tensor([[[1.0, 3.0, 8.0, 2.0]]]), 2, return_indices=True)
+        >>> F.max_unpool1d(y, places, 2)
+        tensor([[[0., 3., 8., 0.]]])
+    """
     return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @traits(autocast="float32")
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Pooled values back where ``max_pool2d`` found them, zero elsewhere."""
+    """Pooled values back at the places where :func:`max_pool2d` found them, zero elsewhere.
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        indices: the same sizes, int64, as the pooling gave them.
+        kernel_size: that of the pooling.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+        output_size: sizes of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` for each if None.
+
+    Returns:
+        The sizes of ``input`` but for the last two.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+        ValueError: ``output_size`` does not fit.
+
+    Examples:
+        >>> y, places = F.max_pool2d(taeda.tensor([[[1.0, 3.0], [8.0, 2.0]]]), 2, return_indices=True)
+        >>> F.max_unpool2d(y, places, 2)
+        tensor([[[0., 0.],
+                 [8., 0.]]])
+    """
     return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @traits(autocast="float32")
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Pooled values back where ``max_pool3d`` found them, zero elsewhere."""
+    """Pooled values back at the places where :func:`max_pool3d` found them, zero elsewhere.
+
+    Args:
+        input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+        indices: the same sizes, int64, as the pooling gave them.
+        kernel_size: that of the pooling.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+        output_size: sizes of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` for each if None.
+
+    Returns:
+        The sizes of ``input`` but for the last three.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+        ValueError: ``output_size`` does not fit.
+
+    Examples:
+        >>> y, places = F.max_pool3d(taeda.randn(2, 3, 4, 6, 6), 2, return_indices=True)
+        >>> F.max_unpool3d(y, places, 2).shape
+        taeda.Size([2, 3, 4, 6, 6])
+    """
     return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

@@ -398,15 +398,26 @@ def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
     canonical=True,
 )
 def pad(input, pad, mode="constant", value=None):
-    """Padding, for ``nn.functional``.
+    """Pads the last dimensions, or cuts them where an amount is negative.
 
     Args:
-        pad: amounts before and after the last dimension, then the one before it, and so on; negative ones cut off.
+        input: any shape and dtype; all but ``"constant"`` need one or two dimensions more than are padded.
+        pad: amounts before and after the last dimension, then the one before it, and so on.
         mode: ``"constant"``, ``"reflect"`` (without repeating the edge), ``"replicate"`` or ``"circular"``.
-        value: for ``"constant"``; default 0.
+        value: for ``"constant"``; 0 if None.
+
+    Returns:
+        The sizes of ``input``, plus the amounts. Its dtype.
 
     Raises:
-        RuntimeError: too many amounts, or more than there is to reflect.
+        RuntimeError: there are too many amounts, or more than there is to reflect.
+        NotImplementedError: the mode is not for that many dimensions.
+
+    Examples:
+        >>> F.pad(taeda.tensor([[1, 2, 3]]), (1, 2))
+        tensor([[0, 1, 2, 3, 0, 0]])
+        >>> F.pad(taeda.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
+        tensor([[3., 2., 1., 2., 3.]])
     """
     if type(mode) is not str or not isinstance(pad, (tuple, list)):
         what, kind, given = ("mode", "str", mode) if type(mode) is not str else ("pad", "a tuple of ints", pad)

@@ -55,6 +55,13 @@ class SparseTensor(OfValues):
     """A tensor of which only some elements are kept.
 
     Its first dimensions, as many as ``_indices()`` has rows, are sparse; the others are dense, within ``_values()``.
+    :func:`taeda.sparse_coo_tensor` and ``to_sparse()`` make one.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 5.0], [7.0, 0.0]]).to_sparse()
+        >>> x.indices(), x.values()
+        (tensor([[0, 1],
+                [1, 0]]), tensor([5., 7.]))
     """
 
     _without_memory = "a sparse tensor (to_dense() gives one that has, values() what it keeps)"
@@ -515,6 +522,16 @@ def _of_layout(name: str, wanted: str) -> Callable:
 
     Raises:
         RuntimeError: the tensor has another layout.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 5.0], [7.0, 0.0]])
+        >>> of_places, of_rows, of_columns = x.to_sparse(), x.to_sparse_csr(), x.to_sparse_csc()
+        >>> of_places.is_coalesced(), of_places.coalesce().values(), of_places.indices().shape
+        (True, tensor([5., 7.]), taeda.Size([2, 2]))
+        >>> of_rows.crow_indices(), of_rows.col_indices()
+        (tensor([0, 1, 2]), tensor([1, 0]))
+        >>> of_columns.ccol_indices(), of_columns.row_indices()
+        (tensor([0, 1, 2]), tensor([1, 0]))
     """
     return refuse
 
