@@ -350,7 +350,8 @@ def test_addresses_are_asked_for_in_exchange_alone():
     asking = [p for p in SOURCES.rglob("*.py") if re.search(r"\.data_ptr\b", p.read_text())]
     assert {p.name for p in asking if "standin" not in p.parts} == ADDRESSES
     for path in _core_files():
-        asked = re.findall(r"\.data_ptr\b|def data_ptr", path.read_text())
+        code = re.sub(r"^ *>>> .*$", "", path.read_text(), flags=re.M)  # examples in docstrings may ask
+        asked = re.findall(r"\.data_ptr\b|def data_ptr", code)
         assert asked == (["def data_ptr"] if path.name in ("tensor.pxi", "storage.pxi") else []), path.name
 
 

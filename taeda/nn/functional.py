@@ -1004,7 +1004,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 
 def _with_indices(pool: Callable, arguments: str = "2", side: int = 4) -> Callable:
-    """``pool`` with ``return_indices``, under PyTorch's name for that. Of sizes 8 and ``arguments`` it makes ``side``."""
+    """``pool`` with ``return_indices``, under PyTorch's name for that. ``side``: what a size of 8 becomes."""
 
     def function(*args: Any, return_indices: bool = False, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return pool(*args, return_indices=True, **kwargs)

@@ -52,7 +52,7 @@ def adaptive_max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     r""":func:`adaptive_max_pool3d`, and where each maximum was found."""
 def affine_grid(theta: Any, size: Sequence[builtins.int] | builtins.int, align_corners: Any = None) -> Tensor:
-    r"""The grid for :func:`grid_sample` that an affine map makes."""
+    r"""The points that :func:`grid_sample` reads to apply an affine map: ``theta @ (x, y, 1)`` for each ..."""
 def alpha_dropout(
     input: Tensor, p: Any = 0.5, training: builtins.bool = False, inplace: builtins.bool = False
 ) -> Tensor:
@@ -76,7 +76,7 @@ def batch_norm(
     input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: builtins.bool =
     False, momentum: Number = 0.1, eps: Number = 1e-05
 ) -> Tensor:
-    r"""Normalise each channel over batch and positions (Ioffe and Szegedy 2015)."""
+    r"""Each channel to mean 0 and variance 1 over the batch: ``(x - mean) / sqrt(var + eps) * weight + ..."""
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     r"""A number for each pair of vectors: ``y[..., o] = input1[..., i] * weight[o, i, j] * input2[..., ..."""
 def binary_cross_entropy(
@@ -174,12 +174,12 @@ def feature_alpha_dropout(
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Number = 1, padding: Number = 0, stride: Number = 1
 ) -> Tensor:
-    r"""Columns summed back into an image (``torch.nn.functional.fold``); the adjoint of :func:`unfold`."""
+    r"""Adds up blocks into an image, each at its place: the adjoint of :func:`unfold`."""
 def fractional_max_pool2d(
     input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool =
     False, _random_samples: Any = None
 ) -> Tensor:
-    r"""Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham ..."""
+    r"""The largest element of windows at pseudo-random, uneven steps, so that an image shrinks by any ..."""
 def fractional_max_pool2d_with_indices(
     *args: Any, return_indices: builtins.bool = False, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
@@ -188,7 +188,7 @@ def fractional_max_pool3d(
     input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool =
     False, _random_samples: Any = None
 ) -> Tensor:
-    r"""Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham ..."""
+    r"""The largest element of windows at pseudo-random, uneven steps, so that a volume shrinks by any ..."""
 def fractional_max_pool3d_with_indices(
     *args: Any, return_indices: builtins.bool = False, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
@@ -206,7 +206,7 @@ def grid_sample(
     input: Tensor, grid: Any, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: Any
     = None
 ) -> Tensor:
-    r"""Sample ``input`` at the points of ``grid``."""
+    r"""An image read at given points, between pixels by interpolation: ``output[n, :, i, j] = ..."""
 def group_norm(
     input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled:
     builtins.bool = True
@@ -239,13 +239,13 @@ def instance_norm(
     input: Tensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
     use_input_stats: builtins.bool = True, momentum: Number = 0.1, eps: Number = 1e-05
 ) -> Tensor:
-    r"""Normalise each channel of each sample over its positions (Ulyanov, Vedaldi and Lempitsky 2016)."""
+    r"""Each channel of each sample to mean 0 and variance 1: ``(x - mean) / sqrt(var + eps) * weight + ..."""
 def interpolate(
     input: Tensor, size: Sequence[builtins.int] | builtins.int | None = None, scale_factor: Any = None, mode:
     builtins.str = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None, antialias: builtins.bool =
     False
 ) -> Tensor:
-    r"""Resize the spatial dimensions of ``(N, C, d1, ...)``."""
+    r"""Resizes signals, images or volumes, to a size or by a factor."""
 def kl_div(
     input: Tensor, target: Any, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean',
     log_target: builtins.bool = False
@@ -266,7 +266,7 @@ def leaky_relu(input: Tensor, negative_slope: Number = 0.01, inplace: builtins.b
 def leaky_relu_(input: Tensor, negative_slope: Number = 0.01) -> Tensor:
     r"""In-place form of :func:`leaky_relu`: ``input`` is overwritten with the result and given back."""
 def linear(input: Tensor, weight: Any, bias: Any = None, *, out: Any = None) -> Tensor:
-    r"""``input @ weight.T + bias``: a layer of ``out_features`` weighted sums."""
+    r"""``input @ weight.T + bias``: every output is a weighted sum of all inputs."""
 def linear_cross_entropy(
     input: Tensor, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction:
     builtins.str = 'mean', ignore_index: Any = None, label_smoothing: Number = 0.0, options: Any = None
@@ -325,15 +325,15 @@ def max_pool3d_with_indices(*args: Any, return_indices: builtins.bool = False, *
 def max_unpool1d(
     input: Tensor, indices: Any, kernel_size: Any, stride: Any = None, padding: Number = 0, output_size: Any = None
 ) -> Tensor:
-    r"""Pooled values back where ``max_pool1d`` found them, zero elsewhere."""
+    r"""Pooled values back at the places where :func:`max_pool1d` found them, zero elsewhere."""
 def max_unpool2d(
     input: Tensor, indices: Any, kernel_size: Any, stride: Any = None, padding: Number = 0, output_size: Any = None
 ) -> Tensor:
-    r"""Pooled values back where ``max_pool2d`` found them, zero elsewhere."""
+    r"""Pooled values back at the places where :func:`max_pool2d` found them, zero elsewhere."""
 def max_unpool3d(
     input: Tensor, indices: Any, kernel_size: Any, stride: Any = None, padding: Number = 0, output_size: Any = None
 ) -> Tensor:
-    r"""Pooled values back where ``max_pool3d`` found them, zero elsewhere."""
+    r"""Pooled values back at the places where :func:`max_pool3d` found them, zero elsewhere."""
 def mish(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     r"""``input * tanh(log(1 + exp(input)))`` (Misra 2019)."""
 def mse_loss(
@@ -349,7 +349,7 @@ def multi_head_attention_forward(
     k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None,
     average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    r"""What :class:`taeda.nn.MultiheadAttention` computes; sequence first, ``(L, N, E)``."""
+    r"""What :class:`taeda.nn.MultiheadAttention` computes, as a function of its weights."""
 def multi_margin_loss(
     input: Tensor, target: Any, p: Any = 1, margin: Number = 1.0, weight: Any = None, size_average: Any = None, reduce:
     Any = None, reduction: builtins.str = 'mean'
@@ -374,9 +374,9 @@ def nll_loss(
 def normalize(input: Tensor, p: Any = 2.0, dim: builtins.int = 1, eps: Number = 1e-12, out: Any = None) -> Tensor:
     r"""Vectors of length 1: ``x / max(norm(x), eps)`` along ``dim``."""
 def one_hot(tensor: Tensor, num_classes: Number = -1) -> Tensor:
-    r"""Integers as rows of zeros with a single one."""
+    r"""Class numbers as vectors of zeros with a single one."""
 def pad(input: Tensor, pad: Any, mode: builtins.str = 'constant', value: Tensor | Number | None = None) -> Tensor:
-    r"""Padding, for ``nn.functional``."""
+    r"""Pads the last dimensions, or cuts them where an amount is negative."""
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: Number = 1e-06, keepdim: builtins.bool = False) -> Tensor:
     r"""The ``p``-norm of ``x1 - x2 + eps`` over the last dimension."""
 def pdist(input: Tensor, p: Any = 2.0) -> Tensor:
@@ -414,7 +414,7 @@ def scaled_dot_product_attention(
     query: Any, key: Any, value: Tensor | Number, attn_mask: Any = None, dropout_p: Number = 0.0, is_causal:
     builtins.bool = False, scale: Any = None, enable_gqa: builtins.bool = False
 ) -> Tensor:
-    r"""``softmax(query @ key.T * scale + mask) @ value`` (Vaswani et al"""
+    r"""``softmax(query @ key^T * scale + mask) @ value``: for each query a mean of the values, weighted ..."""
 def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     r"""``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``, ``scale = 1.0507``, ``alpha = 1.6733`` ..."""
 def selu_(input: Tensor) -> Tensor:
@@ -467,7 +467,7 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     r""":func:`triplet_margin_loss` with a distance function of one's own."""
 def unfold(input: Tensor, kernel_size: Any, dilation: Number = 1, padding: Number = 0, stride: Number = 1) -> Tensor:
-    r"""The windows of an image as columns (``torch.nn.functional.unfold``)."""
+    r"""The sliding blocks of an image, each as a column: what a convolution multiplies by its kernel."""
 def upsample(
     input: Tensor, size: Sequence[builtins.int] | builtins.int | None = None, scale_factor: Any = None, mode:
     builtins.str = 'nearest', align_corners: Any = None

@@ -201,6 +201,14 @@ class profile:
         use_cuda: deprecated in PyTorch; there is no GPU to measure.
         custom_trace_id_callback: gives the name of a trace.
         post_processing_timeout_s: no events are parsed in a way that could take long: no difference.
+
+    Examples:
+        >>> model, x = nn.Linear(8, 8), taeda.randn(4, 8)
+        >>> with taeda.profiler.profile(record_shapes=True) as prof:
+        ...     model(x).sum().backward()
+        >>> table = prof.key_averages().table(row_limit=5)  # to print
+        >>> "aten::linear" in [event.name for event in prof.events()]
+        True
     """
 
     def __init__(
