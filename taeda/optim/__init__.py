@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..nn.modules.utils import complete_docstrings
+from .._docstrings import complete_docstrings
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
