@@ -92,6 +92,9 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
         M: how many points.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -111,6 +114,9 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
         M: how many points.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -129,6 +135,9 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
         M: how many points.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -149,6 +158,9 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
         tau: the distance in which it falls to ``1 / e``, positive.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -174,6 +186,9 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
         std: the deviation, in points, positive.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -196,6 +211,9 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
         a: the coefficients, a list or tuple.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -222,6 +240,9 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=
         alpha: the constant; 0.5 gives Hann's window.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -242,6 +263,9 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
         M: how many points.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -260,6 +284,9 @@ def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=Fal
         M: how many points.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -282,6 +309,9 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
         beta: the shape, not negative: the larger, the lower the side lobes and the wider the main lobe.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
@@ -303,6 +333,9 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
         M: how many points.
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
     Returns:
         A vector of ``M`` elements.
     Raises:
