@@ -62,7 +62,13 @@ class Event:
 
     Args:
         device: the CPU.
-        enable_timing, blocking, interprocess: accepted for compatibility.
+        enable_timing: accepted.
+        blocking: accepted.
+        interprocess: accepted.
+    Examples:
+        >>> event = taeda.Event("cpu")
+        >>> event.query()
+        True
     """
 
     event_id = 0
@@ -102,7 +108,10 @@ class Stream:
 
     Args:
         device: the CPU.
-        priority: accepted for compatibility.
+        priority: accepted.
+    Examples:
+        >>> taeda.Stream("cpu").query()
+        True
     """
 
     stream_id, device_index, device_type = 0, -1, 0

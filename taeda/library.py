@@ -42,7 +42,25 @@ def _gives_nothing(*args: Any, **kwargs: Any) -> None:
 
 
 class CustomOpDef:
-    """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
+    """A function under a qualified name, ``library::op``, with a derivative if one is registered. :func:`custom_op`
+    makes it.
+
+    Args:
+        name: ``library::op``.
+        fn: the implementation, or None where it comes later.
+        mutates_args: names of arguments that it writes into.
+
+    Raises:
+        ValueError: the name is not of that form.
+        RuntimeError: there is an op of that name; in ``backward``, no derivative was registered.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::twice", mutates_args=())
+        ... def twice(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x * 2
+        >>> twice, twice(taeda.tensor(3.0))
+        (<CustomOpDef(docs::twice)>, tensor(6.))
+    """
 
     vmap: Callable = staticmethod(Function.vmap)  #: the rule for a batch, as of a Function; none at first
     generate_vmap_rule = False
@@ -219,8 +237,37 @@ def custom_op(
 ) -> Any:  # fmt: skip
     """Make a function an op called ``library::op``; also a decorator.
 
+    An op is one step for autograd, ``vmap`` and recorded programs, whatever happens inside: NumPy, a C library, a loop.
+
     Args:
-        mutates_args: names of arguments that it writes into.
+        name: ``library::op``.
+        fn: the function of tensors and other things; as a decorator it is not given.
+        mutates_args: names of arguments that it writes into, or ``"unknown"``.
+        device_types: accepted.
+        schema: accepted; the signature is that of the function.
+        tags: accepted.
+
+    Returns:
+        A :class:`CustomOpDef`, which is called as the function.
+
+    Raises:
+        ValueError: the name is not of that form.
+        RuntimeError: there is an op of that name in the library already.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::cube", mutates_args=())
+        ... def cube(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return taeda.from_numpy(x.detach().numpy() ** 3)
+        >>> def keep(ctx, inputs, output):
+        ...     ctx.save_for_backward(*inputs)
+        >>> def backward(ctx, grad):
+        ...     (x,) = ctx.saved_tensors
+        ...     return grad * 3 * x**2
+        >>> cube.register_autograd(backward, setup_context=keep)
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> cube(x).sum().backward()
+        >>> x.grad
+        tensor([12.])
     """
 
     def decorate(function: Callable) -> CustomOpDef:
@@ -240,9 +287,30 @@ def _find(op: Any) -> Any:
 def register_fake(
     op: Any, func: Callable | None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
 ) -> Any:
-    """What gives results of an op without values, from tensors without values; also a decorator.
+    """What gives results of an op without values, from tensors without values: programs are recorded with it. Also a
+    decorator.
 
     For an op that was not made here it is accepted and not used.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        func: a function of the op's arguments; it gives tensors of the right sizes and dtypes.
+        lib: the :class:`Library` that a name without ``::`` is of.
+        allow_override: accepted.
+        **kwargs: accepted.
+
+    Returns:
+        ``func``.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::flat", mutates_args=())
+        ... def flat(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return taeda.from_numpy(x.numpy().ravel().copy())
+        >>> @taeda.library.register_fake("docs::flat")
+        ... def _(x):
+        ...     return x.new_empty(x.numel())
+        >>> flat(taeda.ones(2, 3, device="meta")).shape
+        taeda.Size([6])
     """
     found = _find(f"{lib.ns}::{op}" if isinstance(op, str) and lib is not None and "::" not in op else op)
 
@@ -258,7 +326,27 @@ impl_abstract = register_fake
 def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
 ) -> None:
-    """The derivative of a :func:`custom_op`."""
+    """The derivative of a :func:`custom_op`.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        backward: ``backward(ctx, *grads)`` gives a gradient, or None, for each argument of the op.
+        setup_context: ``setup_context(ctx, inputs, output)`` keeps in ``ctx`` what ``backward`` needs.
+        lib: accepted.
+
+    Raises:
+        NotImplementedError: there is no such op.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::half", mutates_args=())
+        ... def half(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x / 2
+        >>> taeda.library.register_autograd("docs::half", lambda ctx, grad: grad / 2)
+        >>> x = taeda.ones(2, requires_grad=True)
+        >>> half(x).sum().backward()
+        >>> x.grad
+        tensor([0.5000, 0.5000])
+    """
     found = _find(op)
     if found is None:
         refuse(f"library.register_autograd({op!r})", "there is no such op: make it with taeda.library.custom_op")
@@ -266,7 +354,25 @@ def register_autograd(
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Another implementation of a :func:`custom_op`."""
+    """Another implementation of a :func:`custom_op`, for some devices; also a decorator.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        device_types: ``"cpu"``, several such names, or None for any; others are accepted and not used.
+        func: the function.
+        lib: accepted.
+
+    Returns:
+        ``func``.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::inc", mutates_args=())
+        ... def inc(x: taeda.Tensor) -> taeda.Tensor:
+        ...     raise NotImplementedError
+        >>> _ = taeda.library.register_kernel("docs::inc", "cpu", lambda x: x + 1)
+        >>> inc(taeda.tensor(1.0))
+        tensor(2.)
+    """
     found = _find(op)
     if found is None:
         return func if func is not None else lambda function: function
@@ -274,7 +380,32 @@ def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /,
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """What vmap runs on the whole batch of a :func:`custom_op`: see :meth:`CustomOpDef.register_vmap`."""
+    """What :func:`taeda.vmap` runs on the whole batch of a :func:`custom_op`; also a decorator.
+
+    Without it the op runs example by example.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        func: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
+        lib: accepted.
+
+    Returns:
+        ``func``.
+
+    Raises:
+        ValueError: ``op`` is of another type.
+        NotImplementedError: there is no such op.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::total", mutates_args=())
+        ... def total(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x.sum()
+        >>> @taeda.library.register_vmap("docs::total")
+        ... def _(info, in_dims, x):
+        ...     return x.movedim(in_dims[0], 0).flatten(1).sum(1), 0
+        >>> taeda.vmap(total)(taeda.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([3., 7.])
+    """
     if not isinstance(op, (str, CustomOpDef, OpOverload)):
         raise ValueError(f"register_vmap({op}): got unexpected type for op: {type(op)}")
     found = _find(op)
@@ -289,7 +420,23 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable |
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
-    """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`."""
+    """The dtype that a :func:`custom_op` casts tensors to under autocast; inside, autocast is off.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        device_type: ``"cpu"``.
+        cast_inputs: the dtype.
+        lib: accepted.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::same", mutates_args=())
+        ... def same(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x.clone()
+        >>> taeda.library.register_autocast("docs::same", "cpu", taeda.bfloat16)
+        >>> with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        ...     same(taeda.ones(2)).dtype
+        taeda.bfloat16
+    """
     found = _find(op)
     if found is None:
         refuse(f"library.register_autocast({op!r})", "there is no such op: make it with taeda.library.custom_op")
@@ -301,7 +448,24 @@ _KEYS = {"", "cpu", "default", "autograd", "compositeexplicitautograd", "composi
 
 
 class Library:
-    """Ops under the name ``ns``: defined here (kind "DEF", "FRAGMENT"), or given implementations (kind "IMPL")."""
+    """Ops under one name, defined here or given implementations: the older form of :func:`custom_op`.
+
+    Args:
+        ns: the name before ``::``.
+        kind: ``"DEF"`` or ``"FRAGMENT"`` to define ops, ``"IMPL"`` to give implementations.
+        dispatch_key: for which devices implementations are, such as ``"CPU"``; any if empty.
+
+    Raises:
+        ValueError: the kind is another.
+
+    Examples:
+        >>> lib = taeda.library.Library("docs_lib", "DEF")
+        >>> lib.define("double(Tensor x) -> Tensor")
+        'double'
+        >>> lib.impl("double", lambda x: x * 2, "CPU")
+        >>> taeda.library.ops.docs_lib.double(taeda.tensor(2.0))
+        tensor(4.)
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
@@ -339,10 +503,26 @@ def _implement(name: str, key: str, function: Callable) -> None:
 
 
 def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()) -> Any:
-    """An op ``library::op``, without an implementation yet; also a decorator of one.
+    """An op ``library::op``, without an implementation yet; the result is a decorator of one.
+
+    Args:
+        qualname: ``library::op``, or with ``lib`` its last part.
+        schema: its arguments and results, such as ``"(Tensor x) -> Tensor"``.
+        lib: a :class:`Library`.
+        tags: accepted.
+
+    Returns:
+        A decorator of an implementation.
 
     Raises:
-        ValueError: the name is not of that form.
+        ValueError: the name is not of that form, or there is no schema.
+
+    Examples:
+        >>> @taeda.library.define("docs::less", "(Tensor x) -> Tensor")
+        ... def less(x):
+        ...     return x - 1
+        >>> taeda.library.ops.docs.less(taeda.tensor(2.0))
+        tensor(1.)
     """
     if schema is None or callable(schema):
         raise ValueError(f"define: expected a name like 'library::op' and a schema, got {qualname!r} and {schema!r}")
@@ -356,7 +536,24 @@ def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()
 
 
 def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -> Any:
-    """Let ``func`` be what an op does on devices of ``types``; also a decorator, and as ``impl(lib, name, key)``."""
+    """Let a function be what an op does on some devices; also a decorator, and as ``impl(lib, name, key)``.
+
+    Args:
+        qualname: ``library::op``, or with ``lib`` its last part.
+        types: ``"cpu"``, several such names, or empty for any; ``"meta"`` is as :func:`register_fake`; others are not
+            used.
+        func: the function.
+        lib: a :class:`Library`.
+
+    Returns:
+        ``func``.
+
+    Examples:
+        >>> _ = taeda.library.define("docs::more", "(Tensor x) -> Tensor")
+        >>> _ = taeda.library.impl("docs::more", "cpu", lambda x: x + 1)
+        >>> taeda.library.ops.docs.more(taeda.tensor(2.0))
+        tensor(3.)
+    """
     if isinstance(qualname, Library):  # the older form
         lib, qualname, types, func = qualname, types, func or qualname.dispatch_key, None
     name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
@@ -375,5 +572,20 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 
 
 def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), **kwargs: Any) -> Any:
-    """As :func:`custom_op`."""
+    """As :func:`custom_op`. There is no Triton: the function must do without.
+
+    Args:
+        name: ``library::op``.
+        fn: the function; as a decorator it is not given.
+        mutates_args: names of arguments that it writes into.
+        **kwargs: accepted.
+
+    Returns:
+        A :class:`CustomOpDef`.
+
+    Examples:
+        >>> op = taeda.library.triton_op("docs::minus", lambda x: -x)
+        >>> op(taeda.tensor(1.0))
+        tensor(-1.)
+    """
     return custom_op(name, fn, mutates_args=mutates_args)

@@ -330,7 +330,7 @@ def test_kernels_are_kept_in_one_table():
 
 #: Caches of ops beside the planner table, and how many there are: constants, libraries and their routines, equations
 #: that were parsed, tables of weights. What a planner works out from forms is `planners.kept`.
-CACHES = {"aten.py": 1, "contraction.py": 2, "docs.py": 1, "dropout.py": 1, "einsum.py": 2, "fft.py": 1, "lapack.py": 2,
+CACHES = {"aten.py": 1, "contraction.py": 2, "dropout.py": 1, "einsum.py": 2, "fft.py": 1, "lapack.py": 2,
           "resample.py": 3, "variates.py": 1}  # fmt: skip
 
 
@@ -350,7 +350,8 @@ def test_addresses_are_asked_for_in_exchange_alone():
     asking = [p for p in SOURCES.rglob("*.py") if re.search(r"\.data_ptr\b", p.read_text())]
     assert {p.name for p in asking if "standin" not in p.parts} == ADDRESSES
     for path in _core_files():
-        asked = re.findall(r"\.data_ptr\b|def data_ptr", path.read_text())
+        code = re.sub(r"^ *>>> .*$", "", path.read_text(), flags=re.M)  # examples in docstrings may ask
+        asked = re.findall(r"\.data_ptr\b|def data_ptr", code)
         assert asked == (["def data_ptr"] if path.name in ("tensor.pxi", "storage.pxi") else []), path.name
 
 

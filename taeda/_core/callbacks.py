@@ -23,6 +23,7 @@ class Callbacks:
     write_out: Callable[..., Any]  # puts a result into `out=`
     as_today: Callable[..., Any]  # the arguments of a call in an older form
     refused: Callable[..., Any]  # the error for an argument of a wrong type
+    docstring: Callable[..., str | None]  # of an op or a composite, completed
 
     # ops/conversion.py: numbers, lists and arrays as operands
     operand: Callable[..., Any]

@@ -147,10 +147,55 @@ class FunctionCtx(Node):
 
 
 class Function:
-    """A differentiable operation defined by static methods ``forward`` and ``backward``; run it with ``apply``.
+    """A differentiable operation of one's own, by static methods ``forward`` and ``backward``; ``apply`` runs it.
 
-    ``forward(ctx, *args)`` computes; or ``forward(*args)`` with ``setup_context(ctx, inputs, output)`` beside it.
-    ``backward(ctx, *grads)`` gives one gradient (or None) per argument of forward.
+    ``forward(ctx, *args)`` computes, and keeps in ``ctx`` what ``backward`` needs (tensors by
+    ``ctx.save_for_backward``); or ``forward(*args)`` computes, and ``setup_context(ctx, inputs, output)`` beside it
+    keeps. ``backward(ctx, *grads)`` gets the gradient of the loss by each output, and gives that by each argument of
+    ``forward``, or None. Written with tensor operations, it can be differentiated again. ``jvp(ctx, *tangents)`` serves
+    forward mode, ``vmap(info, in_dims, *args)`` batching; ``generate_vmap_rule = True`` lets :func:`taeda.vmap` find
+    the latter.
+
+    Raises:
+        NotImplementedError: in ``apply`` or ``backward``, a method that is needed is missing.
+        RuntimeError: in ``backward``, it gives another number of gradients or other shapes.
+
+    Examples:
+        >>> class Exp(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         y = x.exp()
+        ...         ctx.save_for_backward(y)
+        ...         return y
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (y,) = ctx.saved_tensors
+        ...         return grad * y
+        >>> x = taeda.tensor([0.0, 1.0], requires_grad=True)
+        >>> y = Exp.apply(x)
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([1.0000, 2.7183])
+
+        A rounding that passes gradients on, as for networks with few bits:
+
+        >>> class Round(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x.round()
+        ...
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         pass
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad
+        >>> x = taeda.tensor([0.4, 1.7], requires_grad=True)
+        >>> (Round.apply(x) ** 2).sum().backward()
+        >>> x.grad  # 2 round(x)
+        tensor([0., 4.])
     """
 
     generate_vmap_rule = False
@@ -409,7 +454,35 @@ def _part_gradients(g: Tensor | None, form: OfParts | None) -> Sequence:
 
 
 def once_differentiable(function: Callable) -> Callable:
-    """Decorator of a ``backward`` that cannot itself be differentiated: differentiating its result raises."""
+    """Decorator of a ``backward`` that cannot itself be differentiated: differentiating its result raises an error.
+
+    For one that computes in NumPy, say, which is not recorded.
+
+    Args:
+        function: the method ``backward``.
+
+    Returns:
+        The method.
+
+    Raises:
+        RuntimeError: in a second derivative.
+
+    Examples:
+        >>> class Cube(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.slope = 3 * x.detach().numpy() ** 2
+        ...         return x**3
+        ...
+        ...     @staticmethod
+        ...     @taeda.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return grad * taeda.from_numpy(ctx.slope)
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> Cube.apply(x).backward()
+        >>> x.grad
+        tensor([12.])
+    """
 
     @functools.wraps(function)
     def wrapped(ctx, *args):

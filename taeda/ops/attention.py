@@ -210,22 +210,33 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
-    """``softmax(query @ key.T * scale + mask) @ value`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762).
+    """``softmax(query @ key^T * scale + mask) @ value``: for each query a mean of the values, weighted by its likeness
+    to the keys.
+
+    Computed piece by piece: the scores are never in memory as a whole. Source: Vaswani et al. 2017, "Attention Is All
+    You Need".
 
     Args:
-        query: ``[..., heads, l, e]``.
-        key: ``[..., heads, s, e]``.
-        value: ``[..., heads, s, ev]``.
-        attn_mask: broadcasts to ``[..., heads, l, s]``: bool (true takes part), or numbers that are added.
-        dropout_p: probability with which a weight is set to 0; the others grow in proportion.
+        query: ``(*, H, L, E)``, with ``H`` heads; floating-point.
+        key: ``(*, H, S, E)``.
+        value: ``(*, H, S, Ev)``.
+        attn_mask: broadcasts to ``(*, H, L, S)``: bools, of which True takes part, or numbers that are added.
+        dropout_p: probability with which a weight becomes 0; the others grow in proportion.
         is_causal: position ``i`` sees positions up to ``i`` only.
-        scale: of the scores, ``1 / sqrt(e)`` where not given.
-        enable_gqa: ``key`` and ``value`` may have fewer heads, which then serve several heads of ``query`` each.
+        scale: factor of the scores; ``1 / sqrt(E)`` if None.
+        enable_gqa: ``key`` and ``value`` may have fewer heads, each of which serves several of ``query``.
+
     Returns:
-        ``[..., heads, l, ev]``. A row whose every weight is masked is 0.
+        ``(*, H, L, Ev)``. A row whose every weight is masked is 0.
+
     Raises:
         RuntimeError: shapes or dtypes do not match, or both a mask and ``is_causal`` are given and the arguments are
             not such that PyTorch's fused kernel applies both (four dimensions, no dropout, a mask without gradient).
+
+    Examples:
+        >>> query, key, value = taeda.randn(3, 2, 8, 5, 16)  # two sequences of five, eight heads of 16
+        >>> F.scaled_dot_product_attention(query, key, value, is_causal=True).shape
+        taeda.Size([2, 8, 5, 16])
     """
     if core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         scale = 1 / math.sqrt(query.size(3)) if scale is None else scale

@@ -183,17 +183,26 @@ def _require_dtype(name, input, weight):
 
 @composite(method=False, autocast="float32")
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """Negative log-likelihood: ``-weight[target] * input[target]`` of log-probabilities.
+    """``-weight[target] * input[target]`` of log-probabilities, as :func:`log_softmax` gives them.
 
     Args:
-        input: log-probabilities, ``[batch, classes, *]`` or ``[classes]``.
-        target: class numbers, ``[batch, *]`` or ``[]``, int64.
-        weight: of each class, ``[classes]``, or None.
-        ignore_index: a class number that counts for nothing.
+        input: log-probabilities, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64.
+        weight: ``(C,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count.
         reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
 
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``target``. The dtype of ``input``.
+
     Raises:
-        IndexError: a class out of range.
+        IndexError: a class number is out of range.
+        RuntimeError: shapes or dtypes do not fit.
+
+    Examples:
+        >>> log_p = taeda.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
+        >>> F.nll_loss(log_p, taeda.tensor([0, 1]), reduction="none")
+        tensor([0.1054, 0.6931])
     """
     expect_tensors("nll_loss", input=input, target=target)
     reduction = reduction_of(size_average, reduce, reduction)
@@ -205,18 +214,29 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
-    """``nll_loss(log_softmax(input), target)``, in one pass and without overflow.
+    """``-log(softmax(input)[target])``: how surprised the scores of the classes are by the right class.
+
+    The input is any numbers, one for each class: no softmax before it.
 
     Args:
-        input: unnormalised scores, ``[batch, classes, *]`` or ``[classes]``, floating point.
-        target: class numbers, ``[batch, *]`` or ``[]``, int64; or probabilities of the sizes of ``input``.
-        weight: of each class, ``[classes]``, or None.
-        ignore_index: a class number that counts for nothing.
+        input: scores, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities of the shape of ``input``.
+        weight: ``(C,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count, as for padding.
         reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
-        label_smoothing: share of the target that is spread over all classes (Szegedy et al. 2016), in [0, 1].
+        label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of the class numbers. The dtype of ``input``.
 
     Raises:
-        IndexError: a class out of range.
+        IndexError: a class number is out of range.
+        RuntimeError: shapes or dtypes do not fit.
+
+    Examples:
+        >>> scores = taeda.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        >>> F.cross_entropy(scores, taeda.tensor([0, 2]), reduction="none")  # 1.0986 = log(3): no idea
+        tensor([0.0949, 1.0986])
     """
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is not None and isinstance(target, Tensor) and target.dtype is int64:

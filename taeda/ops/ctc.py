@@ -112,17 +112,33 @@ _ctc_loss_backward.vjp(
 
 @composite(method=False, autocast="float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006).
+    """``-log`` of the probability of a label sequence, summed over all its alignments with the input.
+
+    An alignment is a path of one class per step that gives the labels when repetitions are merged, then blanks removed.
+    The gradient takes ``log_probs`` to be the result of :func:`log_softmax`; it cannot be differentiated again. Source:
+    Graves et al. 2006, "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+    Neural Networks".
 
     Args:
-        log_probs: ``[steps, batch, classes]`` or ``[steps, classes]``, log-probabilities, float32 or float64.
-        targets: ``[batch, labels]``, or all labels one after another; integers, none of them ``blank``.
-        input_lengths, target_lengths: per sample, integers.
+        log_probs: ``(T, N, C)`` or ``(T, C)``, log-probabilities, float32 or float64.
+        targets: ``(N, S)``, or all labels one after another; integers, none of them ``blank``.
+        input_lengths: number of steps of each sample, ``(N,)``, integers.
+        target_lengths: number of labels of each sample, ``(N,)``, integers.
         blank: the class that stands for no label.
         reduction: ``"mean"`` (each loss over its target's length, then over the batch), ``"sum"`` or ``"none"``.
-        zero_infinity: count losses of targets that do not fit as 0, with no gradient.
+        zero_infinity: losses of targets that do not fit count as 0, and have no gradient.
 
-    The gradient takes ``log_probs`` to be the result of ``log_softmax``; it cannot be differentiated again.
+    Returns:
+        ``()``; with ``reduction="none"`` ``(N,)``. The dtype of ``log_probs``.
+
+    Raises:
+        ValueError: ``reduction`` is unknown.
+        RuntimeError: shapes, lengths or dtypes do not fit.
+
+    Examples:
+        >>> log_p = taeda.full((2, 1, 3), 1 / 3).log()  # two steps, three classes
+        >>> F.ctc_loss(log_p, taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1]))  # 11, 01, 10: -log(3 / 9)
+        tensor(1.0986)
     """
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction (expected 'none', 'mean' or 'sum')")

@@ -24,22 +24,26 @@ def from_file(
     filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A tensor over a file, mapped into memory.
+    """A tensor over a file, mapped into memory: nothing is read before it is used.
 
     Args:
         filename: its path.
         shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes
             memory only.
         size: how many elements.
-        dtype: of the elements. Default: the default floating-point dtype.
-        layout: strided.
+        dtype: of the elements. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
         device: the CPU.
-        pin_memory: False.
-        requires_grad: whether operations on it are recorded.
     Returns:
-        A tensor of shape ``(size,)``.
+        A vector of ``size`` elements.
     Raises:
         RuntimeError: the file is too small, or cannot be opened.
+    Examples:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "numbers"
+        >>> _ = path.write_bytes(bytes([1, 0, 2, 0]))
+        >>> taeda.from_file(str(path), size=2, dtype=taeda.int16)
+        tensor([1, 2], dtype=taeda.int16)
     """
     _core.require_device(device)
     if layout not in (None, _core.strided) or pin_memory:
@@ -153,7 +157,17 @@ def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """``self`` on ``device``; streams belong to devices that have some, and the CPU has none."""
+    """The tensor on ``device``, as the array API standard has it.
+
+    Args:
+        device: a device or its name.
+        stream: None; the CPU has no streams.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.ones(2).to_device("cpu").device
+        device(type='cpu')
+    """
     if stream is not None:
         raise ValueError(f"to_device: the CPU has no streams, got stream={stream!r}")
     return self.to(device)

@@ -29,7 +29,15 @@ _COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
 
 class LinAlgError(RuntimeError):
-    """A matrix that LAPACK cannot factor, such as a singular one."""
+    """A matrix that LAPACK cannot factor, such as a singular one. A RuntimeError.
+
+    Examples:
+        >>> try:
+        ...     taeda.linalg.inv(taeda.zeros(2, 2))
+        ... except taeda.linalg.LinAlgError:
+        ...     print("singular")
+        singular
+    """
 
 
 LinAlgError.__module__ = "taeda.linalg"
