@@ -15,7 +15,7 @@ from ._core import Tensor, bump, is_recorded, mode_stack, record_nothing, restor
 from ._core.custom import CustomOp, share_memory
 from ._refuse import refused_function
 from ._schema import Schema, checked, infer_schema, read_schema, takes
-from .autograd.function import Function
+from .autograd.function import Function, _context_class, _own_outputs
 from .ops.aten import OpOverload, OpOverloadPacket
 from .ops.parts import OfValues
 from .ops.registry import OPS
@@ -185,8 +185,15 @@ class CustomOpDef(CustomOp):
             return self._apart(args, kwargs)
         if self._function is None and self._refusing is None:
             self._refusing = self._as_function(self._no_derivative, None)
+        function = self._function or self._refusing
+        if self._is_plain():
+            return function.apply(*args)
         flat, form = _flattened(args, kwargs)
-        return (self._function or self._refusing).apply(*flat, form)
+        return function.apply(*flat, form)
+
+    def _is_plain(self) -> bool:
+        """Whether every argument goes by position and is no list: they are those of a Function."""
+        return self._read is not None and not any(a.keyword_only or a.listed for a in self._read.arguments)
 
     def _apart(self, args: tuple, kwargs: dict) -> Any:
         """The implementation, whose ops are not recorded where the op is closed."""
@@ -310,9 +317,20 @@ class CustomOpDef(CustomOp):
                 f"{self._read.text}"
             )
         self._function = self._as_function(backward, setup_context)
+        if self._is_plain():
+            self.set_derivative(_context_class(self._function), self._function.setup_context, _own_outputs)
+
+    def _forward(self, *args: Any) -> Any:
+        return self._apart(args, {}) if self.direct is None else self.compute(*args)
 
     def _as_function(self, backward: Callable, setup_context: Callable | None) -> Any:
-        owner = self
+        owner, name = self, f"GeneratedBackwardFor_{self._qualname.replace('::', '_')}_default"
+        if self._is_plain():
+            plain = {
+                "forward": staticmethod(self._forward), "setup_context": staticmethod(_by_place(setup_context)),
+                "backward": staticmethod(backward),
+            }  # fmt: skip
+            return type(name, (Function,), plain)
 
         def forward(*given: Any) -> Any:
             args, kwargs = _restored(given)
@@ -336,11 +354,8 @@ class CustomOpDef(CustomOp):
                 )
             return (*made, *(None,) * len(names), None)
 
-        return type(
-            f"GeneratedBackwardFor_{self._qualname.replace('::', '_')}_default",
-            (Function,),
-            {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)},
-        )
+        made = {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)}
+        return type(name, (Function,), made)
 
     @property
     def _schema(self) -> str:
@@ -460,6 +475,19 @@ def custom_op(
 def _leaves(args: Sequence) -> list:
     """``args``, with what is in lists and tuples in their place."""
     return [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,))]
+
+
+def _by_place(setup_context: Callable | None) -> Callable:
+    """``setup_context`` as a function of ctx, inputs and output, in this order."""
+    if setup_context is None:
+        return lambda ctx, inputs, output: None
+    try:
+        names = list(inspect.signature(setup_context).parameters)
+    except (TypeError, ValueError):
+        names = []
+    if names[:3] == ["ctx", "inputs", "output"] or sorted(names) != ["ctx", "inputs", "output"]:
+        return setup_context
+    return lambda ctx, inputs, output: setup_context(ctx=ctx, inputs=inputs, output=output)
 
 
 def _flattened(args: tuple, kwargs: dict) -> tuple[list, tuple]:

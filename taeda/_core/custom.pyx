@@ -22,7 +22,9 @@ from .tensor cimport (
     refuse_elements, swap_no_grad,
 )
 
-from .tensor import ALL_DTYPES
+from .tensor import ALL_DTYPES, run_function
+
+cdef object RUN_FUNCTION = run_function
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
@@ -53,16 +55,22 @@ cdef inline bint is_followed(Tensor t) except -1:
     return edge_of(t, &nr) is not None
 
 
-cdef inline bint is_ordinary(PyObject* x, bint recording) except -1:
-    """Whether ``x`` is a tensor whose memory on the CPU holds what it shows, and that nothing follows."""
+cdef enum Fit:
+    NOT, AS_IT_IS, FOLLOWED
+
+
+cdef inline int is_ordinary(PyObject* x, bint recording) except -1:
+    """Whether ``x`` is a tensor whose memory on the CPU holds what it shows; and whether something follows it."""
     cdef Tensor t
     if not isinstance(<object>x, Tensor):
-        return False
+        return NOT
     t = <Tensor>x
-    return (t.holds == VALUES and not t.overrides and t.device_type == 0 and not (recording and is_followed(t)))
+    if t.holds != VALUES or t.overrides or t.device_type:
+        return NOT
+    return FOLLOWED if recording and is_followed(t) else AS_IT_IS
 
 
-cdef bint fits(int takes, PyObject* x, bint recording) except -1:
+cdef int fits(int takes, PyObject* x, bint recording) except -1:
     cdef Py_ssize_t i
     if takes == TENSOR:
         return is_ordinary(x, recording)
@@ -76,7 +84,7 @@ cdef bint fits(int takes, PyObject* x, bint recording) except -1:
         return PyUnicode_CheckExact(<object>x)
     if takes == TENSORS and PyList_CheckExact(<object>x):
         for i in range(PySequence_Fast_GET_SIZE(<object>x)):
-            if not is_ordinary(PySequence_Fast_ITEMS(<object>x)[i], recording):
+            if is_ordinary(PySequence_Fast_ITEMS(<object>x)[i], recording) != AS_IT_IS:
                 return False
         return True
     return False
@@ -90,6 +98,7 @@ cdef class CustomOp:
     cdef public bint closed      # gradients do not see into `direct`: it records nothing, and gives new tensors
     cdef int8_t takes[MOST]
     cdef int nparams, nrequired
+    cdef object context_class, setup_context, own_outputs
 
     def set_direct(self, direct, tuple takes, int nrequired):
         """Set the implementation.
@@ -111,13 +120,29 @@ cdef class CustomOp:
 
     def __call__(self, *args, **kwargs):
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(args)
-        cdef bint recording
+        cdef bint recording, followed = False
+        cdef int found
         if self.direct_ is None or has_mode() or n > self.nparams or n < self.nrequired or kwargs:
             return self.dispatch(args, kwargs)
         recording = grad_setting() != GRAD_OFF
         for i in range(n):
-            if not fits(self.takes[i], PyTuple_GET_ITEM(args, i), recording):
+            found = fits(self.takes[i], PyTuple_GET_ITEM(args, i), recording)
+            if found == NOT:
                 return self.dispatch(args, kwargs)
+            followed |= found == FOLLOWED
+        if not followed:
+            return self.run_direct(args)
+        if self.context_class is None or n < self.nparams:
+            return self.dispatch(args, kwargs)
+        return RUN_FUNCTION(self.context_class, args, self.compute, self.setup_context, self.own_outputs)
+
+    def set_derivative(self, context_class, setup_context, own_outputs):
+        """Set the node's class of a derivative, and what `run_function` is to do with it; None: none that is known
+        here."""
+        self.context_class, self.setup_context, self.own_outputs = context_class, setup_context, own_outputs
+
+    def compute(self, *args):
+        """The implementation, without a look at who else might see the call."""
         return self.run_direct(args)
 
     cpdef object run_direct(self, tuple args):
