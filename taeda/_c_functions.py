@@ -192,7 +192,8 @@ def as_op(
                     f"threads={threads!r}: '{p.name}' does not have it as its first dimension, so parts would overlap"
                 )
         split = symbols.index(threads)
-    rows, given, takes, results = [], [], [], []
+    rows: list[tuple] = []
+    given, takes, results = [], [], []
     for i, p in enumerate(params):
         if p.dims is None:
             symbol = symbols.index(p.name) if p.name in symbols else -1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -324,10 +324,10 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     axes = _axes(f, axis)
     spacing = [x if isinstance(x, (int, float)) else _t(x).to(f.dtype) for x in varargs] or [1.0]
     spacing = spacing * len(axes) if len(spacing) == 1 else spacing
-    made = []
+    made, gradient = [], cast(Any, taeda.gradient)  # the stub knows one form of `spacing`
     for h, d in zip(spacing, axes, strict=True):
         even = isinstance(h, (int, float))
-        made.append(taeda.gradient(f, spacing=h if even else (h,), dim=d if even else (d,), edge_order=edge_order)[0])
+        made.append(gradient(f, spacing=h if even else (h,), dim=d if even else (d,), edge_order=edge_order)[0])
     single = (axis is not None and not isinstance(axis, (tuple, list))) or f.dim() == 1
     return made[0] if single else tuple(made)
 
@@ -546,7 +546,8 @@ def _dot(a: Any, b: Any) -> Tensor:
     a, b = _tensors((a, b))
     if not a.dim() or not b.dim():
         return a * b
-    return taeda.tensordot(a, b, ([a.dim() - 1], [max(b.dim() - 2, 0)]))
+    axes: Any = [a.dim() - 1], [max(b.dim() - 2, 0)]
+    return taeda.tensordot(a, b, axes)
 
 
 @rule("inner")
@@ -570,7 +571,8 @@ def _vdot(a: Any, b: Any, /) -> Tensor:
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     if not isinstance(axes, int):
         axes = tuple([x] if isinstance(x, int) else list(x) for x in axes)
-    return taeda.tensordot(*_tensors((a, b)), axes)
+    a, b = _tensors((a, b))
+    return taeda.tensordot(a, b, axes)
 
 
 @rule("einsum")
@@ -650,7 +652,7 @@ rule("linalg.eigvalsh")(lambda a, UPLO="L": taeda.linalg.eigvalsh(_t(a), UPLO))
 rule("linalg.svdvals")(lambda x: taeda.linalg.svdvals(_t(x)))
 rule("linalg.cond")(lambda x, p=None: taeda.linalg.cond(_t(x), p))
 rule("linalg.tensorinv")(lambda a, ind=2: taeda.linalg.tensorinv(_t(a), ind))
-rule("linalg.tensorsolve")(lambda a, b, axes=None: taeda.linalg.tensorsolve(*_tensors((a, b)), axes))
+rule("linalg.tensorsolve")(lambda a, b, axes=None: taeda.linalg.tensorsolve(_t(a), _t(b), axes))
 rule("linalg.vecdot")(lambda x1, x2, /, *, axis=-1: taeda.linalg.vecdot(*_tensors((x1, x2)), dim=axis))
 rule("linalg.matmul")(lambda x1, x2, /: taeda.matmul(*_tensors((x1, x2))))
 rule("linalg.outer")(_outer)

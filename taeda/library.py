@@ -185,6 +185,7 @@ class CustomOpDef(CustomOp):
             return self._apart(args, kwargs)
         if self._function is None and self._refusing is None:
             self._refusing = self._as_function(self._no_derivative, None)
+            self._differentiate_by(self._refusing)
         function = self._function or self._refusing
         if self._is_plain():
             return function.apply(*args)
@@ -317,8 +318,12 @@ class CustomOpDef(CustomOp):
                 f"{self._read.text}"
             )
         self._function = self._as_function(backward, setup_context)
+        self._differentiate_by(self._function)
+
+    def _differentiate_by(self, function: Any) -> None:
+        """Let calls whose arguments require grad go straight to ``function``, where their forms allow it."""
         if self._is_plain():
-            self.set_derivative(_context_class(self._function), self._function.setup_context, _own_outputs)
+            self.set_derivative(_context_class(function), function.setup_context, _own_outputs)
 
     def _forward(self, *args: Any) -> Any:
         return self._apart(args, {}) if self.direct is None else self.compute(*args)
@@ -639,7 +644,7 @@ class Library:
         if kind == "DEF":
             _defined.add(ns)
         self._end = weakref.finalize(self, _forget, self._names, ns if kind == "DEF" else "")
-        self._end.atexit = False  # type: ignore[misc]
+        self._end.atexit = False
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """An op of the name and the signature in ``schema``, without an implementation yet; gives the name.
