@@ -12,8 +12,6 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from . import _core
 from ._core import Tensor
 
@@ -209,9 +207,12 @@ def _as_number(x: Any, kinds: str) -> Any:
     if isinstance(x, Tensor) and type(x) is Tensor and x.numel() == 1 and not x.is_meta:
         x = x.item()
         return x if kinds != "iub" or isinstance(x, (int, bool)) else None
-    if isinstance(x, np.generic) and x.dtype.kind in kinds:
-        return x.item()
-    return None
+    return x.item() if _is_numpy(x) and getattr(x, "shape", None) == () and x.dtype.kind in kinds else None
+
+
+def _is_numpy(x: Any) -> bool:
+    """Whether ``x`` is an array or a number of NumPy's."""
+    return type(x).__module__ == "numpy" and hasattr(x, "dtype")
 
 
 def _converted(x: Any, kind: str) -> Any:
@@ -224,7 +225,7 @@ def _converted(x: Any, kind: str) -> Any:
         number = x if isinstance(x, (int, float, complex)) else _as_number(x, "iub" if kind == "int" else "iubf")
         if number is None:
             symbolic = hasattr(x, "__index__") or hasattr(x, "__float__")  # sizes and numbers of a program on record
-            return x if symbolic and not isinstance(x, (Tensor, np.ndarray, np.generic)) else _WRONG
+            return x if symbolic and not isinstance(x, Tensor) and not _is_numpy(x) else _WRONG
         if kind == "int":
             return int(number) if isinstance(number, int) and type(number) in (int, bool) else (
                 number if isinstance(number, int) else _WRONG

@@ -1,5 +1,5 @@
-# `Function.apply` where every argument and every result is an ordinary tensor, or none. What is marked (`mark_dirty` and
-# the like), passed through, a view, or of another kind goes to `autograd/function.py`, which has the whole of it.
+# `Function.apply` where every argument and every result is an ordinary tensor, or none. What is marked (`mark_dirty`
+# and the like), passed through, a view, or of another kind goes to `autograd/function.py`, which has the whole of it.
 
 
 cdef inline bint is_ordinary(Tensor t) noexcept:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
-import operator
 from typing import Any
-
-import numpy as np
 
 from .. import _core
 from .._core import DISPATCHING, Tensor
@@ -168,15 +166,23 @@ _core.install("to_device", _to_device)
 
 # ---- NumPy's functions of tensors ------------------------------------------------------------------------------------
 
-#: What a Python operator runs in NumPy, with an array or one of NumPy's numbers on the left.
-_OPERATORS = {
-    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.true_divide: operator.truediv,
-    np.floor_divide: operator.floordiv, np.remainder: operator.mod, np.power: operator.pow,
-    np.matmul: operator.matmul, np.bitwise_and: operator.and_, np.bitwise_or: operator.or_,
-    np.bitwise_xor: operator.xor, np.left_shift: operator.lshift, np.right_shift: operator.rshift,
-    np.less: operator.lt, np.less_equal: operator.le, np.greater: operator.gt, np.greater_equal: operator.ge,
-    np.equal: operator.eq, np.not_equal: operator.ne,
-}  # fmt: skip
+# NumPy is there when these are called, and not before: `import taeda` leaves it alone.
+
+
+@functools.cache
+def _operators() -> dict[Any, str]:
+    """Names of Python's operators, by what they run in NumPy with an array or one of NumPy's numbers on the left."""
+    import numpy as np
+
+    named = {
+        "add": "add", "subtract": "sub", "multiply": "mul", "true_divide": "truediv", "floor_divide": "floordiv",
+        "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or",
+        "bitwise_xor": "xor", "left_shift": "lshift", "right_shift": "rshift", "less": "lt", "less_equal": "le",
+        "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
+    }  # fmt: skip
+    return {getattr(np, name): label for name, label in named.items()}
+
+
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -188,11 +194,15 @@ def _recorded(x: Any) -> bool:
 
 
 def _as_array(x: Any) -> Any:
+    import numpy as np
+
     return np.asarray(x) if isinstance(x, Tensor) else x
 
 
 def _takes_over(x: Any, name: str) -> bool:
     """Whether ``x``, no tensor and no array, has NumPy's functions in its own way."""
+    import numpy as np
+
     if isinstance(x, (Tensor, np.ndarray, np.generic, int, float, complex, list, tuple)):
         return False
     return getattr(type(x), name, None) is not None
@@ -203,6 +213,8 @@ def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
 
     Tensors that require grad are computed with by ops. Of others NumPy sees the arrays, and what it gives is a tensor.
     """
+    import numpy as np
+
     outs = kwargs.get("out") or ()
     if any(_takes_over(x, "__array_ufunc__") for x in (*inputs, *outs)):
         return NotImplemented
@@ -211,13 +223,13 @@ def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
     if method == "at" and isinstance(inputs[0], Tensor):
         raise TypeError("first operand must be array")
     recorded = _core.is_recorded() and any(map(_recorded, inputs))
-    if method == "__call__" and ufunc in _OPERATORS and len(inputs) == 2 and set(kwargs) <= {"out"}:
+    if method == "__call__" and ufunc in _operators() and len(inputs) == 2 and set(kwargs) <= {"out"}:
         # `array + tensor` comes here too, and is what `tensor + array` is; so does `array += tensor`, where the array
         # cannot hold what a gradient needs: its name then stands for the sum
         left, right = inputs
         number = isinstance(left, (np.ndarray, np.generic)) and left.dtype.kind in "biufc"
         if number and isinstance(right, Tensor) and (not outs or (recorded and outs[0] is left)):
-            name = _OPERATORS[ufunc].__name__.strip("_")
+            name = _operators()[ufunc]
             mirrored = getattr(right, f"__{_MIRRORED.get(name, 'r' + name)}__", None)
             result = NotImplemented if mirrored is None else mirrored(left)
             if result is not NotImplemented:
@@ -237,6 +249,8 @@ def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
 def _array_function(function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
     """A function of NumPy's, where a tensor is among what it is given: by ops if one requires grad and there is a rule
     (``_numpy.py``), else as NumPy does it with whatever has ``__array__``."""
+    import numpy as np
+
     for kind in types:
         if not issubclass(kind, (Tensor, np.ndarray)):
             return NotImplemented
