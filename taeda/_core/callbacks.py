@@ -75,6 +75,8 @@ class Callbacks:
     repr: Callable[..., str]
     array: Callable[..., Any]
     from_array: Callable[..., Any]
+    array_ufunc: Callable[..., Any]  # NumPy's functions
+    array_function: Callable[..., Any]
 
     # autograd/, _core/engine.pyx
     backward: Callable[..., None]

@@ -842,6 +842,12 @@ cdef class Tensor:
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return callbacks.from_array(array)
 
+    def __array_ufunc__(self, ufunc, str method, *inputs, **kwargs):
+        return callbacks.array_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        return callbacks.array_function(function, types, args, kwargs)
+
     def __getbuffer__(self, Py_buffer* view, int flags):
         export_buffer(self, view, flags)
 

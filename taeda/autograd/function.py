@@ -28,6 +28,7 @@ class FunctionCtx(Node):
     _non_differentiable: tuple = ()
     _saved: list | None = None
     _released = False
+    _output_metas: list | None = None  #: sizes and dtypes of the outputs, where the node does not have all of them
     _whole_outputs: list | None = None  #: the outputs, where a tensor of parts is among them or the inputs
     saved_for_forward: tuple | None = None
     _in_jvp = False
@@ -103,7 +104,7 @@ class FunctionCtx(Node):
     def _run_backward(self, grads: list) -> list:
         """Run ``backward`` and match its gradients with the tensor inputs, or the parts that they consist of."""
         if self.materialize_grads:
-            metas = self._output_metas
+            metas = _core.node_output_metas(self) if self._output_metas is None else self._output_metas
             grads = [zeros(*metas[i]) if g is None and metas[i] is not None else g for i, g in enumerate(grads)]
         if self._whole_outputs is not None:
             grads = _regrouped(self._whole_outputs, grads, _whole_gradient)
@@ -278,7 +279,12 @@ class Function:
         mode = _core.current_mode()
         if mode is not None and hasattr(mode, "apply_function"):
             return mode.apply_function(cls, args, kwargs)
-        ctx: FunctionCtx = _context_class(cls)()  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
+        kind: Any = _context_class(cls)  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
+        if not kwargs:
+            made = _core.run_function(kind, args, cls.forward, cls.setup_context if apart else None, _own_outputs)
+            if made is not NotImplemented:
+                return made
+        ctx: FunctionCtx = kind()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         record = _core.is_recorded() and True in ctx.needs_input_grad
         versions = [a._version if isinstance(a, Tensor) and not a.is_inference() else 0 for a in args]
