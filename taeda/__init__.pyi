@@ -1887,7 +1887,7 @@ class Tensor:
     def type(self, dtype: _dtype | None = None, non_blocking: builtins.bool = False, **kwargs: Any) -> Any:
         r"""The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
     def type_as(self, other: Tensor | Number) -> Tensor:
-        r"""``input`` in the dtype of ``other``."""
+        r"""``input`` in the dtype of ``other``, and on its device."""
     def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r"""The slices along ``dim``, as a tuple of views without that dimension."""
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:

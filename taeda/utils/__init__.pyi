@@ -12,5 +12,6 @@ from . import data as data
 from . import deterministic as deterministic
 from . import dlpack as dlpack
 from . import dot as dot
+from ..utils._summary import summary as summary
 
 swap_tensors: Any
