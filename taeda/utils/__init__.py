@@ -5,6 +5,6 @@ from .._namespaces import parts as _parts
 
 #: Modules that are imported when they are first named.
 _PARTS = "_pytree benchmark checkpoint collect_env data deterministic dlpack dot hooks model_zoo tensorboard weak"
-__getattr__ = _parts(__name__, dict.fromkeys(_PARTS.split(), "") | {"_summary": "summary"})
+__getattr__ = _parts(__name__, dict.fromkeys(_PARTS.split(), "") | {"_draw": "draw", "_summary": "summary"})
 
-__all__ = ["checkpoint", "data", "deterministic", "dlpack", "dot", "summary", "swap_tensors"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "dot", "draw", "summary", "swap_tensors"]

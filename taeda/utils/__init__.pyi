@@ -12,6 +12,7 @@ from . import data as data
 from . import deterministic as deterministic
 from . import dlpack as dlpack
 from . import dot as dot
+from ..utils._draw import draw as draw
 from ..utils._summary import summary as summary
 
 swap_tensors: Any
