@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import Number, Size, Tensor, _device, _dtype
 from . import benchmark as benchmark
+from ..utils._check_step import check_step as check_step
 from . import checkpoint as checkpoint
 from . import data as data
 from . import deterministic as deterministic

@@ -21,7 +21,7 @@ from ..nn.modules import _hooks
 from ._pytree import tree_flatten
 from .flop_counter import FlopCounterMode
 
-__all__ = ["Call", "Record", "Value", "record", "tensors", "untouched"]
+__all__ = ["Call", "Record", "Value", "record", "tensors", "untouched", "watched"]
 
 #: Runs that are timed; the quickest one counts.
 _RUNS = 3
@@ -225,7 +225,7 @@ class _Clock:
 
 
 @contextmanager
-def _watched(watcher: Any) -> Iterator[None]:
+def watched(watcher: Any) -> Iterator[None]:
     handles = [
         _hooks.register_module_forward_pre_hook(watcher.enter),
         _hooks.register_module_forward_hook(watcher.leave, with_kwargs=True, always_call=True),
@@ -280,7 +280,7 @@ def _look(function: Callable, args: tuple, kwargs: dict, model: Any) -> Record:
     recorder = _Recorder(root, names)
     with ExitStack() as stack:
         stack.enter_context(_Flops(recorder))
-        stack.enter_context(_watched(recorder))
+        stack.enter_context(watched(recorder))
         before = _core.mode_stack()
         stack.callback(_core.set_mode_stack, before)
         _core.set_mode_stack([*before, recorder])
@@ -300,7 +300,7 @@ def _measure(function: Callable, args: tuple, kwargs: dict, root: Call) -> None:
     for _ in range(_RUNS):
         clock = _Clock(planned)
         start = time.perf_counter()
-        with _watched(clock):
+        with watched(clock):
             function(*args, **kwargs)
         if root.module is None:
             seconds = time.perf_counter() - start
