@@ -585,8 +585,8 @@ def draw(
             nodes belong to which module, by the parameters next to them; where the model or function itself is given
             that is known exactly.
         depth: how deep the picture looks; default: as deep as leaves it readable.
-        timed: measure times. A model is called five times for that, otherwise once. A graph is run backward twice,
-            otherwise once; no gradient is written.
+        timed: measure times. A model is called up to eight times for that, otherwise once. A graph is run backward
+            twice, otherwise once; no gradient is written.
         kwargs: what the model is called with, by name.
     Returns:
         A :class:`Drawing`, which a notebook shows, with ``svg()``, ``html()``, ``dot()`` and ``save(path)``.

@@ -119,8 +119,8 @@ def with_unit(number: float) -> str:
 def summary(model: nn.Module, *args: Any, depth: int | None = None, kwargs: Mapping[str, Any] | None = None) -> Summary:
     """Run ``model`` on ``args``, and show its layers as a table: sizes of outputs, parameters, flops, time and memory.
 
-    The model runs five times, in the mode in which it is (``train()`` or ``eval()``, with or without ``no_grad``):
-    once to build kernels, once to count, three times for the time, of which the quickest counts. Afterwards its
+    The model runs up to eight times, in the mode in which it is (``train()`` or ``eval()``, with or without
+    ``no_grad``): to build kernels, to count, and for the time, of which the quickest of three counts. Afterwards its
     buffers and the random generator are as before.
 
     The columns: *Output*, sizes of the outputs. *Parameters*, numbers in the layer and those inside. *Flops*,
