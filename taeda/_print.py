@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import float4_e2m1fn_x2, get_default_dtype, uint8
+from ._core import float4_e2m1fn_x2, get_default_dtype, install, uint8
 from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
@@ -292,3 +292,13 @@ def sparse_repr(t: Any, new_line: bool, **parts: Any) -> str:
 
 
 callbacks.repr = tensor_repr
+
+
+def _tensor_html(self: Any) -> str:
+    """How a notebook shows a tensor."""
+    from ._html import tensor
+
+    return tensor(self)
+
+
+install("_repr_html_", _tensor_html)

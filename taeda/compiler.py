@@ -494,6 +494,15 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
     return CacheInfo({"kernel": [name[3:-2] for name in found]})
 
 
+def describe_cache() -> str:
+    """The folder of compiled kernels, and how much is in it."""
+    from .graph import tuning
+
+    paths = list(build.cache_dir().glob("*/*.o"))
+    size = sum(path.stat().st_size for path in paths)
+    return f"{build.cache_dir()}: {len(paths)} kernels, {size / 1e6:.1f} MB, {len(tuning.kept())} choices"
+
+
 def _main() -> None:
     import argparse
 
@@ -504,11 +513,9 @@ def _main() -> None:
     )
     parser.add_argument("--clear", action="store_true", help="remove all of them")
     clear = parser.parse_args().clear
-    paths, choices = list(build.cache_dir().glob("*/*.o")), tuning.kept()
-    size = sum(path.stat().st_size for path in paths)
-    print(f"{build.cache_dir()}: {len(paths)} kernels, {size / 1e6:.1f} MB, {len(choices)} choices")
+    print(describe_cache())
     if clear:
-        for path in (*paths, *choices):
+        for path in (*build.cache_dir().glob("*/*.o"), *tuning.kept()):
             path.unlink(missing_ok=True)
         print("removed")
 

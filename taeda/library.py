@@ -45,13 +45,6 @@ def _gives_nothing(*args: Any, **kwargs: Any) -> None:
 
 
 class CustomOpDef(CustomOp):
-
-    Examples:
-        >>> @taeda.library.custom_op("docs::twice", mutates_args=())
-        ... def twice(x: taeda.Tensor) -> taeda.Tensor:
-        ...     return x * 2
-        >>> twice, twice(taeda.tensor(3.0))
-        (<CustomOpDef(docs::twice)>, tensor(6.))
     """A function under a qualified name, ``library::op``, with a derivative if one is registered.
 
     Args:
@@ -60,6 +53,13 @@ class CustomOpDef(CustomOp):
         mutates_args: names of arguments that it writes to.
         schema: its signature, by which arguments are checked; None: they are not.
         tags: what is said of it.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::twice", mutates_args=())
+        ... def twice(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x * 2
+        >>> twice, twice(taeda.tensor(3.0))
+        (<CustomOpDef(docs::twice)>, tensor(6.))
     """
 
     vmap: Callable = staticmethod(Function.vmap)  #: the rule for a batch, as of a Function; none at first

@@ -323,7 +323,7 @@ _PLAIN = {
     "__subclasshook__", "__dict__", "__weakref__", "__doc__", "__module__", "__sizeof__", "__dir__", "__reduce__",
     "__torch_function__", "__array_priority__", "_make_subclass", "__hash__", "__pyx_vtable__", "__setstate__",
     "__setstate_cython__", "__reduce_cython__", "__getstate__", "_make_wrapper_subclass", "as_subclass", "__slots__",
-    "__abstractmethods__", "__array_namespace__",
+    "__abstractmethods__", "__array_namespace__", "_repr_html_",
 }  # fmt: skip
 
 #: Python's operators on Tensor run ops, which the core sees.

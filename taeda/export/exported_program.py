@@ -331,6 +331,23 @@ class ExportedProgram:
             f"Range constraints: {{{', '.join(f'{k}: {v}' for k, v in self.range_constraints.items())}}}\n"
         )
 
+    def _repr_html_(self) -> str:
+        from taeda._html import fold, pre, table
+
+        state = [
+            (name, str(list(t.shape)), str(t.dtype).rpartition(".")[2])
+            for name, t in (*self.named_parameters(), *self.named_buffers())
+        ]
+        nodes = sum(node.op == "call_function" for node in self.graph.nodes)
+        parts = [
+            fold("graph", pre(self.graph_module.print_readable(print_output=False)), True),
+            fold("signature", pre(str(self.graph_signature))),
+            fold("parameters and buffers", table(("Name", "Sizes", "Dtype"), state)),
+        ]
+        if self.range_constraints:
+            parts.append(fold("sizes", pre("\n".join(f"{k}: {v}" for k, v in self.range_constraints.items()))))
+        return fold(f"ExportedProgram · {nodes} ops", "".join(parts), True)
+
 
 def _core_copy() -> Any:
     from taeda.ops.table import METHODS

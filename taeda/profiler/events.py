@@ -269,6 +269,19 @@ class EventList(list):
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        from .._html import table
+        from .table import format_time
+
+        averages = self if all(isinstance(event, FunctionEventAvg) for event in self) else self.key_averages()
+        whole = sum(event.self_cpu_time_total for event in averages) or 1.0
+        rows = [
+            (event.key, str(event.count), format_time(event.self_cpu_time_total), format_time(event.cpu_time_total),
+             f"{100 * event.self_cpu_time_total / whole:.1f}%")
+            for event in sorted(averages, key=lambda event: -event.self_cpu_time_total)[:50]
+        ]  # fmt: skip
+        return table(("Name", "Calls", "Self", "Total", "Share of self"), rows)
+
     @property
     def self_cpu_time_total(self) -> float:
         """The sum of the events' own times, which is all the time that was seen."""
@@ -404,6 +417,13 @@ class KernelAverages(list):
         from .table import format_kernels
 
         return format_kernels(sorted(self, key=lambda row: -row.elapsed), row_limit, floors, total)
+
+    def _repr_html_(self) -> str:
+        from .._html import table
+        from .table import format_time
+
+        rows = sorted(self, key=lambda row: -row.elapsed)[:50]
+        return table(("Kernel", "Runs", "Time"), [(row.name, str(row.runs), format_time(row.elapsed)) for row in rows])
 
 
 def average_kernels(runs: list[KernelRun]) -> KernelAverages:

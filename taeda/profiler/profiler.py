@@ -355,6 +355,11 @@ class profile:
         """``key_averages().table(...)``."""
         return self.key_averages().table(sort_by=sort_by, row_limit=row_limit, **options)
 
+    def _repr_html_(self) -> str:
+        from .._html import pre
+
+        return pre("profile: nothing was recorded yet") if self._events is None else self.key_averages()._repr_html_()
+
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write everything for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in
         .gz."""

@@ -567,6 +567,11 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
+    def _repr_html_(self) -> str:
+        from taeda._html import module
+
+        return module(self, lambda m: sum(p.numel() for p in m.parameters() if not is_lazy(p)))
+
     def _replicate_for_data_parallel(self):
         replica = self.__new__(type(self))
         replica.__dict__ = self.__dict__.copy()
