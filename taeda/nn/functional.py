@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -300,6 +301,8 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= n
     if max_norm is not None:
+        if weight.dim() != 2:
+            raise RuntimeError(f"embedding: expected a weight of 2 dimensions, got shape {tuple(weight.shape)}")
         with taeda.no_grad():
             _embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -362,9 +365,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Args:
         x1, x2: tensors of shapes that broadcast.
         dim: the dimension of the vectors, which the result does not have.
-        eps: the smallest length that is divided by.
+        eps: the smallest length that is divided by, not negative.
     """
-    dtype = x1.dtype
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity(): eps must be non-negative, got: {eps}")
+    dim, dtype = operator.index(dim), x1.dtype
     if dtype is not x2.dtype or not dtype.is_floating_point:
         dtype = taeda.promote_types(dtype, x2.dtype)
         if not dtype.is_floating_point:
@@ -378,6 +383,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
+    if p is None or isinstance(p, str):
+        raise TypeError(f"pairwise_distance(): argument 'p' must be float, not {type(p).__name__}")
     return taeda.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
@@ -388,7 +395,7 @@ def _kept_format(input: Tensor) -> Any:
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``."""
-    r = upscale_factor
+    r = operator.index(upscale_factor)
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
@@ -413,7 +420,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``."""
-    r = downscale_factor
+    r = operator.index(downscale_factor)
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
@@ -440,6 +447,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleaves ``groups`` groups of channels."""
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    groups = operator.index(groups)
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     c = input.size(1)

@@ -149,7 +149,7 @@ def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B"
 def failed(info):
     """The first error code that is not 0, and the words that name its place in a batch."""
     info = info._whole() if hasattr(info, "_whole") else info  # of every example under vmap
-    if not any_nonzero(info):
+    if info.is_meta or not any_nonzero(info):
         return None
     codes = info.reshape(-1).tolist()
     where = next((i for i, code in enumerate(codes) if code), None)
