@@ -614,8 +614,7 @@ impl_abstract = register_fake
 def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
 ) -> None:
-    """The derivative of a :func:`custom_op`."""
-    found = _named(op, "register_autograd", lib)
+    """The derivative of a :func:`custom_op`.
 
     Examples:
         >>> @taeda.library.custom_op("docs::half", mutates_args=())
@@ -626,6 +625,8 @@ def register_autograd(
         >>> half(x).sum().backward()
         >>> x.grad
         tensor([0.5000, 0.5000])
+    """
+    found = _named(op, "register_autograd", lib)
     found.register_autograd(backward, setup_context=setup_context)
 
 
@@ -693,8 +694,7 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable |
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
-    """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`."""
-    found = _named(op, "register_autocast", lib)
+    """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`.
 
     Examples:
         >>> @taeda.library.custom_op("docs::same", mutates_args=())
@@ -704,6 +704,8 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
         >>> with taeda.autocast("cpu", dtype=taeda.bfloat16):
         ...     same(taeda.ones(2)).dtype
         taeda.bfloat16
+    """
+    found = _named(op, "register_autocast", lib)
     found.register_autocast(device_type, cast_inputs)
 
 
@@ -990,8 +992,3 @@ _NO_TRITON = (
 )
 wrap_triton = refused_function("library.wrap_triton", _NO_TRITON)
 triton_op = refused_function("library.triton_op", _NO_TRITON)
-
-    Examples:
-        >>> op = taeda.library.triton_op("docs::minus", lambda x: -x)
-        >>> op(taeda.tensor(1.0))
-        tensor(-1.)

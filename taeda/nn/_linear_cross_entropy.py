@@ -201,7 +201,10 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
     if dtype.itemsize < 4:  # sums are never in less
         dtype = taeda.float32
     kind = "none" if reduction == "none" else "sum"
-    class_weight = None if weight is None else weight.to(dtype)
+    # Kept for the backward pass: copies, as what the caller has may be written before (PyTorch keeps the gradients).
+    input, linear_weight, target = input.clone(), linear_weight.clone(), target.clone()
+    linear_bias = None if linear_bias is None else linear_bias.clone()
+    class_weight = None if weight is None else weight.to(dtype, copy=True)
 
     def piece(x, t, w, b):
         logits = linear(x.to(dtype), w.to(dtype), None if b is None else b.to(dtype))

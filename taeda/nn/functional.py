@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -611,6 +612,8 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= n
     if max_norm is not None:
+        if weight.dim() != 2:
+            raise RuntimeError(f"embedding: expected a weight of 2 dimensions, got shape {tuple(weight.shape)}")
         with taeda.no_grad():
             _embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -739,7 +742,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         >>> F.cosine_similarity(taeda.tensor([[1.0, 0.0], [1.0, 2.0]]), taeda.tensor([[1.0, 1.0], [2.0, 4.0]]))
         tensor([0.7071, 1.0000])
     """
-    dtype = x1.dtype
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity(): eps must be non-negative, got: {eps}")
+    dim, dtype = operator.index(dim), x1.dtype
     if dtype is not x2.dtype or not dtype.is_floating_point:
         dtype = taeda.promote_types(dtype, x2.dtype)
         if not dtype.is_floating_point:
@@ -768,6 +773,8 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
         >>> F.pairwise_distance(taeda.tensor([[0.0, 0.0]]), taeda.tensor([[3.0, 4.0]]), eps=0.0)
         tensor([5.])
     """
+    if p is None or isinstance(p, str):
+        raise TypeError(f"pairwise_distance(): argument 'p' must be float, not {type(p).__name__}")
     return taeda.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
@@ -795,7 +802,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         tensor([[[0, 1],
                  [2, 3]]])
     """
-    r = upscale_factor
+    r = operator.index(upscale_factor)
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
@@ -835,7 +842,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         >>> F.pixel_unshuffle(taeda.arange(4).reshape(1, 2, 2), 2).flatten()
         tensor([0, 1, 2, 3])
     """
-    r = downscale_factor
+    r = operator.index(downscale_factor)
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
@@ -878,6 +885,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    groups = operator.index(groups)
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     c = input.size(1)

@@ -13,7 +13,7 @@ from .elementary import exp, expm1, sigmoid, sigmoid_backward, tanh
 from .indexing import where
 from .pointwise import add, mul, mul_conj, neg, no_slope, rsub, sub, times_itself, true_divide
 from .powers import pow
-from .table import before_write, composite, pointwise
+from .table import Number, before_write, composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -188,6 +188,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 
 def _mean_slope(lower, upper):
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise RuntimeError(f"rrelu: expected finite bounds, got {lower} and {upper}")
     if lower > upper:
         raise RuntimeError(f"rrelu: lower bound should be at most the upper bound, got {lower} and {upper}")
     return (lower + upper) / 2
@@ -211,7 +213,7 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 
 @pointwise(method=False, operands=1, dtypes=REAL, fits=("value",), fits_work=("threshold",))
-def threshold(input, threshold, value):
+def threshold(input, threshold: Number, value: Number):
     """``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere.
 
     Args:

@@ -25,6 +25,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
                 f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got {label} with "
                 f"{x.dim()}"
             )
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise RuntimeError(f"{name}: expected floating point tensors, got {label} of {x.dtype}")
         if x.dtype is not query.dtype:
             raise RuntimeError(
                 f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -38,7 +40,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
         raise RuntimeError(f"{name}: key and value differ in length: {tuple(key.shape)} and {tuple(value.shape)}")
     if attn_mask is not None and is_causal:
         raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
-    if attn_mask is not None and attn_mask.dtype is not bool_ and attn_mask.dtype is not query.dtype:
+    if attn_mask is not None and attn_mask.dtype not in (bool_, _core.float32, query.dtype):
         raise RuntimeError(
             f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype.name} and query.dtype: {query.dtype.name} instead."
@@ -208,7 +210,7 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
 
 @composite(method=False, autocast="lower", lowering=_by_definition)
 def scaled_dot_product_attention(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale: float | None = None, enable_gqa=False
 ):
     """``softmax(query @ key^T * scale + mask) @ value``: for each query a mean of the values, weighted by its likeness
     to the keys.
@@ -245,6 +247,13 @@ def scaled_dot_product_attention(
         both = _with_causal(attn_mask, query.shape[-2], key.shape[-2])
         return scaled_dot_product_attention(query, key, value, both, 0.0, False, scale, enable_gqa)
     _check(query, key, value, attn_mask, is_causal)
+    if attn_mask is not None and attn_mask.dtype is _core.float32 is not query.dtype:
+        dtype = _core.promote_types(query.dtype, _core.float32)  # the mask's numbers may be none of query's dtype
+        query_key_value = (x.to(dtype) for x in (query, key, value))
+        out = scaled_dot_product_attention(
+            *query_key_value, attn_mask.to(dtype), dropout_p, is_causal, scale, enable_gqa
+        )
+        return out.to(query.dtype)
     if enable_gqa:
         heads = query.shape[-3]
         if heads % key.shape[-3] or heads % value.shape[-3]:

@@ -13,7 +13,7 @@ def _lengths(name, x, batch):
     x = x if isinstance(x, Tensor) else make_tensor(whole_numbers(tuple(x), "ctc_loss", name), dtype=int64)
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is bool_:
         raise RuntimeError(f"ctc_loss: {name} must be integral, got {x.dtype}")
-    x = x.reshape(-1).to(int64).contiguous()
+    x = x.reshape(-1).to(int64, copy=True)  # what the caller has may be written before the backward pass
     if x.shape[0] != batch:
         raise RuntimeError(f"ctc_loss: {name} must be of size batch_size={batch}, got {x.shape[0]}")
     return x
@@ -47,6 +47,10 @@ def _skips(labels, dtype):
 
 def _check(log_probs, targets, steps, lengths, blank):
     time, batch, classes = log_probs.shape
+    if targets.dim() not in (1, 2) or (targets.dim() == 2 and targets.shape[0] != batch):
+        raise RuntimeError(
+            f"ctc_loss: expected targets of shape [{batch}, labels] or of 1 dimension, got {tuple(targets.shape)}"
+        )
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range [0, {classes - 1}], got {blank}")
     if steps.is_meta:
@@ -142,12 +146,16 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     """
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction (expected 'none', 'mean' or 'sum')")
+    if isinstance(input_lengths, Tensor) is not isinstance(target_lengths, Tensor):
+        raise TypeError("ctc_loss(): input_lengths and target_lengths must both be Tensors, or both tuples of ints")
+    if not log_probs.dim():
+        raise IndexError("ctc_loss: expected log_probs of 2 or 3 dimensions, got shape ()")
     if log_probs.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(f"ctc_loss: expected log_probs of float32 or float64, got {log_probs.dtype}")
+        raise NotImplementedError(f'"ctc_loss" not implemented for {log_probs.dtype}: expected float32 or float64')
     single = log_probs.dim() == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
-        targets = targets.reshape(1, -1) if targets.dim() == 1 else targets
+        targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
     if log_probs.dim() != 3:
         raise RuntimeError(f"ctc_loss: expected log_probs of 2 or 3 dimensions, got shape {tuple(log_probs.shape)}")
     batch = log_probs.shape[1]

@@ -87,6 +87,7 @@ def interpolate(
         tensor([[[[1.0000, 1.5000, 2.0000],
                   [3.0000, 3.5000, 4.0000]]]])
     """
+    outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
     if mode not in _MODES:
         raise NotImplementedError(
             "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, "
@@ -114,9 +115,6 @@ def interpolate(
         raise ValueError(
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
         )
-    if scale_factor is not None and recompute_scale_factor is not None and size is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
-    outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
     if any(s <= 0 for s in (*input.shape[2:], *outputs)):
         raise RuntimeError(
             f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(input.shape[2:])} "

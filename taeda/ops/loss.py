@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
-from .._core import Tensor, int64, label_node
+from .._core import Tensor, bool_, int64, label_node
 from ..kernels import scalar as s
 from .activation import inside
 from .elementary import sigmoid_backward
+from .out import can_cast
 from .reduction import extent
 from .table import OPS, composite, expect_tensors, pointwise
 from .views import broadcast_shapes, broadcast_tensors
@@ -34,6 +36,13 @@ def reduction_of(size_average, reduce, reduction):
 def _reduced(loss, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _as_dtype(name, loss, dtype):
+    """``loss`` in ``dtype``, which a result of its dtype may be stored as."""
+    if not can_cast(loss.dtype, dtype):
+        raise RuntimeError(f"{name}: result type {loss.dtype} can't be cast to the desired output type {dtype}")
+    return loss.to(dtype)
 
 
 def _laid_out_like(target, loss, reduction):
@@ -151,11 +160,11 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         >>> F.mse_loss(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
         tensor(5.)
     """
-    sizes = input.shape
+    if weight is not None:
+        sizes, (input, target) = input.shape, _of_one_size("mse_loss", input, target)
+        return _weighted((input - target).square(), sizes, weight, size_average, reduce, reduction)
     input, target = _of_one_size("mse_loss", input, target)
-    return label_node(
-        _weighted(_squared_error(input, target), sizes, weight, size_average, reduce, reduction), "MseLossBackward0"
-    )
+    return label_node(_reduced(_squared_error(input, target), size_average, reduce, reduction), "MseLossBackward0")
 
 
 @composite(method=False, autocast="float32")
@@ -180,7 +189,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     expect_tensors("l1_loss", input=input, target=target)
     sizes = input.shape
     input, target = _of_one_size("l1_loss", input, target)
-    if input.dtype.is_complex or target.dtype.is_complex:
+    if not (input.is_floating_point() and target.is_floating_point()):
         return _weighted((input - target).abs(), sizes, weight, size_average, reduce, reduction)
     return _weighted(_absolute_error(input, target), sizes, weight, size_average, reduce, reduction)
 
@@ -219,7 +228,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         tensor([0.1250, 3.5000])
     """
     input, target = _of_one_size("smooth_l1_loss", input, target)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta (got {beta})")
     loss = _smooth_error(input, target, float(beta)) if beta else _absolute_error(input, target)
     return label_node(_reduced(loss, size_average, reduce, reduction), "SmoothL1LossBackward0")
@@ -248,10 +257,11 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """
     sizes = input.shape
     input, target = _of_one_size("huber_loss", input, target)
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta (got {delta})")
-    loss = _weighted(_huber_error(input, target, float(delta)).to(input.dtype), sizes, weight, None, None, reduction)
-    return label_node(loss, "HuberLossBackward0")
+    loss = _as_dtype("huber_loss", _huber_error(input, target, float(delta)), input.dtype)
+    loss = loss if weight is None else _weighted(loss, sizes, weight, None, None, "none")
+    return label_node(_reduced(loss, None, None, reduction), "HuberLossBackward0")
 
 
 # ---- probabilities --------------------------------------------------------------------------------------------------
@@ -356,19 +366,23 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy", input, target)
-    if target.dtype is not input.dtype or not input.is_floating_point():
+    if input.dtype is target.dtype and not input.is_floating_point():
+        raise NotImplementedError(f'"binary_cross_entropy" not implemented for {input.dtype}; use .float()')
+    if target.dtype is not input.dtype:
         raise RuntimeError(
             f"binary_cross_entropy: expected a target of {input.dtype}, got {target.dtype}; use target.to(input.dtype)"
         )
-    if input.numel() and not input.is_meta:
-        low, high = extent(input)
-        if not (low >= 0 and high <= 1):
-            raise RuntimeError(
-                f"binary_cross_entropy: all elements of input should be between 0 and 1, got values in "
-                f"[{low:g}, {high:g}]; for unnormalised scores use binary_cross_entropy_with_logits"
-            )
-    loss = _binary_entropy(input, target)
-    return label_node(_reduced(_times_weight(loss, weight), None, None, reduction), "BinaryCrossEntropyBackward0")
+    hint = "; for unnormalised scores use binary_cross_entropy_with_logits"
+    for name, x, mend in (("input", input, hint), ("target", target, "")):
+        if x.numel() and not x.is_meta:
+            low, high = extent(x)
+            if not (low >= 0 and high <= 1):
+                raise RuntimeError(
+                    f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got values in "
+                    f"[{low:g}, {high:g}]{mend}"
+                )
+    loss = _as_dtype("binary_cross_entropy", _times_weight(_binary_entropy(input, target), weight), input.dtype)
+    return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyBackward0")
 
 
 @composite(method=False, autocast="float32")
@@ -407,7 +421,7 @@ def binary_cross_entropy_with_logits(
     else:
         _require_broadcast(pos_weight, target.shape)
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
-    loss = _times_weight(loss, weight).to(target.dtype)  # also where the weights have another
+    loss = _as_dtype("binary_cross_entropy_with_logits", _times_weight(loss, weight), target.dtype)
     loss = _laid_out_like(target, loss, reduction)
     return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyWithLogitsBackward0")
 
@@ -480,7 +494,7 @@ def poisson_nll_loss(
 
 
 @composite(method=False)
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean"):
+def gaussian_nll_loss(input, target, var, full: Any = False, eps: Any = 1e-06, reduction="mean"):
     """Negative log-likelihood under a normal distribution: ``(log(var) + (input - target) ** 2 / var) / 2``.
 
     Args:
@@ -502,6 +516,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
         tensor([0.0000, 1.1931])
     """
     if not isinstance(var, Tensor):
+        if not isinstance(var, (int, float)):
+            raise TypeError(f"gaussian_nll_loss(): argument 'var' must be Tensor or float, not {type(var).__name__}")
         var = input.new_full(input.shape, float(var))
     elif var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
@@ -512,11 +528,13 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
             )
     reduction = reduction_of(None, None, reduction)
     if not (var.is_floating_point() or var.is_complex()):
-        raise RuntimeError(f"result type float32 can't be cast to the desired output type {var.dtype}")
+        raise RuntimeError(f"gaussian_nll_loss: a result of float32 can't be cast to the dtype of var, {var.dtype}")
     if var.numel() and not var.is_meta and extent(var)[0] < 0:
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
+    if eps is None:
+        raise RuntimeError("gaussian_nll_loss: expected eps to be a number, got None")
     held = var.clone()
-    held = OPS["where"](held.detach() < eps, held.detach().clamp(min=eps) + (held - held.detach()), held)
+    held = OPS["where"](held.detach() >= eps, held, held.detach().clamp(min=eps) + (held - held.detach()))
     loss = 0.5 * (held.log() + (input - target).square() / held)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
@@ -542,7 +560,9 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         tensor([0.1269, 2.1269])
     """
     _require_broadcast(target, input.shape)
-    loss = OPS["softplus"](-(target * input)).to(input.dtype)
+    product = -input * target
+    loss = (product.exp() + 1).log() if product.is_complex() else OPS["softplus"](product)
+    loss = _as_dtype("soft_margin_loss", loss, input.dtype)
     return label_node(_reduced(loss, size_average, reduce, reduction), "SoftMarginLossBackward0")
 
 
@@ -567,13 +587,14 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
         >>> F.hinge_embedding_loss(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]), reduction="none")
         tensor([0.2500, 0.7500])
     """
-    margin = margin if input.dtype.is_floating_point else int(margin)
+    expect_tensors("hinge_embedding_loss", input=input, target=target)
+    margin = int(margin) if not input.dtype.is_floating_point else float(margin)
     loss = _positive(margin - input).masked_fill(target == 1, 0) + input.masked_fill(target == -1, 0)
     return _reduced(loss, size_average, reduce, reduction)
 
 
 @composite(method=False, autocast="float32")
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def margin_ranking_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction="mean"):
     """``max(0, -target * (input1 - input2) + margin)``: where the target is 1 the first should be ranked higher.
 
     Args:
@@ -602,7 +623,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 @composite(method=False, autocast="float32")
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def cosine_embedding_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction="mean"):
     """``1 - c`` where the target is 1, ``max(0, c - margin)`` where it is -1, with ``c`` the cosine of the angle.
 
     Args:
@@ -628,14 +649,15 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
         )
     tiny = 1e-12
     cosine = (input1 * input2).sum(-1) / ((input1.square().sum(-1) + tiny) * (input2.square().sum(-1) + tiny)).sqrt()
-    loss = (1 - cosine).masked_fill(target != 1, 0) + _positive(cosine - margin).masked_fill(target != -1, 0)
+    loss = (1 - cosine).masked_fill(target != 1, 0) + _positive(cosine - float(margin)).masked_fill(target != -1, 0)
     return _reduced(loss, size_average, reduce, reduction)
 
 
 @composite(method=False, autocast="float32")
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction="mean"
-):
+    anchor, positive, negative, margin=1.0, p: float = 2, eps=1e-06, swap=False, size_average=None, reduce=None,
+    reduction="mean",
+):  # fmt: skip
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, ``d`` the ``p``-norm over the last dimension.
 
     Source: Balntas et al. 2016, "Learning local feature descriptors with triplets and shallow convolutional neural
@@ -685,7 +707,7 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
 
 @composite(method=False)
 def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+    anchor, positive, negative, *, distance_function=None, margin: Any = 1.0, swap: Any = False, reduction="mean"
 ):
     """:func:`triplet_margin_loss` with a distance function of one's own.
 
@@ -747,7 +769,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     _check_classes("multi_margin_loss", input, target, weight)
     x, t = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     at = t.unsqueeze(1)
-    terms = _positive(margin - x.gather(1, at) + x)
+    terms = _positive(float(margin) - x.gather(1, at) + x)
     terms = terms if p == 1 else terms.square()
     if weight is not None:
         terms = terms * weight[t].unsqueeze(1)
@@ -771,10 +793,16 @@ def _check_classes(name, input, target, weight):
         )
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if not input.is_floating_point():
-        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}; convert it with .float()')
+    _check_dtypes(name, input, target)
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(f"{name}: expected weight of {input.dtype}, got {weight.dtype}")
+
+
+def _check_dtypes(name, input, target):
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}; convert it with .float()')
+    if target.dtype is not int64:
+        raise RuntimeError(f"{name}: expected class numbers of int64, got {target.dtype}; use target.long()")
 
 
 @composite(method=False)
@@ -799,7 +827,11 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     reduction = reduction_of(size_average, reduce, reduction)
     if not input.is_floating_point():
         raise NotImplementedError(f'"multilabel_soft_margin_loss" not implemented for {input.dtype}; use .float()')
-    loss = _binary_entropy_of_logits(input, target)
+    if target.is_complex() or target.dtype is bool_:
+        softplus = OPS["softplus"]
+        loss = target * softplus(-input) + (1 - target) * softplus(input)
+    else:
+        loss = _binary_entropy_of_logits(input, target)
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(input.dim() - 1) / input.shape[-1]  # also where the target has more dimensions
@@ -830,8 +862,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
             "multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most "
             f"2-d, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
-    if not input.is_floating_point():
-        raise NotImplementedError(f'"multilabel_margin_loss" not implemented for {input.dtype}; use .float()')
+    _check_dtypes("multilabel_margin_loss", input, target)
+    if target.numel() and not target.is_meta and extent(target)[0] < -1:
+        raise RuntimeError("multilabel_margin_loss: target is out of range: expected class numbers, ended by -1")
     x = input.reshape(1, -1) if input.dim() < 2 else input
     t = target.reshape(x.shape)
     valid = (t < 0).to(int64).cumsum(1) == 0  # up to the first -1

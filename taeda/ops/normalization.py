@@ -25,7 +25,7 @@ def _require_float(name, x):
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if not x.dtype.is_floating_point:
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{name}(): expected a floating-point tensor, got {x.dtype} of shape {tuple(x.shape)}. Convert it first, "
             f"as in x.float()"
         )

@@ -575,14 +575,21 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     else:
         size = _tuple(output_size, n, name, "output_size")
     for i, k, o in zip(space, kernel, size, strict=True):
-        if o + k - 1 > i:
-            raise RuntimeError(f"{name}: pool size ({k}) too large relative to input size {i} for an output of {o}")
+        if k <= 0 or o <= 0 or o + k - 1 > i - (n == 3):  # three dimensions leave one over, as in PyTorch
+            raise RuntimeError(
+                f"{name}: expected a kernel and an output of positive sizes that fit the input's {i}, got {k} and {o}"
+            )
     single = input.dim() == n + 1
     x = input.unsqueeze(0) if single else input
     batch, channels = x.shape[:2]
     if samples is None:
         samples = rand((1 if single else batch, channels, n), dtype=input.dtype)
-    samples = samples[: x.shape[0]]
+    if samples.dtype is not x.dtype or samples.dim() != 3 or samples.shape[1:] != (channels, n) or len(samples) < batch:
+        raise RuntimeError(
+            f"{name}: expected _random_samples of shape ({batch}, {channels}, {n}) and {x.dtype}, got "
+            f"{tuple(samples.shape)} and {samples.dtype}"
+        )
+    samples = samples[:batch]
     flat = None
     for d in range(n):
         i, k, o = space[d], kernel[d], size[d]

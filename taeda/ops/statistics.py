@@ -204,8 +204,10 @@ def pdist(input, p=2.0):
     """
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
+    if not input.is_floating_point():
+        raise RuntimeError(f"pdist only supports floating-point dtypes, got {input.dtype}")
+    if not p >= 0:
+        raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
     n = input.shape[0]
     rows, columns = triu_indices(n, n, 1).unbind(0)
     if input.dtype.name in ("float32", "float64"):
