@@ -1849,7 +1849,7 @@ class Tensor:
     def type(self, dtype: _dtype | None = None, non_blocking: builtins.bool = False, **kwargs: Any) -> Any:
         r"""The type's name, or ``input`` converted to another dtype."""
     def type_as(self, other: Tensor | Number) -> Tensor:
-        r"""``input`` in the dtype of ``other``, and on its device."""
+        r"""``input`` in the dtype of ``other`` and on its device."""
     def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r"""The slices along ``dim``, without that dimension: what :func:`stack` joined."""
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:

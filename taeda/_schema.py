@@ -51,10 +51,18 @@ def infer_schema(
     """The signature of a function with type hints, as ``(Tensor x, SymInt n=2) -> Tensor``.
 
     Args:
+        prototype_function: the function.
         mutates_args: names of arguments that it writes to, or ``"unknown"``: all tensors.
         op_name: a name to put in front.
+
     Raises:
         ValueError: a hint is missing, or an op cannot have an argument or a result of this type.
+
+    Examples:
+        >>> def scaled(x: taeda.Tensor, by: float = 2.0) -> taeda.Tensor:
+        ...     return x * by
+        >>> taeda.library.infer_schema(scaled, mutates_args=())
+        '(Tensor x, float by=2.) -> Tensor'
     """
     signature = inspect.signature(prototype_function)
 

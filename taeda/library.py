@@ -689,7 +689,12 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) 
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, **kwargs: Any) -> Any:
-    """Accepted: classes and modes see custom ops through ``__torch_function__``."""
+    """Accepted: classes and modes see custom ops through ``__torch_function__``.
+
+    Examples:
+        >>> taeda.library.register_torch_dispatch("docs::any", object, len) is len
+        True
+    """
     return func if func is not None else lambda function: function
 
 
@@ -927,6 +932,12 @@ def bind(
         ValueError: the declaration cannot be read, or does not go with the other arguments.
         OSError: the library cannot be loaded.
         AttributeError: it has no function of that name.
+
+    Examples:
+        >>> declaration = "void swab(const uint8_t *x, uint8_t *y, int64_t n)"  # of the C library: swaps neighbours
+        >>> swap = taeda.library.bind(declaration, name="docs::swap")
+        >>> swap(taeda.tensor([1, 2, 3, 4], dtype=taeda.uint8))
+        tensor([2, 1, 4, 3], dtype=taeda.uint8)
     """
     import re
 
