@@ -62,7 +62,7 @@ def infer_schema(
         >>> def scaled(x: taeda.Tensor, by: float = 2.0) -> taeda.Tensor:
         ...     return x * by
         >>> taeda.library.infer_schema(scaled, mutates_args=())
-        '(Tensor x, float by=2.) -> Tensor'
+        '(Tensor x, float by=2.0) -> Tensor'
     """
     signature = inspect.signature(prototype_function)
 
