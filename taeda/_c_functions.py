@@ -19,7 +19,7 @@ from . import _core
 from ._core.custom import CFunction
 from .kernels.build import cache_dir, write_to_cache
 from .kernels.files import read_regular
-from .kernels.foreign import call_c
+from .kernels import foreign
 from .kernels.target import host
 
 _LONG = ctypes.sizeof(ctypes.c_long) * 8
@@ -218,7 +218,7 @@ def as_op(
     if not results and not written:
         raise fail("every pointer is const, so it gives nothing: results go through pointers that are not")
     at = -1 if split < 0 else next(i for i, p in enumerate(params) if p.name == threads)
-    kernel = call_c(tuple(p.kind for p in params), at)
+    kernel = foreign.call_c(tuple(p.kind for p in params), at)
     function = CFunction(label, address, kernel, tuple(rows), tuple(symbols), split, library)
     result = results[0] if len(results) == 1 else f"({', '.join(results)})"
     return Bound(function, f"({', '.join(given)}) -> {result}", tuple(takes))
