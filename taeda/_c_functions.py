@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._core.custom import CFunction
+from .kernels import foreign
 from .kernels.build import cache_dir, write_to_cache
 from .kernels.files import read_regular
-from .kernels import foreign
 from .kernels.target import host
 
 _LONG = ctypes.sizeof(ctypes.c_long) * 8
