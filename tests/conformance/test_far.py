@@ -17,13 +17,15 @@ pytest.importorskip("taeda.testing.far", reason="the system has no mprotect", ex
 from .opdb.exceptions import FAR
 
 ROOT = Path(__file__).parents[2]
+#: Behind the package that the tests import, the folder that holds them.
+PATHS = os.pathsep.join((os.environ["PYTHONPATH"], str(ROOT)))
 
 
 def differing(run, *arguments, target="lane"):
     """Names of entries that differ, with what the run said of them."""
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", f"tests.conformance.opdb.{run}", "", *map(str, arguments)],
-        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "TAEDA_TARGET": target},
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": PATHS, "TAEDA_TARGET": target},
     )  # fmt: skip
     assert ended.returncode == 0 and " agree" in ended.stdout, ended.stdout[-1000:] + ended.stderr[-2000:]
     found = [line.partition(": ") for line in ended.stdout.splitlines() if ": " in line and not line.startswith(" ")]
@@ -54,7 +56,7 @@ def test_kernels_of_one_lane_compute_what_pytorch_computes():
     """What far is compared with is compared with PyTorch."""
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.conformance.opdb", "--samples", "1"],
-        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "TAEDA_TARGET": "lane"},
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": PATHS, "TAEDA_TARGET": "lane"},
     )  # fmt: skip
     last = ended.stdout.splitlines()[-1]
     agree, _, entries = last.removesuffix(" entries agree").partition(" of ")
