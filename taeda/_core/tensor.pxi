@@ -195,8 +195,8 @@ cdef class Tensor:
 
     @property
     def is_cuda(self):
-        """Whether the memory is on a GPU: False in this build."""
-        return False
+        """Whether the memory is on an NVIDIA GPU."""
+        return self.device_type > META_NUMBER and device_at(self.device_type).type == "cuda"
 
     @property
     def is_cpu(self):

@@ -2,6 +2,8 @@
 
 TAEDA_TARGET=lane python -m tests.conformance.opdb.far [REGEX [SAMPLES [PART/PARTS]]]     (0: all samples)
 
+With TAEDA_TEST_DEVICE=cuda the entries run on that device, TAEDA_CUDA says which. A NaN is equal to any other there.
+
 With TAEDA_TARGET=lane the CPU's kernels compute one element at a time as well, and the bits must be the same. Otherwise
 sums differ in their order, and values must be close: that run finds what takes the processor's number of lanes for that
 of the device. Each entry runs in a process of its own, because reading memory of the device ends that.
@@ -18,12 +20,17 @@ import warnings
 from pathlib import Path
 
 import taeda
-import taeda.testing.far
 
 from ..trees import mapped
 from .checks import UNSPECIFIED, explain, seeded, tensors
 from .samples import chosen, dtype_of, plain_samples
 from .translate import Missing, translate
+
+DEVICE = os.environ.get("TAEDA_TEST_DEVICE", "far")
+if DEVICE == "far":
+    from taeda.testing.far import count_launches
+else:
+    from taeda.cuda._device import count_launches
 
 #: Whether the CPU's kernels have one lane too.
 EXACT = os.environ.get("TAEDA_TARGET") == "lane"
@@ -33,12 +40,12 @@ NO_LAUNCH = {"item", "empty", "empty_like", "new_empty", "new_empty_strided", "r
 
 
 def moved(thing):
-    """``thing`` with tensors on device far in place of its tensors."""
+    """``thing`` with tensors on the device in place of its tensors."""
 
     def there(x):
         if not isinstance(x, taeda.Tensor):
             return x
-        return x.detach().to("far").requires_grad_(x.requires_grad)
+        return x.detach().to(DEVICE).requires_grad_(x.requires_grad)
 
     return mapped(there, thing)
 
@@ -50,6 +57,8 @@ def bits(t):
         return [bits(x) for x in (t.coalesce().indices(), t.coalesce().values())]
     if not EXACT:
         return t
+    if DEVICE != "far" and (t.is_floating_point() or t.is_complex()) and t.element_size() > 1:
+        t = taeda.where(t.isnan(), taeda.full_like(t, float("nan")), t)
     return str(t.dtype), tuple(t.shape), bytes(t.flatten().view(taeda.uint8).tolist()) if t.numel() else b""
 
 
@@ -120,7 +129,7 @@ def check(op, limit=1) -> list[str]:
         there = moved([args, kwargs])
         if not tensors(there):
             continue
-        before = taeda.testing.far.count_launches()
+        before = count_launches()
         got, devices, error = attempt(function, *there, smooth)
         if got is None and want is None and type(error) is type(refused):
             continue
@@ -134,7 +143,7 @@ def check(op, limit=1) -> list[str]:
             bad.append(f"{label}: other bits in {which}")
         elif "cpu" in devices:
             bad.append(f"{label}: results on {devices}")
-        elif taeda.testing.far.count_launches() == before and op.name not in NO_LAUNCH and has_elements(got):
+        elif count_launches() == before and op.name not in NO_LAUNCH and has_elements(got):
             bad.append(f"{label}: nothing was launched")
     return bad
 
