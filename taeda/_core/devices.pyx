@@ -129,6 +129,9 @@ def device_number(str type, index=None):
         RuntimeError: there is no device of that type and index.
     """
     number = number_of(type, None if index is None else int(index))
+    if number < 0 and type in NUMBERS:
+        raise RuntimeError(f"{type.upper()} error: invalid device ordinal: there are {device_count(type)} devices of type "
+                           f"{type}, and there is no device '{type}:{index}'")
     if number < 0:
         raise RuntimeError(f"there is no device '{type}{'' if index is None else f':{index}'}'; there are "
                            f"{', '.join(DEVICES)}")

@@ -14,7 +14,7 @@ from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
 from ..kernels.target import Target
 
-FORMAT = 1  # change it with the entry, or with the passes
+FORMAT = 3  # change it with the entry, or with the passes
 THREADS = 128  # of a block
 MOST_WORDS = 512  # of the parameters of a launch: 4 KiB, what every driver takes
 
@@ -150,6 +150,9 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 _CALL = re.compile(r"call void (%\w+)\(ptr")  # of a kernel by its address
 
 
+_LARGE = re.compile(r"^  (%s\d+) = alloca \[(\d{4,}) x i8\].*$", re.M)  # memory of a thread, a thousand bytes and more
+
+
 class NoKernelError(NotImplementedError):
     """A kernel that cannot be written as PTX."""
 
@@ -165,12 +168,15 @@ def _internal(text: str, symbol: str) -> str:
     text = text.replace(" nounwind noinline", " nounwind").replace(" nounwind", " nounwind alwaysinline")
     text = text.replace('asm "", "=r,0"(', 'asm "", "=l,0"(')
     # hints to caches of a processor
-    text = re.sub(r"^  call void @llvm\.prefetch.*\n", "", text, flags=re.M)
-    text = re.sub(r"^declare void @llvm\.prefetch.*\n", "", text, flags=re.M)
+    text = re.sub(r"^(  call|declare) void @llvm\.prefetch.*\n", "", text, flags=re.M)
+    # Tiles read what lies behind the last column of a panel, and leave what they make of it: let it be zeros.
+    text, clears = _LARGE.subn(r"\g<0>\n  call ptr @own.memset(ptr \1, i32 0, i64 \2)", text)
     for name, body in _LIBRARY.items():
-        declared = re.compile(rf"^declare ptr @{name}\(.*\n", re.M)
-        if declared.search(text):
-            text = declared.sub("", text).replace(f"@{name}(", f"@own.{name}(") + body
+        text, declared = re.subn(rf"^declare ptr @{name}\(.*\n", "", text, flags=re.M)
+        if declared:
+            text = text.replace(f"@{name}(", f"@own.{name}(")
+        if declared or (clears and name == "memset"):
+            text += body
     return text
 
 
@@ -208,7 +214,7 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
     Raises:
         NotImplementedError: what the kernel does cannot be said in PTX.
     """
-    body = f"{_versions()}\n{text}\n{inner}\n{_entry('', pointers, words, schedule)}"
+    body = f"{_versions()}\n{label}\n{text}\n{inner}\n{_entry('', pointers, words, schedule)}"
     digest = hashlib.sha256(body.encode()).hexdigest()[:32]
     name = symbol_of(label, digest)
     path = cache_dir() / digest[:2] / f"{digest}.ptx"

@@ -73,14 +73,16 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int
 _entries: dict[tuple, int] = {}
 
 
-def _entry_for(index: int, inner: int, pointers: int, words: int, schedule: tuple) -> int:
-    key = (index, inner, pointers, words, schedule)
+def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
+    """The entry of a kernel for a launch with those pointers and numbers."""
+    row = _device.row_of(kernel)
+    if row < 0:
+        raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
+    inner = max(map(_device.row_of, values), default=-1) if _device.calls(row) else -1
+    key = (index, row, inner, pointers, len(values), schedule)
     if key not in _entries:
-        row = _device.row_of(inner)
-        if row < 0:
-            raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
         _device.enter_context(index)
-        _entries[key] = entry(row, pointers, words, -1, schedule)
+        _entries[key] = entry(row, pointers, len(values), inner, schedule)
     return _entries[key]
 
 
@@ -88,10 +90,8 @@ def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> No
     """``run_piece``: a pointwise kernel over elements of n dimensions, one for each thread."""
     kernel, nmem, nd, narg = numbers[:4]
     schedule = ("elements", nd, narg)
-    words = len(pointers) + len(numbers)
-    _device.launch_entry(
-        index, _entry_for(index, kernel, nmem, words, schedule), pointers + numbers, 0, total
-    )
+    values = pointers + (0, *numbers[1:])
+    _device.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
 
 
 def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
@@ -99,10 +99,11 @@ def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> No
     kernel, given = pointers[0], pointers[2:]
     _, size, count = numbers[:3]
     values = given + numbers[3:]
-    function = _entry_for(index, kernel, count, len(values), ("slots",))
+    function = _entry_for(index, kernel, count, values, ("slots",))
     at_once = max(min(total, (1 << 28) // max(size, 1)), 1)
     stream = _device.get_stream(index)
     memory = _device.take_memory(index, at_once * size, stream)
+    _device.clear(index, memory, at_once * size)  # as the stack of a thread: see _compile.py
     try:
         for first in range(0, total, at_once):
             _device.launch_entry(index, function, values, first, min(first + at_once, total), memory, size)
@@ -249,12 +250,12 @@ def find() -> str | None:
     except (_driver.MissingError, _driver.CudaError) as error:
         _why = str(error)
         return _why
-    _device.set_hooks(_driver.error_of, entry, hosted_launch)
+    from .memory import explain, prepare
+
+    _device.set_hooks(_driver.error_of, entry, hosted_launch, explain)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _device.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")
-    from .memory import prepare
-
     prepare()
     set_accelerator("cuda")
     devices.extend(made)

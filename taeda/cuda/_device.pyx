@@ -78,15 +78,17 @@ def fill_table(*addresses):
 cdef object ERROR = None      # error(result, what): the exception for a result of the driver
 cdef object BUILD = None      # build(kernel, pointers, words, inner, slots): the entry of a kernel, an address
 cdef object HOSTED = None     # hosted(number, address): what a launch of a function of the core does instead
+cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
 cdef int FIRST = 0            # the number of device 0
 cdef void* contexts[MOST_DEVICES]   # by index
 cdef bint forked = False      # this process was forked from one that used a device
 
 
-def set_hooks(error, build, hosted):
-    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of the core's functions."""
-    global ERROR, BUILD, HOSTED
-    ERROR, BUILD, HOSTED = error, build, hosted
+def set_hooks(error, build, hosted, explain):
+    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of the core's functions, a
+    lack of memory."""
+    global ERROR, BUILD, HOSTED, EXPLAIN
+    ERROR, BUILD, HOSTED, EXPLAIN = error, build, hosted, explain
 
 
 def after_fork():
@@ -349,7 +351,7 @@ cdef class Memory:
                 b = self.segment(pool, max(size, <int64_t>1))
             if b == NULL:
                 self.failures += 1
-                raise OutOfMemoryError(self.explain(nbytes))
+                raise OutOfMemoryError(EXPLAIN(self, nbytes))
         if not self.plain and b.size - size >= (ROUND if pool.small else SMALL + 1):
             rest = <Block*>calloc(1, sizeof(Block))
             if rest == NULL:
@@ -511,10 +513,6 @@ cdef class Memory:
             segments.append(segment)
         return segments
 
-    def explain(self, nbytes):
-        """The message of an OutOfMemoryError."""
-        return f"CUDA out of memory. Tried to allocate {nbytes} bytes on device {self.index}."
-
 
 MEMORIES = []
 
@@ -573,9 +571,14 @@ def add_kernel(bint calls):
     return <uintptr_t>&table[nkernels - 1], nkernels - 1
 
 
-def row_of(uintptr_t address):
+def row_of(address):
     """The row of the kernel at ``address``; -1: it is none."""
-    return row_at(<void*>address)
+    return row_at(<void*><uintptr_t>(address & 0xFFFFFFFFFFFFFFFF))
+
+
+def calls(int64_t row):
+    """Whether the kernel of a row calls another one."""
+    return table[row].calls
 
 
 cdef inline int64_t row_at(const void* address) noexcept:

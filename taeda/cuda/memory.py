@@ -30,7 +30,6 @@ def prepare() -> None:
     for memory in MEMORIES:
         memory.events = _contract.Events()
         memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
-        memory.explain = _explain
 
 
 def _bytes(n: float) -> str:
@@ -41,7 +40,7 @@ def _bytes(n: float) -> str:
     return f"{n:.2f} TiB"
 
 
-def _explain(memory: Any, nbytes: int) -> str:
+def explain(memory: Any, nbytes: int) -> str:
     """The message of an OutOfMemoryError."""
     free, total = mem_get_info(memory.index)
     stats = memory_stats(memory.index)

@@ -64,7 +64,10 @@ class Context:
 
     @classmethod
     def new(cls, f: Function) -> Context:
-        return cls(f, f.scratch(8 * len(cls.NAMES)))
+        made = cls(f, f.scratch(8 * len(cls.NAMES)))
+        if f.vector_bytes < 16:  # nobody uses what the user of the tiles leaves out, but a device may see it copied
+            made.set(**{name: f.i64(0) for name in cls.NAMES})
+        return made
 
     def at(self, name: str) -> Value:
         return self.f.offset(self.pointer, 8 * self.NAMES.index(name))
