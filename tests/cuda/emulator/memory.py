@@ -29,7 +29,8 @@ ALIGN = 512
 GAP = 512  # bytes between two allocations, at least
 
 
-def _map(size: int, access: int) -> int:
+def reserve(size: int, access: int = _OPEN) -> int:
+    """Addresses of this process, of zeros; memory is used where it is written to."""
     address = _LIBC.mmap(None, size, access, _PRIVATE | _ANONYMOUS | _NORESERVE, -1, 0)
     if address in (None, ctypes.c_void_p(-1).value):
         raise OSError(ctypes.get_errno(), "mmap: no addresses for the emulated device")
@@ -113,9 +114,9 @@ class Arena:
 class Memory:
     def __init__(self, devices: int, device_bytes: int):
         self.size = PINNED + SHARED + STATES + devices * DEVICE
-        self.base = _map(self.size, _OPEN)
-        self.delta = _map(self.size, _OPEN) - self.base
-        shown = _map(devices * DEVICE, _CLOSED)
+        self.base = reserve(self.size)
+        self.delta = reserve(self.size) - self.base
+        shown = reserve(devices * DEVICE, _CLOSED)
         at = self.base
         self.pinned = Arena(self, at, PINNED, 0, PINNED // 2)
         self.shared = at + PINNED

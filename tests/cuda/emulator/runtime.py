@@ -13,7 +13,7 @@ _NAMES = (
     "LOW", "SIZE", "UNSHIFT", "DELTA", "SHARED", "SHARED_SIZE", "PARAMS", "STATES", "GLOBALS", "DYNAMIC",
     "GRID_X", "GRID_Y", "GRID_Z", "BLOCK_X", "BLOCK_Y", "BLOCK_Z", "CTA_X", "CTA_Y", "CTA_Z", "THREADS",
     "COUNT", "KIND", "LINE", "ADDRESS", "BYTES", "THREAD", "STATE", "PINNED", "PINNED_SIZE", "HOST", "HOST_COUNT",
-    "WRITTEN", "LOCAL_FIRST", "LOCAL_LAST", "EPOCH", "OTHER",
+    "WRITTEN", "LOCAL_FIRST", "LOCAL_LAST", "EPOCH", "OTHER", "ERROR",
 )  # fmt: skip
 FIELDS = {name: k for k, name in enumerate(_NAMES)}
 
@@ -426,7 +426,7 @@ gather.next:
   %g.on = icmp ult i64 %g1, %n
   br i1 %g.on, label %gather, label %do
 do:
-  %lane.bad = call i64 @together(ptr %st, i64 %n, i64 %mask, i32 %f.kind)
+  %lane.bad = call i64 @together(ptr %st, i64 %n, i64 %mask1, i32 %f.kind)
   %all.good = icmp eq i64 %lane.bad, -1
   br i1 %all.good, label %again, label %lane.fault
 lane.fault:
