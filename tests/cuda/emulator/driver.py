@@ -15,6 +15,8 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
+import numpy as np
+
 from . import ptx
 from .faults import describe
 from .memory import CONSTANT, FREED, FRESH, NONE, WRITTEN, Memory
@@ -91,7 +93,12 @@ def _put(pointer: int, value: int, kind=ctypes.c_uint64) -> None:
 
 
 class Missing(Exception):
-    """A copy of bytes that are no memory now: address, count."""
+    """A copy of bytes that are no memory now, or that other work accesses: address, count, the kind of the fault."""
+
+
+def _array(at: int, count: int) -> np.ndarray:
+    """Words of 8 bytes of this process."""
+    return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(at))
 
 
 class Context:
@@ -121,6 +128,12 @@ class Context:
     @error.setter
     def error(self, number: int) -> None:
         self.words[FIELDS["ERROR"]] = number
+
+
+def _merge(clock: dict, other: dict) -> None:
+    for stream, count in other.items():
+        if clock.get(stream, 0) < count:
+            clock[stream] = count
 
 
 class Module:
@@ -240,10 +253,11 @@ class Compiler:
 class Operation:
     """Something queued: what it does, and what must be done before."""
 
-    __slots__ = ("after", "do", "done", "stream", "time")
+    __slots__ = ("after", "clock", "do", "done", "stream", "time")
 
-    def __init__(self, stream: Stream, do: Callable | None, after: list):
+    def __init__(self, stream: Stream, do: Callable | None, after: list, clock: dict):
         self.stream, self.do, self.after, self.done, self.time = stream, do, after, False, 0.0
+        self.clock = clock  # for each stream: how many of its operations come before, this one counted
 
 
 class Stream:
@@ -251,6 +265,7 @@ class Stream:
         self.context, self.blocking, self.priority = context, blocking, priority
         self.queue: deque[Operation] = deque()
         self.waits: list[Operation] = []
+        self.clock: dict[Stream, int] = {}  # of its last operation
 
 
 class Event:
@@ -294,6 +309,9 @@ class Driver:
         self.current = threading.local()
         self.level = "fast"
         self.whim: random.Random | None = None
+        self.clock: dict[Stream, int] = {}  # what the host has waited for
+        self.recent: list[tuple[int, int, Operation]] = []  # work that it has not, with its epochs
+        self.present: Operation | None = None
         self.check(self.level)
 
     def check(self, level: str = "fast", order: int | None = None) -> None:
@@ -310,7 +328,14 @@ class Driver:
         for thing in self.handles.values():
             if isinstance(thing, Kernel):
                 thing.set(LAUNCH=0)
-        self.native["AT_ONCE"] = order is None
+        self.native["AT_ONCE"] = order is None and level == "fast"
+        memory = self.memory
+        if level == "full":
+            for context in self.contexts:
+                for name, value in (
+                    ("RACE", memory.races - 16 * memory.base), ("REGION", memory.base), ("REGION_SIZE", memory.size)
+                ):  # fmt: skip
+                    context.words[FIELDS[name]] = value & (2**64 - 1)
 
     def note(self, text: str) -> None:
         """A mistake of the emulator itself."""
@@ -398,13 +423,19 @@ class Driver:
         """``do`` comes after what its stream holds, what that waits for, and by the rules of the default stream."""
         context = stream.context
         default = self.default[context]
-        after = [x for x in stream.waits if not x.done]
+        after = [x for x in stream.waits if not x.done]  # those done count for the clock alone
         if stream is default:
             after += [s.queue[-1] for s in self.streams[context] if s.blocking and s.queue]
         else:
             after += [s.queue[-1] for s in (stream, default) if s.queue and (s is stream or stream.blocking)]
+        clock = dict(self.clock)
+        before = [s for s in self.streams[context] if s.blocking] if stream is default else [default] * stream.blocking
+        for x in (*(s.clock for s in (stream, *before)), *(w.clock for w in stream.waits)):
+            _merge(clock, x)
+        clock[stream] = clock.get(stream, 0) + 1
+        stream.clock = clock
         stream.waits = []
-        operation = Operation(stream, do, after)
+        operation = Operation(stream, do, after, clock)
         stream.queue.append(operation)
         if self.whim is None:
             self.finish(operation)
@@ -445,21 +476,37 @@ class Driver:
         x.stream.queue.popleft()
         x.time = time.perf_counter()
         if do is not None and not x.stream.context.error:
+            self.present = x
             do()
 
     def finish_stream(self, stream: Stream) -> None:
-        if stream.queue:
-            self.finish(stream.queue[-1])
-        if stream is self.default[stream.context]:
-            for s in self.streams[stream.context]:
-                if s.blocking and s.queue:
-                    self.finish(s.queue[-1])
+        """The host waits for a stream; for the default one, for all that it waits for."""
+        default = stream is self.default[stream.context]
+        for s in (stream, *(s for s in self.streams[stream.context] if default and s.blocking)):
+            if s.queue:
+                self.finish(s.queue[-1])
+            self.knows(s.clock)
         self.healthy(stream.context)
+
+    def knows(self, clock: dict) -> None:
+        """The host has waited for what a clock tells of: all that it queues from now on comes after."""
+        _merge(self.clock, clock)
+        self.recent = [x for x in self.recent if self.clock.get(x[2].stream, 0) < x[2].clock[x[2].stream]]
+
+    def unordered(self, context: Context) -> list[tuple[int, int]]:
+        """The epochs of recent work that nothing orders before the present operation."""
+        x = self.present
+        return [
+            (first, last)
+            for first, last, y in self.recent
+            if y is not x and x.clock.get(y.stream, 0) < y.clock[y.stream]
+        ]
 
     def finish_all(self, context: Context) -> None:
         for s in self.streams[context]:
             while s.queue:
                 self.finish(s.queue[-1])
+            self.knows(s.clock)
 
     def finish_context(self, context: Context) -> None:
         self.finish_all(context)
@@ -736,14 +783,31 @@ class Driver:
                 at = min(k for k in (states.find(NONE), states.find(FREED)) if k >= 0)
                 raise Missing(address + at, nbytes - at)
 
+    def touch(self, context: Context, ranges: list, nbytes: int) -> None:
+        """A copy or fill accesses ranges of memory: address, place here, whether it writes."""
+        if self.level != "full":
+            return
+        epoch = self.native["EPOCHS"] + 1
+        self.native["EPOCHS"] = epoch
+        unordered = self.unordered(context)
+        for address, at, writes in ranges:
+            cells = _array(self.memory.races + 16 * (at - self.memory.base), 2 * nbytes).reshape(nbytes, 2)
+            for first, last in unordered:
+                epochs = cells[:, : 2 if writes else 1] >> np.uint64(23)
+                bad = ((epochs >= first) & (epochs < last)).any(1)
+                if bad.any():
+                    raise Missing(address + int(bad.argmax()), 1, "race")
+            cells[:, 0 if writes else 1] = epoch << 23
+        self.recent.append((epoch, epoch + 1, self.present))
+
     def guarded(self, context: Context, do: Callable) -> Callable:
         def run() -> None:
             try:
                 do()
             except Missing as error:
-                fault = describe(self, None, *error.args, "copy")
+                fault = describe(self, None, *(error.args if len(error.args) == 3 else (*error.args, "copy")))
                 self.faults.append(fault)
-                context.error = 700
+                context.error = fault.error
 
         return run
 
@@ -760,6 +824,7 @@ class Driver:
 
         def do(kept=staged) -> None:
             self.there(to, nbytes), self.there(source, nbytes)
+            self.touch(stream.context, [(source, from_at, False)] * from_kept + [(to, to_at, True)] * to_kept, nbytes)
             ctypes.memmove(to_at, from_at, nbytes)
             if to_kept and from_kept:
                 ctypes.memmove(to_at + memory.delta, from_at + memory.delta, nbytes)
@@ -769,6 +834,7 @@ class Driver:
         operation = self.queue(stream, self.guarded(stream.context, do))
         if wait or not (to_kept or self.is_pinned(to)):
             self.finish(operation)
+            self.knows(operation.clock)
             self.healthy(stream.context)
 
     def cuMemcpyHtoD(self, to, source, nbytes):
@@ -827,6 +893,8 @@ class Driver:
 
         def do() -> None:
             self.there(to, nbytes)
+            if self.memory.arena(to):
+                self.touch(stream.context, [(to, at, True)], nbytes)
             if len(set(value)) == 1:
                 ctypes.memset(at, value[0], nbytes)
             else:
@@ -837,6 +905,7 @@ class Driver:
         operation = self.queue(stream, self.guarded(stream.context, do))
         if wait:
             self.finish(operation)
+            self.knows(operation.clock)
             self.healthy(stream.context)
 
     def cuMemsetD8(self, to, value, count):
@@ -985,13 +1054,24 @@ class Driver:
         def run() -> None:
             kernel.prepare(self.level)
             kernel.set(LAUNCH=kernel.address)
+            if self.level == "full":
+                self.show_unordered(context)
             self.native.run(kernel.handle, gx, gy, gz, bx, by, bz, shared, at)
             kernel.prepare(self.level)
+            if self.level == "full":
+                self.recent.append((words[FIELDS["LAUNCH_EPOCH"]], words[FIELDS["EPOCH"]] + 1, self.present))
 
+        words = context.words
         run.given = given
         if code.local_size and (threads if code.points else 1) * code.state_size > 1 << 31:
             raise Failed("OUT_OF_MEMORY")
         self.queue(stream, run)
+
+    def show_unordered(self, context: Context) -> None:
+        pairs = [x for pair in self.unordered(context) for x in pair]
+        self.unordered_table = (ctypes.c_uint64 * max(len(pairs), 1))(*pairs)
+        context.words[FIELDS["UNORDERED"]] = ctypes.addressof(self.unordered_table)
+        context.words[FIELDS["UNORDERED_COUNT"]] = len(pairs) // 2
 
     def failed(self, handle: int) -> None:
         """A launch ended with a fault; called from native code, with its lock held."""
@@ -1045,10 +1125,11 @@ class Driver:
         self.healthy(stream.context)
         if stream.queue:
             raise Failed("NOT_READY")
+        self.knows(stream.clock)
 
     def cuStreamWaitEvent(self, handle, event, flags):
         stream, event = self.stream(handle), self.take(event, Event)
-        if event.record is not None and not event.record.done:
+        if event.record is not None:
             stream.waits.append(event.record)
 
     def cuStreamGetPriority(self, handle, to):
@@ -1082,12 +1163,16 @@ class Driver:
         if event.record is not None and not event.record.done:
             self.drift(event.context)
         self.healthy(event.context)
-        if event.record is not None and not event.record.done:
-            raise Failed("NOT_READY")
+        if event.record is not None:
+            if not event.record.done:
+                raise Failed("NOT_READY")
+            self.knows(event.record.clock)
 
     def cuEventSynchronize(self, handle):
         event = self.take(handle, Event)
         self.finish(event.record)
+        if event.record is not None:
+            self.knows(event.record.clock)
         self.healthy(event.context)
 
     def cuEventElapsedTime(self, to, begin, end):

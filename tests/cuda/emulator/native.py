@@ -27,7 +27,7 @@ KERNEL = {
 STATE = {
     name: k for k, name in enumerate((
         "AT_ONCE", "FIRST", "LAST", "STREAMS", "STREAMS_END", "THREAD", "THREAD_CONTEXT", "LAUNCHES", "INSTRUCTIONS_ALL",
-        "OWNER", "OWNER_THREADS",
+        "OWNER", "OWNER_THREADS", "EPOCHS",
     ))
 }  # fmt: skip
 MOST_KERNELS, MOST_STREAMS = 1 << 16, 1 << 12
@@ -231,11 +231,18 @@ state:
   %more = icmp ult i64 %i1, %states
   br i1 %more, label %state, label %go
 go:
+  %epoch = state EPOCHS
+  %epoch1 = add i64 %epoch, 1
+  put EPOCH %epoch1
+  put LAUNCH_EPOCH %epoch1
+  put WARP_EPOCH 0
   %launch = kernel LAUNCH
   %launch.p = inttoptr i64 %launch to ptr
   %gxy = mul i64 %gx, %gy
   %blocks = mul i64 %gxy, %gz
   %bad = call i32 %launch.p(ptr %ctx, i64 0, i64 %blocks)
+  %epoch2 = get EPOCH
+  keep EPOCHS %epoch2
   %ran = get COUNT
   %all = state INSTRUCTIONS_ALL
   %all1 = add i64 %all, %ran
