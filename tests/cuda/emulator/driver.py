@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import random
+import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
+
+import numpy as np
 
 from . import ptx
 from .faults import describe
-from .memory import CONSTANT, FRESH, WRITTEN, Memory
+from .memory import CONSTANT, FREED, FRESH, NONE, WRITTEN, Memory
+from .native import KERNEL, Native
 from .runtime import FAULTS, FIELDS
 from .translate import Translated
 
@@ -69,7 +75,7 @@ SIGNATURES: dict[str, tuple] = {
     "cuGetErrorName": (I, P), "cuGetErrorString": (I, P), "cuGetProcAddress_v2": (P, P, I, P, P),
 }  # fmt: skip
 
-_LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+HOT = 3_000_000  # after so many instructions of its threads a kernel is compiled with optimisation
 
 
 class Failed(Exception):
@@ -86,12 +92,20 @@ def _put(pointer: int, value: int, kind=ctypes.c_uint64) -> None:
     kind.from_address(pointer).value = value
 
 
+class Missing(Exception):
+    """A copy of bytes that are no memory now, or that other work accesses: address, count, the kind of the fault."""
+
+
+def _array(at: int, count: int) -> np.ndarray:
+    """Words of 8 bytes of this process."""
+    return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(at))
+
+
 class Context:
     """The primary context of a device."""
 
     def __init__(self, driver: Driver, device: int):
         self.driver, self.device, self.arena = driver, device, driver.memory.devices[device]
-        self.error = 0
         self.retained = 0
         self.peers: set[int] = set()
         self.words = (ctypes.c_uint64 * len(FIELDS))()
@@ -106,6 +120,21 @@ class Context:
         ):  # fmt: skip
             self.words[FIELDS[name]] = value & (2**64 - 1)
 
+    @property
+    def error(self) -> int:
+        """The driver's number for what went wrong; it stays."""
+        return self.words[FIELDS["ERROR"]]
+
+    @error.setter
+    def error(self, number: int) -> None:
+        self.words[FIELDS["ERROR"]] = number
+
+
+def _merge(clock: dict, other: dict) -> None:
+    for stream, count in other.items():
+        if clock.get(stream, 0) < count:
+            clock[stream] = count
+
 
 class Module:
     def __init__(self, driver: Driver, context: Context, text: str):
@@ -113,11 +142,11 @@ class Module:
         self.ptx = ptx.parse(text)
         self.kernels: dict[str, Kernel] = {}
         self.variables = {}
-        kernels = [f for f in self.ptx.functions.values() if f.entry]
-        for f in kernels:
-            self.kernels[f.name] = Kernel(self, f.name)
         names = [v for v in self.ptx.variables.values() if v.space in ("global", "const")]
         self.table = (ctypes.c_uint64 * max(len(names), 1))()
+        for f in self.ptx.functions.values():
+            if f.entry:
+                self.kernels[f.name] = Kernel(self, f.name)
         for k, v in enumerate(names):
             a = context.arena.allocate(max(v.size, 1), what=f"{v.space} variable {v.name}", state=FRESH)
             if a is None:
@@ -133,6 +162,8 @@ class Module:
     def unload(self) -> None:
         for a in self.variables.values():
             self.context.arena.free(a.address)
+        for kernel in self.kernels.values():
+            kernel.unload()
 
 
 class Kernel:
@@ -140,23 +171,45 @@ class Kernel:
 
     def __init__(self, module: Module, name: str):
         self.module, self.name = module, name
-        self.code = Translated(module.ptx, name)
-        self.layout = [(self.code.params[v.name], v.size) for v in self.code.f.params]
-        self.dynamic = 48 * 1024  # the most dynamic shared memory
-        self.compiled: dict[
-            str, list
-        ] = {}  # by level: the function, how many instructions it ran, whether it is well made
+        self.code = code = Translated(module.ptx, name)
+        self.compiled: dict[str, tuple[int, bool]] = {}  # by level: the address, and whether it is well made
+        layout = [x for v in code.f.params for x in (code.params[v.name], v.size)]
+        self.layout = (ctypes.c_uint64 * max(len(layout), 1))(*layout)
+        exact, most = code.f.exact_threads, code.f.max_threads
+        sizes = ((*exact, 1, 1) if exact else (*most, 1, 1) if most else (1024, 1024, 64))[:3]
+        native = module.driver.native
+        self.record = native.new_kernel()
+        if self.record is None:
+            raise Failed("OUT_OF_MEMORY")
+        self.handle = ctypes.addressof(self.record)
+        self.set(
+            CONTEXT=module.context.words_at, PARAM_COUNT=len(layout) // 2, PARAM_LAYOUT=ctypes.addressof(self.layout),
+            DYNAMIC_MOST=48 * 1024 - code.dynamic_at, SHARED_FIXED=code.dynamic_at, SHARED_USED=code.shared_size,
+            LOCAL_SIZE=code.local_size, LOCAL_AT=code.local_at, STATE_SIZE=code.state_size, TOGETHER=len(code.points),
+            GLOBALS=ctypes.addressof(module.table), INSTRUCTIONS_MOST=HOT, MOST_X=sizes[0], MOST_Y=sizes[1],
+            MOST_Z=sizes[2], EXACT=bool(exact), NUMBER=native.count,
+        )  # fmt: skip
 
-    def launcher(self, level: str) -> list:
+    def set(self, **values: int) -> None:
+        for name, value in values.items():
+            self.record[KERNEL[name]] = value
+
+    def __getitem__(self, name: str) -> int:
+        return self.record[KERNEL[name]]
+
+    def prepare(self, level: str) -> None:
+        """The record gets the compiled kernel for a level of checks."""
         found = self.compiled.get(level)
-        if found is None or (found[1] > HOT and not found[2]):
+        if found is None or (self["INSTRUCTIONS"] > HOT and not found[1]):
             code = self.code if level == "fast" else Translated(self.module.ptx, self.name, level)
-            well = found is not None
-            found = self.compiled[level] = [self.module.driver.compiler.function(code, well), 0, well]
-        return found
+            well = self["INSTRUCTIONS"] > HOT
+            found = self.compiled[level] = self.module.driver.compiler.function(code, well), well
+        big = self.code.param_size > 8000  # more than the function in native code has room for
+        self.address = found[0]
+        self.set(LAUNCH=0 if big else found[0], INSTRUCTIONS_MOST=2**64 - 1 if found[1] else HOT)
 
-
-HOT = 3_000_000  # after so many instructions of its threads a kernel is compiled with optimisation
+    def unload(self) -> None:
+        self.set(LAUNCH=0, CONTEXT=0)
 
 
 class Compiler:
@@ -176,7 +229,7 @@ class Compiler:
         self.alive: list = []
         self.seconds = 0.0
 
-    def function(self, code: Translated, well: bool) -> Callable:
+    def function(self, code: Translated, well: bool) -> int:
         begin = time.perf_counter()
         llvm, machine = self.llvm, self.machines[well]
         module = llvm.parse_assembly(code.text())
@@ -194,23 +247,25 @@ class Compiler:
         engine.finalize_object()
         self.alive.append(engine)
         self.seconds += time.perf_counter() - begin
-        return _LAUNCH(engine.get_function_address("launch"))
+        return engine.get_function_address("launch")
 
 
 class Operation:
     """Something queued: what it does, and what must be done before."""
 
-    __slots__ = ("after", "context", "do", "done", "time")
+    __slots__ = ("after", "clock", "do", "done", "stream", "time")
 
-    def __init__(self, context: Context, do: Callable | None, after: list):
-        self.context, self.do, self.after, self.done, self.time = context, do, after, False, 0.0
+    def __init__(self, stream: Stream, do: Callable | None, after: list, clock: dict):
+        self.stream, self.do, self.after, self.done, self.time = stream, do, after, False, 0.0
+        self.clock = clock  # for each stream: how many of its operations come before, this one counted
 
 
 class Stream:
     def __init__(self, context: Context, blocking: bool, priority: int = 0):
         self.context, self.blocking, self.priority = context, blocking, priority
-        self.last: Operation | None = None
+        self.queue: deque[Operation] = deque()
         self.waits: list[Operation] = []
+        self.clock: dict[Stream, int] = {}  # of its last operation
 
 
 class Event:
@@ -230,37 +285,77 @@ class Driver:
         self.written = (ctypes.c_ubyte * 64)(*[WRITTEN] * 64)
         self.compiler = Compiler()
         self.lock = threading.RLock()
-        self.current = threading.local()
-        self.level = "fast"
+        self.keep: list = []
+        slow = self.export("cuLaunchKernel", SIGNATURES["cuLaunchKernel"])
+        self.native = Native(self.compiler.llvm, self.compiler.machines[1], slow, self.failed)
         self.faults: list = []
         self.notes: list[str] = []
-        self.launches = 0
-        self.instructions = 0
-        self.keep: list = []
         self.functions: dict[str, int] = {}
         self.begin()
         for name, args in SIGNATURES.items():
-            self.functions[name] = self.export(name, args)
+            self.functions[name] = self.native.launch if name == "cuLaunchKernel" else self.export(name, args)
 
     def begin(self) -> None:
         """Everything as at the beginning of a process."""
+        self.native.begin()
         self.initialised = False
         self.contexts = [Context(self, k) for k in range(len(self.memory.devices))]
         self.handles: dict[int, object] = {}
         self.numbers = itertools.count(0x1000, 0x10)
         self.default = {c: Stream(c, True) for c in self.contexts}
         self.own: dict[tuple, Stream] = {}
-        self.streams: dict[Context, list[Stream]] = {c: [] for c in self.contexts}
-        self.pending: list[Operation] = []
+        self.streams: dict[Context, list[Stream]] = {c: [self.default[c]] for c in self.contexts}
         self.host: dict[int, int] = {}
         self.current = threading.local()
+        self.level = "fast"
+        self.whim: random.Random | None = None
+        self.clock: dict[Stream, int] = {}  # what the host has waited for
+        self.recent: list[tuple[int, int, Operation]] = []  # work that it has not, with its epochs
+        self.present: Operation | None = None
+        self.check(self.level)
+
+    def check(self, level: str = "fast", order: int | None = None) -> None:
+        """What is checked from now on, and when work is done.
+
+        Args:
+            level: ``"fast"`` checks bounds, alignment, use after free, unwritten bytes and divergence; ``"full"`` races too.
+            order: None does all work when it is queued. With a number, work waits, and is done in an order that streams
+                and events allow and that few programs expect; each number gives another one.
+        """
+        for context in self.contexts:
+            self.finish_all(context)
+        self.level, self.whim = level, None if order is None else random.Random(order)
+        for thing in self.handles.values():
+            if isinstance(thing, Kernel):
+                thing.set(LAUNCH=0)
+        self.native["AT_ONCE"] = order is None and level == "fast"
+        memory = self.memory
+        if level == "full":
+            for context in self.contexts:
+                for name, value in (
+                    ("RACE", memory.races - 16 * memory.base), ("REGION", memory.base), ("REGION_SIZE", memory.size)
+                ):  # fmt: skip
+                    context.words[FIELDS[name]] = value & (2**64 - 1)
+
+    def note(self, text: str) -> None:
+        """A mistake of the emulator itself."""
+        self.notes.append(text)
+        print(text, file=sys.stderr, flush=True)
 
     def reset(self) -> None:
         self.memory.reset()
         self.faults.clear()
         self.notes.clear()
-        self.launches = self.instructions = 0
         self.begin()
+
+    @property
+    def launches(self) -> int:
+        return self.native["LAUNCHES"]
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions threads ran."""
+        return self.native["INSTRUCTIONS_ALL"]
 
     def export(self, name: str, args: tuple) -> int:
         method = getattr(self, name, None) or getattr(self, name.split("_v")[0])
@@ -277,7 +372,7 @@ class Driver:
             except Failed as error:
                 return error.number
             except BaseException:
-                self.notes.append(f"{name}: {traceback.format_exc()}")
+                self.note(f"{name}: {traceback.format_exc()}")
                 return 999
 
         callback = ctypes.CFUNCTYPE(ctypes.c_int, *args)(called)
@@ -325,25 +420,39 @@ class Driver:
     # ---- the order of work -------------------------------------------------------------------------------------------
 
     def queue(self, stream: Stream, do: Callable | None) -> Operation:
-        """``do`` comes after what its stream holds, and by the rules of the default stream."""
+        """``do`` comes after what its stream holds, what that waits for, and by the rules of the default stream."""
         context = stream.context
-        after = [x for x in (stream.last, *stream.waits) if x is not None and not x.done]
         default = self.default[context]
+        after = [x for x in stream.waits if not x.done]  # those done count for the clock alone
         if stream is default:
-            after += [s.last for s in self.streams[context] if s.blocking and s.last is not None and not s.last.done]
-        elif stream.blocking and default.last is not None and not default.last.done:
-            after.append(default.last)
+            after += [s.queue[-1] for s in self.streams[context] if s.blocking and s.queue]
+        else:
+            after += [s.queue[-1] for s in (stream, default) if s.queue and (s is stream or stream.blocking)]
+        clock = dict(self.clock)
+        before = [s for s in self.streams[context] if s.blocking] if stream is default else [default] * stream.blocking
+        for x in (*(s.clock for s in (stream, *before)), *(w.clock for w in stream.waits)):
+            _merge(clock, x)
+        clock[stream] = clock.get(stream, 0) + 1
+        stream.clock = clock
         stream.waits = []
-        stream.last = operation = Operation(context, do, after)
-        self.pending.append(operation)
-        self.finish(operation)
+        operation = Operation(stream, do, after, clock)
+        stream.queue.append(operation)
+        if self.whim is None:
+            self.finish(operation)
+        elif self.whim.random() < 0.3:
+            self.drift(context)
         return operation
 
+    def drift(self, context: Context) -> None:
+        """Something that may be done now is done; which, is chance."""
+        streams = [s for s in self.streams[context] if s.queue]
+        if streams and self.whim is not None:
+            queue = self.whim.choice(streams).queue
+            self.finish(queue[self.whim.randrange(min(len(queue), 3))])
+
     def finish(self, operation: Operation | None) -> None:
-        """Do ``operation`` and what must come before."""
-        if operation is None:
-            return
-        stack = [operation]
+        """Do ``operation`` and what must come before, and by chance more."""
+        stack = [operation] if operation is not None else []
         while stack:
             x = stack[-1]
             if x.done:
@@ -351,23 +460,56 @@ class Driver:
                 continue
             before = [y for y in x.after if not y.done]
             if before:
+                if self.whim is not None:
+                    self.whim.shuffle(before)
                 stack.extend(before)
                 continue
-            self.perform(x)
             stack.pop()
+            self.perform(x)
+            if self.whim is not None and self.whim.random() < 0.2:
+                others = [s.queue[0] for s in self.streams[x.stream.context] if s.queue]
+                if others:
+                    stack.append(self.whim.choice(others))
 
     def perform(self, x: Operation) -> None:
-        x.done, x.after, do = True, [], x.do
-        x.do = None
+        x.done, x.after, do, x.do = True, [], x.do, None
+        x.stream.queue.popleft()
         x.time = time.perf_counter()
-        if x in self.pending:
-            self.pending.remove(x)
-        if do is not None and not x.context.error:
+        if do is not None and not x.stream.context.error:
+            self.present = x
             do()
 
+    def finish_stream(self, stream: Stream) -> None:
+        """The host waits for a stream; for the default one, for all that it waits for."""
+        default = stream is self.default[stream.context]
+        for s in (stream, *(s for s in self.streams[stream.context] if default and s.blocking)):
+            if s.queue:
+                self.finish(s.queue[-1])
+            self.knows(s.clock)
+        self.healthy(stream.context)
+
+    def knows(self, clock: dict) -> None:
+        """The host has waited for what a clock tells of: all that it queues from now on comes after."""
+        _merge(self.clock, clock)
+        self.recent = [x for x in self.recent if self.clock.get(x[2].stream, 0) < x[2].clock[x[2].stream]]
+
+    def unordered(self, context: Context) -> list[tuple[int, int]]:
+        """The epochs of recent work that nothing orders before the present operation."""
+        x = self.present
+        return [
+            (first, last)
+            for first, last, y in self.recent
+            if y is not x and x.clock.get(y.stream, 0) < y.clock[y.stream]
+        ]
+
+    def finish_all(self, context: Context) -> None:
+        for s in self.streams[context]:
+            while s.queue:
+                self.finish(s.queue[-1])
+            self.knows(s.clock)
+
     def finish_context(self, context: Context) -> None:
-        for x in [x for x in self.pending if x.context is context]:
-            self.finish(x)
+        self.finish_all(context)
         self.healthy(context)
 
     # ---- driver and devices ------------------------------------------------------------------------------------------
@@ -457,7 +599,8 @@ class Driver:
         self.device(k)
 
     def cuCtxSetCurrent(self, handle):
-        self.current.context = self.take(handle, Context) if handle else None
+        self.current.context = context = self.take(handle, Context) if handle else None
+        self.native.seen(context.words_at if context else 0)
 
     def cuCtxGetCurrent(self, to):
         context = getattr(self.current, "context", None)
@@ -473,6 +616,7 @@ class Driver:
         if to:
             self.cuCtxGetCurrent(to)
         self.current.context = self.stack().pop()
+        self.native.unseen()
 
     def stack(self) -> list:
         if not hasattr(self.current, "stack"):
@@ -526,11 +670,12 @@ class Driver:
         s = self.stream(stream)
         if not nbytes:
             raise Failed("INVALID_VALUE")
-        a = s.context.arena.allocate(nbytes)
+        arena = s.context.arena
+        a = arena.allocate(nbytes, state=NONE)
         if a is None:
             raise Failed("OUT_OF_MEMORY")
         _put(to, a.address)
-        self.queue(s, None)
+        self.queue(s, lambda: self.memory.mark(a.address - arena.shift, nbytes, FRESH))
 
     def cuMemFreeAsync(self, address, stream):
         s = self.stream(stream)
@@ -629,24 +774,67 @@ class Driver:
             a <= address < a + n for a, n in self.host.items()
         )
 
+    def there(self, address: int, nbytes: int) -> None:
+        """At the time of a copy all of its bytes must be memory."""
+        arena = self.memory.arena(address)
+        if arena is not None:
+            states = self.memory.states_of(address - arena.shift, nbytes)
+            if NONE in states or FREED in states:
+                at = min(k for k in (states.find(NONE), states.find(FREED)) if k >= 0)
+                raise Missing(address + at, nbytes - at)
+
+    def touch(self, context: Context, ranges: list, nbytes: int) -> None:
+        """A copy or fill accesses ranges of memory: address, place here, whether it writes."""
+        if self.level != "full":
+            return
+        epoch = self.native["EPOCHS"] + 1
+        self.native["EPOCHS"] = epoch
+        unordered = self.unordered(context)
+        for address, at, writes in ranges:
+            cells = _array(self.memory.races + 16 * (at - self.memory.base), 2 * nbytes).reshape(nbytes, 2)
+            for first, last in unordered:
+                epochs = cells[:, : 2 if writes else 1] >> np.uint64(23)
+                bad = ((epochs >= first) & (epochs < last)).any(1)
+                if bad.any():
+                    raise Missing(address + int(bad.argmax()), 1, "race")
+            cells[:, 0 if writes else 1] = epoch << 23
+        self.recent.append((epoch, epoch + 1, self.present))
+
+    def guarded(self, context: Context, do: Callable) -> Callable:
+        def run() -> None:
+            try:
+                do()
+            except Missing as error:
+                fault = describe(self, None, *(error.args if len(error.args) == 3 else (*error.args, "copy")))
+                self.faults.append(fault)
+                context.error = fault.error
+
+        return run
+
     def copy(self, stream: Stream, to: int, source: int, nbytes: int, wait: bool) -> None:
         """Bytes and their states. What lies in pageable memory is read at once, as the driver stages it."""
         if not nbytes:
             return
         memory = self.memory
         (to_at, to_kept), (from_at, from_kept) = self.place(to, nbytes), self.place(source, nbytes)
+        staged = None
+        if self.whim is not None and not wait and not from_kept and not self.is_pinned(source):
+            staged = ctypes.create_string_buffer(ctypes.string_at(source, nbytes), nbytes)
+            from_at = ctypes.addressof(staged)
 
-        def do() -> None:
-            self.place(to, nbytes), self.place(source, nbytes)
+        def do(kept=staged) -> None:
+            self.there(to, nbytes), self.there(source, nbytes)
+            self.touch(stream.context, [(source, from_at, False)] * from_kept + [(to, to_at, True)] * to_kept, nbytes)
             ctypes.memmove(to_at, from_at, nbytes)
             if to_kept and from_kept:
                 ctypes.memmove(to_at + memory.delta, from_at + memory.delta, nbytes)
             elif to_kept:
                 memory.mark(to_at, nbytes, WRITTEN)
 
-        operation = self.queue(stream, do)
-        if wait or not (to_kept or self.is_pinned(to)) or not (from_kept or self.is_pinned(source)):
+        operation = self.queue(stream, self.guarded(stream.context, do))
+        if wait or not (to_kept or self.is_pinned(to)):
             self.finish(operation)
+            self.knows(operation.clock)
             self.healthy(stream.context)
 
     def cuMemcpyHtoD(self, to, source, nbytes):
@@ -685,7 +873,7 @@ class Driver:
 
     def cuMemcpyPeer(self, to, to_context, source, source_context, nbytes):
         self.cuMemcpyPeerAsync(to, to_context, source, source_context, nbytes, 0)
-        self.finish(self.stream(0).last)
+        self.finish_stream(self.stream(0))
 
     def cuMemcpyPeerAsync(self, to, to_context, source, source_context, nbytes, stream):
         for address, handle in ((to, to_context), (source, source_context)):
@@ -704,7 +892,9 @@ class Driver:
         at = self.on_device(to, nbytes)
 
         def do() -> None:
-            self.on_device(to, nbytes)
+            self.there(to, nbytes)
+            if self.memory.arena(to):
+                self.touch(stream.context, [(to, at, True)], nbytes)
             if len(set(value)) == 1:
                 ctypes.memset(at, value[0], nbytes)
             else:
@@ -712,9 +902,10 @@ class Driver:
             if self.memory.arena(to):
                 self.memory.mark(at, nbytes, WRITTEN)
 
-        operation = self.queue(stream, do)
+        operation = self.queue(stream, self.guarded(stream.context, do))
         if wait:
             self.finish(operation)
+            self.knows(operation.clock)
             self.healthy(stream.context)
 
     def cuMemsetD8(self, to, value, count):
@@ -781,7 +972,8 @@ class Driver:
         kernel = module.kernels.get(ctypes.string_at(name).decode())
         if kernel is None:
             raise Failed("NOT_FOUND")
-        self.give(to, kernel)
+        self.handles[kernel.handle] = kernel
+        _put(to, kernel.handle)
 
     def cuModuleGetGlobal(self, to, size, handle, name):
         a = self.take(handle, Module).variables.get(ctypes.string_at(name).decode())
@@ -801,7 +993,7 @@ class Driver:
             threads *= n
         known = {
             0: threads if limit else 1024, 1: kernel.code.shared_size, 2: 0, 3: kernel.code.local_size,
-            5: 10 * int(version[0]) + int(version[1]), 6: 10 * self.capability[0] + self.capability[1], 8: kernel.dynamic,
+            5: 10 * int(version[0]) + int(version[1]), 6: 10 * self.capability[0] + self.capability[1], 8: kernel["DYNAMIC_MOST"],
         }  # fmt: skip
         if what not in known:  # the number of registers, say: that is ptxas's affair
             raise Failed("NOT_SUPPORTED")
@@ -812,7 +1004,7 @@ class Driver:
         if what == 8:
             if not 0 <= value <= 227 * 1024 - kernel.code.shared_size:
                 raise Failed("INVALID_VALUE")
-            kernel.dynamic = value
+            kernel.set(DYNAMIC_MOST=value)
         elif what != 9:
             raise Failed("NOT_SUPPORTED")
 
@@ -830,17 +1022,17 @@ class Driver:
         code, context = kernel.code, stream.context
         if context is not kernel.module.context:
             raise Failed("INVALID_HANDLE")
+        current = getattr(self.current, "context", None)
+        if current is not None:
+            self.native.seen(current.words_at)
         threads = bx * by * bz
-        f = code.f
+        most = kernel["MOST_X"], kernel["MOST_Y"], kernel["MOST_Z"]
         if (
             not (0 < gx < 2**31 and 0 < gy < 65536 and 0 < gz < 65536)
             or not 0 < threads <= 1024
-            or bx > 1024
-            or by > 1024
-            or bz > 64
-            or shared > kernel.dynamic
-            or (f.exact_threads and (bx, by, bz) != (*f.exact_threads, 1, 1)[:3])
-            or (f.max_threads and any(a > b for a, b in zip((bx, by, bz), (*f.max_threads, 1, 1), strict=False)))
+            or any(a > b for a, b in zip((bx, by, bz), most, strict=True))
+            or (code.f.exact_threads and (bx, by, bz) != most)
+            or shared > kernel["DYNAMIC_MOST"]
             or code.dynamic_at + shared > 227 * 1024
         ):
             raise Failed("INVALID_VALUE")
@@ -852,51 +1044,46 @@ class Driver:
             if words[0] != 1 or words[2] != 2 or ctypes.c_size_t.from_address(words[3]).value < code.param_size:
                 raise Failed("INVALID_VALUE")
             ctypes.memmove(at, words[1], code.param_size)
-        elif kernel.layout:
+        elif kernel["PARAM_COUNT"]:
             if not params:
                 raise Failed("INVALID_VALUE")
-            pointers = (ctypes.c_uint64 * len(kernel.layout)).from_address(params)
-            for (offset, size), pointer in zip(kernel.layout, pointers, strict=True):
-                ctypes.memmove(at + offset, pointer, size)
-        self.queue(stream, lambda: self.run(kernel, (gx, gy, gz), (bx, by, bz), shared, given))
+            layout = iter(kernel.layout)
+            for k, (offset, size) in enumerate(zip(layout, layout, strict=True)):
+                ctypes.memmove(at + offset, ctypes.c_uint64.from_address(params + 8 * k).value, size)
 
-    def run(self, kernel: Kernel, grid: tuple, block: tuple, shared: int, given) -> None:
-        launcher = kernel.launcher(self.level)
-        context, code = kernel.module.context, kernel.code
+        def run() -> None:
+            kernel.prepare(self.level)
+            kernel.set(LAUNCH=kernel.address)
+            if self.level == "full":
+                self.show_unordered(context)
+            self.native.run(kernel.handle, gx, gy, gz, bx, by, bz, shared, at)
+            kernel.prepare(self.level)
+            if self.level == "full":
+                self.recent.append((words[FIELDS["LAUNCH_EPOCH"]], words[FIELDS["EPOCH"]] + 1, self.present))
+
         words = context.words
-        (
-            words[FIELDS["GRID_X"]], words[FIELDS["GRID_Y"]], words[FIELDS["GRID_Z"]],
-            words[FIELDS["BLOCK_X"]], words[FIELDS["BLOCK_Y"]], words[FIELDS["BLOCK_Z"]],
-        ) = (*grid, *block)  # fmt: skip
-        words[FIELDS["THREADS"]] = threads = block[0] * block[1] * block[2]
-        words[FIELDS["PARAMS"]] = ctypes.addressof(given)
-        words[FIELDS["GLOBALS"]] = ctypes.addressof(kernel.module.table)
-        words[FIELDS["DYNAMIC"]] = shared
-        words[FIELDS["SHARED_SIZE"]] = size = code.dynamic_at + shared if code.shared_size or shared else 0
-        memory = self.memory
-        if size:
-            memory.mark(memory.shared + size, 16, 0)
-        if code.local_size:
-            states = threads if code.points else 1
-            if states * code.state_size > 1 << 31:
-                raise Failed("OUT_OF_MEMORY")
-            for k in range(states):
-                at = memory.states + k * code.state_size + code.local_at
-                memory.mark(at, code.local_size, FRESH)
-                memory.mark(at + code.local_size, 16, 0)
-            words[FIELDS["LOCAL_FIRST"]] = 2**64 - 1
-            words[FIELDS["LOCAL_LAST"]] = 0
-        words[FIELDS["COUNT"]] = 0
-        bad = launcher[0](context.words_at, 0, grid[0] * grid[1] * grid[2])
-        self.launches += 1
-        launcher[1] += words[FIELDS["COUNT"]]
-        self.instructions += words[FIELDS["COUNT"]]
-        if bad:
-            fault = describe(
-                self, kernel, words[FIELDS["ADDRESS"]], words[FIELDS["BYTES"]], FAULTS[words[FIELDS["KIND"]]]
-            )
+        run.given = given
+        if code.local_size and (threads if code.points else 1) * code.state_size > 1 << 31:
+            raise Failed("OUT_OF_MEMORY")
+        self.queue(stream, run)
+
+    def show_unordered(self, context: Context) -> None:
+        pairs = [x for pair in self.unordered(context) for x in pair]
+        self.unordered_table = (ctypes.c_uint64 * max(len(pairs), 1))(*pairs)
+        context.words[FIELDS["UNORDERED"]] = ctypes.addressof(self.unordered_table)
+        context.words[FIELDS["UNORDERED_COUNT"]] = len(pairs) // 2
+
+    def failed(self, handle: int) -> None:
+        """A launch ended with a fault; called from native code, with its lock held."""
+        try:
+            kernel = self.handles[handle]
+            words = kernel.module.context.words
+            kind = FAULTS[words[FIELDS["KIND"]]]
+            fault = describe(self, kernel, words[FIELDS["ADDRESS"]], words[FIELDS["BYTES"]], kind)
             self.faults.append(fault)
-            context.error = fault.error
+            kernel.module.context.error = fault.error
+        except BaseException:
+            self.note(traceback.format_exc())
 
     def cuLaunchHostFunc(self, stream, function, data):
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
@@ -913,27 +1100,36 @@ class Driver:
             raise Failed("INVALID_VALUE")
         stream = Stream(context, not flags & 1, priority)
         self.streams[context].append(stream)
-        self.give(to, stream)
+        handle = self.native.new_stream(context.words_at)
+        if handle:
+            self.handles[handle] = stream
+            _put(to, handle)
+        else:
+            self.give(to, stream)
 
     def cuStreamDestroy(self, handle):
         stream = self.take(handle, Stream)
-        self.finish(stream.last)
+        self.native.no_stream(handle)
+        if stream.queue:
+            self.finish(stream.queue[-1])
         self.streams[stream.context].remove(stream)
         del self.handles[handle]
 
     def cuStreamSynchronize(self, handle):
-        stream = self.stream(handle)
-        self.finish(stream.last)
-        self.healthy(stream.context)
+        self.finish_stream(self.stream(handle))
 
     def cuStreamQuery(self, handle):
         stream = self.stream(handle)
-        if stream.last is not None and not stream.last.done:
+        if stream.queue:
+            self.drift(stream.context)
+        self.healthy(stream.context)
+        if stream.queue:
             raise Failed("NOT_READY")
+        self.knows(stream.clock)
 
     def cuStreamWaitEvent(self, handle, event, flags):
         stream, event = self.stream(handle), self.take(event, Event)
-        if event.record is not None and not event.record.done:
+        if event.record is not None:
             stream.waits.append(event.record)
 
     def cuStreamGetPriority(self, handle, to):
@@ -964,13 +1160,19 @@ class Driver:
 
     def cuEventQuery(self, handle):
         event = self.take(handle, Event)
-        self.healthy(event.context)
         if event.record is not None and not event.record.done:
-            raise Failed("NOT_READY")
+            self.drift(event.context)
+        self.healthy(event.context)
+        if event.record is not None:
+            if not event.record.done:
+                raise Failed("NOT_READY")
+            self.knows(event.record.clock)
 
     def cuEventSynchronize(self, handle):
         event = self.take(handle, Event)
         self.finish(event.record)
+        if event.record is not None:
+            self.knows(event.record.clock)
         self.healthy(event.context)
 
     def cuEventElapsedTime(self, to, begin, end):

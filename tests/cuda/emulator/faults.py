@@ -56,7 +56,20 @@ def describe(driver, kernel, address: int, nbytes: int, kind: str) -> Fault:
         fault.line, fault.kernel = words[FIELDS["LINE"]], kernel.name
         lines = kernel.module.text.split("\n")
         fault.text = lines[fault.line - 1].strip() if 0 < fault.line <= len(lines) else ""
+        if kind == "race":
+            fault.message += f"; {_other(words)}"
     return fault
+
+
+def _other(words) -> str:
+    """Who accessed the bytes before."""
+    cell = words[FIELDS["CELL"]]
+    epoch, t = cell >> 23, cell >> 3 & 1023
+    if epoch < words[FIELDS["LAUNCH_EPOCH"]]:
+        return "before, work of another stream did"
+    if epoch < words[FIELDS["BLOCK_EPOCH"]]:
+        return f"before, thread number {t} of another block did"
+    return f"before, thread number {t} of the same block did"
 
 
 def _where(driver, kernel, address: int, nbytes: int, kind: str) -> Fault:

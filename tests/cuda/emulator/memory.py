@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import functools
 from dataclasses import dataclass
 
 NONE, FRESH, WRITTEN, CONSTANT, FREED = 0, 1, 3, 7, 8  # the state of a byte; bit 0: may be accessed, 1: was written
@@ -24,12 +25,13 @@ _DONTNEED = 4
 PINNED = 1 << 32
 SHARED = 1 << 20
 STATES = 1 << 32
-DEVICE = 1 << 36  # addresses of a device; its memory is less
+DEVICE = 1 << 35  # addresses of a device; its memory is less
 ALIGN = 512
 GAP = 512  # bytes between two allocations, at least
 
 
-def _map(size: int, access: int) -> int:
+def reserve(size: int, access: int = _OPEN) -> int:
+    """Addresses of this process, of zeros; memory is used where it is written to."""
     address = _LIBC.mmap(None, size, access, _PRIVATE | _ANONYMOUS | _NORESERVE, -1, 0)
     if address in (None, ctypes.c_void_p(-1).value):
         raise OSError(ctypes.get_errno(), "mmap: no addresses for the emulated device")
@@ -113,9 +115,9 @@ class Arena:
 class Memory:
     def __init__(self, devices: int, device_bytes: int):
         self.size = PINNED + SHARED + STATES + devices * DEVICE
-        self.base = _map(self.size, _OPEN)
-        self.delta = _map(self.size, _OPEN) - self.base
-        shown = _map(devices * DEVICE, _CLOSED)
+        self.base = reserve(self.size)
+        self.delta = reserve(self.size) - self.base
+        shown = reserve(devices * DEVICE, _CLOSED)
         at = self.base
         self.pinned = Arena(self, at, PINNED, 0, PINNED // 2)
         self.shared = at + PINNED
@@ -123,6 +125,11 @@ class Memory:
         at = self.states + STATES
         self.shift = shown - at
         self.devices = [Arena(self, at + k * DEVICE, DEVICE, self.shift, device_bytes) for k in range(devices)]
+
+    @functools.cached_property
+    def races(self) -> int:
+        """Where 16 bytes tell of the accesses of each byte of memory."""
+        return reserve(16 * self.size)
 
     def mark(self, at: int, nbytes: int, state: int) -> None:
         """Bytes in this process's addresses get a state."""
@@ -143,4 +150,6 @@ class Memory:
             used = -(-(arena.top - arena.first) // 4096) * 4096
             for start in (arena.first, arena.first + self.delta):
                 _LIBC.madvise(start, used, _DONTNEED)
+            if "races" in self.__dict__:
+                _LIBC.madvise(self.races + 16 * (arena.first - self.base), 16 * used, _DONTNEED)
             arena.reset()

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 
+from .memory import SHARED, STATES
+
 #: The words of the context, the struct that a launch and its threads share. All have 8 bytes.
 _NAMES = (
     "LOW", "SIZE", "UNSHIFT", "DELTA", "SHARED", "SHARED_SIZE", "PARAMS", "STATES", "GLOBALS", "DYNAMIC",
     "GRID_X", "GRID_Y", "GRID_Z", "BLOCK_X", "BLOCK_Y", "BLOCK_Z", "CTA_X", "CTA_Y", "CTA_Z", "THREADS",
     "COUNT", "KIND", "LINE", "ADDRESS", "BYTES", "THREAD", "STATE", "PINNED", "PINNED_SIZE", "HOST", "HOST_COUNT",
-    "WRITTEN", "LOCAL_FIRST", "LOCAL_LAST", "EPOCH", "OTHER",
+    "WRITTEN", "LOCAL_FIRST", "LOCAL_LAST", "EPOCH", "OTHER", "ERROR", "RACE", "LAUNCH_EPOCH", "BLOCK_EPOCH",
+    "WARP_EPOCH", "CELL", "REGION", "REGION_SIZE", "UNORDERED", "UNORDERED_COUNT",
 )  # fmt: skip
 FIELDS = {name: k for k, name in enumerate(_NAMES)}
 
@@ -21,7 +24,7 @@ FIELDS = {name: k for k, name in enumerate(_NAMES)}
 FAULTS = ("", "load", "store", "alignment", "branch", "trap", "barrier", "ended", "warp", "lane", "race")
 
 # Flags of an access.
-WRITE, GENERIC, ATOMIC, PURE = 1, 2, 4, 8
+WRITE, GENERIC, ATOMIC, PURE, STRONG = 1, 2, 4, 8, 16
 
 # Where memory that each thread or block has for itself shows in generic addresses.
 PARAM_WINDOW, SHARED_WINDOW, LOCAL_WINDOW = 0x100000000000, 0x200000000000, 0x300000000000
@@ -166,6 +169,10 @@ define internal void @begin_block(ptr %ctx, i64 %b) {
   %rest = udiv i64 %b, %gx
   %y = urem i64 %rest, %gy
   %z = udiv i64 %rest, %gy
+  %epoch = get EPOCH
+  %epoch1 = add i64 %epoch, 1
+  put EPOCH %epoch1
+  put BLOCK_EPOCH %epoch1
   put CTA_X %x
   put CTA_Y %y
   put CTA_Z %z
@@ -176,6 +183,224 @@ define internal void @begin_block(ptr %ctx, i64 %b) {
   %p = inttoptr i64 %at to ptr
   call void @llvm.memset.p0.i64(ptr %p, i8 1, i64 %size, i1 false)
   ret void
+}
+"""
+
+# Who last wrote and who last read each byte, in two words: the epoch (a number that grows with every launch, block and
+# barrier), how often the warp was joined in it, the thread, and three flags. A write's flag 2: it was atomic. A read's: 1,
+# other lanes of the warp have read too; 2, other blocks; 4, other warps of the block.
+_RACES = """
+define internal i1 @unordered(ptr %ctx, i64 %s) {
+entry:
+  %count = get UNORDERED_COUNT
+  %table = get UNORDERED
+  %p = inttoptr i64 %table to ptr
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %look ]
+  %more = icmp ult i64 %k, %count
+  br i1 %more, label %look, label %no
+look:
+  %two = shl i64 %k, 1
+  %two1 = or i64 %two, 1
+  %a.p = getelementptr i64, ptr %p, i64 %two
+  %b.p = getelementptr i64, ptr %p, i64 %two1
+  %a = load i64, ptr %a.p
+  %b = load i64, ptr %b.p
+  %k1 = add i64 %k, 1
+  %d = sub i64 %s, %a
+  %e = sub i64 %b, %a
+  %in = icmp ult i64 %d, %e
+  br i1 %in, label %yes, label %next
+no:
+  ret i1 false
+yes:
+  ret i1 true
+}
+
+define internal i1 @conflict(ptr %ctx, i64 %cell, i64 %tid, i64 %launch, i1 %shared) {
+entry:
+  %s = lshr i64 %cell, 23
+  %old = icmp ult i64 %s, %launch
+  br i1 %old, label %launched, label %now
+launched:
+  br i1 %shared, label %no, label %before
+before:
+  %r = call i1 @unordered(ptr %ctx, i64 %s)
+  ret i1 %r
+now:
+  %block = get BLOCK_EPOCH
+  %other.block = icmp ult i64 %s, %block
+  br i1 %other.block, label %yes, label %mine
+mine:
+  %epoch = get EPOCH
+  %earlier = icmp ne i64 %s, %epoch
+  br i1 %earlier, label %no, label %same
+same:
+  %m = and i64 %cell, 4
+  %many = icmp ne i64 %m, 0
+  br i1 %many, label %yes, label %one
+one:
+  %t.up = lshr i64 %cell, 3
+  %t = and i64 %t.up, 1023
+  %x = xor i64 %t, %tid
+  %far = icmp uge i64 %x, 32
+  br i1 %far, label %yes, label %near
+near:
+  %e.up = lshr i64 %cell, 13
+  %e = and i64 %e.up, 1023
+  %we = get WARP_EPOCH
+  %joined = icmp ne i64 %e, %we
+  br i1 %joined, label %no, label %last
+last:
+  %other = icmp ne i64 %x, 0
+  %f = and i64 %cell, 1
+  %lanes = icmp ne i64 %f, 0
+  %r2 = or i1 %other, %lanes
+  ret i1 %r2
+no:
+  ret i1 false
+yes:
+  ret i1 true
+}
+
+define internal i64 @reader(ptr %ctx, i64 %r, i64 %me, i64 %tid, i64 %launch) {
+entry:
+  %s = lshr i64 %r, 23
+  %old = icmp ult i64 %s, %launch
+  br i1 %old, label %alone, label %now
+alone:
+  ret i64 %me
+now:
+  %block = get BLOCK_EPOCH
+  %other.block = icmp ult i64 %s, %block
+  br i1 %other.block, label %blocks, label %mine
+blocks:
+  %v1 = or i64 %me, 2
+  ret i64 %v1
+mine:
+  %epoch = get EPOCH
+  %earlier = icmp ne i64 %s, %epoch
+  br i1 %earlier, label %later, label %same
+later:
+  %k1 = and i64 %r, 2
+  %v2 = or i64 %me, %k1
+  ret i64 %v2
+same:
+  %t.up = lshr i64 %r, 3
+  %t = and i64 %t.up, 1023
+  %x = xor i64 %t, %tid
+  %far = icmp uge i64 %x, 32
+  %k2 = and i64 %r, 6
+  %base = or i64 %me, %k2
+  br i1 %far, label %warps, label %near
+warps:
+  %v3 = or i64 %base, 4
+  ret i64 %v3
+near:
+  %e.up = lshr i64 %r, 13
+  %e = and i64 %e.up, 1023
+  %we = get WARP_EPOCH
+  %joined = icmp ne i64 %e, %we
+  br i1 %joined, label %fresh, label %last
+fresh:
+  ret i64 %base
+last:
+  %k3 = and i64 %r, 1
+  %other = icmp ne i64 %x, 0
+  %o = zext i1 %other to i64
+  %l = or i64 %k3, %o
+  %v4 = or i64 %base, %l
+  ret i64 %v4
+}
+
+define internal i1 @race(ptr %ctx, ptr %hp, i64 %n, i64 %flags, i64 %tid) noinline {
+entry:
+  %at = ptrtoint ptr %hp to i64
+  %region = get REGION
+  %region.size = get REGION_SIZE
+  %off = sub i64 %at, %region
+  %in = icmp ult i64 %off, %region.size
+  %states = get STATES
+  %s.off = sub i64 %at, %states
+  %own = icmp ult i64 %s.off, STATES_BYTES
+  %not.own = xor i1 %own, true
+  %kept = and i1 %in, %not.own
+  br i1 %kept, label %begin, label %fine
+begin:
+  %base = get RACE
+  %epoch = get EPOCH
+  %we = get WARP_EPOCH
+  %m1 = shl i64 %epoch, 23
+  %m2 = shl i64 %we, 13
+  %m3 = shl i64 %tid, 3
+  %m4 = or i64 %m1, %m2
+  %me = or i64 %m4, %m3
+  %shared.at = get SHARED
+  %shared.off = sub i64 %at, %shared.at
+  %shared = icmp ult i64 %shared.off, SHARED_BYTES
+  %launch.epoch = get LAUNCH_EPOCH
+  %block.epoch = get BLOCK_EPOCH
+  %launch = select i1 %shared, i64 %block.epoch, i64 %launch.epoch
+  %w.f = and i64 %flags, 1
+  %writes = icmp ne i64 %w.f, 0
+  %a.f = and i64 %flags, 4
+  %atomic = icmp ne i64 %a.f, 0
+  %p.f = and i64 %flags, 8
+  %pure = icmp ne i64 %p.f, 0
+  %atomic.mark = select i1 %atomic, i64 2, i64 0
+  %mark = or i64 %me, %atomic.mark
+  br label %byte
+byte:
+  %k = phi i64 [ 0, %begin ], [ %k1, %next ]
+  %b = add i64 %at, %k
+  %b16 = shl i64 %b, 4
+  %c = add i64 %base, %b16
+  %w.p = inttoptr i64 %c to ptr
+  %r.p = getelementptr i64, ptr %w.p, i64 1
+  %w = load i64, ptr %w.p
+  %r = load i64, ptr %r.p
+  %w.hit = call i1 @conflict(ptr %ctx, i64 %w, i64 %tid, i64 %launch, i1 %shared)
+  %w.mark = and i64 %w, 2
+  %w.atomic = icmp ne i64 %w.mark, 0
+  %both = and i1 %w.atomic, %atomic
+  %not.both = xor i1 %both, true
+  %w.bad = and i1 %w.hit, %not.both
+  %w.s = lshr i64 %w, 23
+  %w.now = icmp uge i64 %w.s, %launch
+  %pure.bad = and i1 %w.now, %pure
+  %bad1 = or i1 %w.bad, %pure.bad
+  br i1 %bad1, label %wrong, label %second
+second:
+  br i1 %writes, label %write, label %read
+write:
+  %r.hit = call i1 @conflict(ptr %ctx, i64 %r, i64 %tid, i64 %launch, i1 %shared)
+  %r.s = lshr i64 %r, 23
+  %r.now = icmp uge i64 %r.s, %launch
+  %r.mark = and i64 %r, 2
+  %r.blocks = icmp ne i64 %r.mark, 0
+  %r.many = and i1 %r.now, %r.blocks
+  %r.bad = or i1 %r.hit, %r.many
+  br i1 %r.bad, label %wrong, label %put
+put:
+  store i64 %mark, ptr %w.p
+  br label %next
+read:
+  br i1 %atomic, label %next, label %note
+note:
+  %r.new = call i64 @reader(ptr %ctx, i64 %r, i64 %me, i64 %tid, i64 %launch)
+  store i64 %r.new, ptr %r.p
+  br label %next
+next:
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %n
+  br i1 %more, label %byte, label %fine
+fine:
+  ret i1 false
+wrong:
+  %cell = phi i64 [ %w, %byte ], [ %r, %write ]
+  put CELL %cell
+  ret i1 true
 }
 """
 
@@ -342,6 +567,7 @@ define internal i32 @warp(ptr %ctx, ptr %st, i64 %w, i64 %n) {
 entry:
   %bx = get BLOCK_X
   %by = get BLOCK_Y
+  put WARP_EPOCH 0
   br label %again
 again:
   br label %lane
@@ -426,7 +652,21 @@ gather.next:
   %g.on = icmp ult i64 %g1, %n
   br i1 %g.on, label %gather, label %do
 do:
-  %lane.bad = call i64 @together(ptr %st, i64 %n, i64 %mask, i32 %f.kind)
+  %f.warp = icmp eq i32 %f.kind, 3
+  br i1 %f.warp, label %join, label %do.it
+join:                                             ; a barrier of the whole warp orders its accesses
+  %n.bit = shl i64 1, %n
+  %n.all = sub i64 %n.bit, 1
+  %m.all = and i64 %m, %n.all
+  %whole = icmp eq i64 %m.all, %n.all
+  %we = get WARP_EPOCH
+  %we1 = add i64 %we, 1
+  %we2 = and i64 %we1, 1023
+  %we3 = select i1 %whole, i64 %we2, i64 %we
+  put WARP_EPOCH %we3
+  br label %do.it
+do.it:
+  %lane.bad = call i64 @together(ptr %st, i64 %n, i64 %mask1, i32 %f.kind)
   %all.good = icmp eq i64 %lane.bad, -1
   br i1 %all.good, label %again, label %lane.fault
 lane.fault:
@@ -646,7 +886,7 @@ def _expand(text: str) -> str:
 
 def runtime(kernel) -> str:
     """What stands around ``@seg`` of a translated kernel: ``@launch(context, first block, last block)``."""
-    text = _CHECKS + _BLOCK
+    text = _CHECKS + _BLOCK + (_RACES if kernel.level == "full" else "")
     if kernel.points:
         picks = " ".join(f"i32 {KINDS[name]}, label %pick.{KINDS[name]}" for name in _FOLDS)
         arms = "".join(f"pick.{KINDS[name]}:\n  br label %spread\n" for name in _FOLDS)
@@ -659,7 +899,7 @@ def runtime(kernel) -> str:
         text += _FREE.replace("  RESET_LOCAL", _RESET if kernel.local_size else "")
     for name, value in (
         ("STATE_SIZE", kernel.state_size), ("LOCAL_AT", kernel.local_at), ("LOCAL_SIZE", kernel.local_size),
-        ("PARAM_SIZE", kernel.param_size), ("PARAM_WINDOW", PARAM_WINDOW), ("SHARED_WINDOW", SHARED_WINDOW),
+        ("STATES_BYTES", STATES), ("SHARED_BYTES", SHARED), ("PARAM_SIZE", kernel.param_size), ("PARAM_WINDOW", PARAM_WINDOW), ("SHARED_WINDOW", SHARED_WINDOW),
         ("LOCAL_WINDOW", LOCAL_WINDOW),
     ):  # fmt: skip
         text = re.sub(rf"\b{name}\b", str(value), text)

@@ -20,6 +20,7 @@ from .runtime import (
     PURE,
     SHARED_WINDOW,
     SPILLS,
+    STRONG,
     WRITE,
     runtime,
 )
@@ -715,6 +716,15 @@ class Translated:
         )
         self.do("br label %dead")
         self.label(good)
+        if self.level == "full" and space != "local":
+            fine, race = self.new("Q"), self.new("X")
+            found = self.op(
+                f"call i1 @race(ptr %ctx, ptr {hp}, i64 {n}, i64 {flags | (ATOMIC if flags & STRONG else 0)}, i64 %tid)"
+            )
+            self.do(f"br i1 {found}, label %{race}, label %{fine}")
+            self.label(race)
+            self.fault("race", address, n)
+            self.label(fine)
         if flags & WRITE and not flags & ATOMIC:
             self.do(f"store {t} {3 * ones}, ptr {sp}")
         return hp
@@ -761,6 +771,8 @@ class Translated:
         p = self.frame_place(a, size * count) if space == "param" else None
         if p is None:
             flags = (GENERIC if space in ("", "const") else 0) | (PURE if "nc" in rest else 0)
+            if rest & {"volatile", "relaxed", "acquire"}:
+                flags |= ATOMIC
             p = self.access(a, "global" if space == "const" else space or "generic", size * count, flags)
         for k, name in enumerate(names):
             q = self.op(f"getelementptr i8, ptr {p}, i64 {k * size}") if k else p
@@ -769,7 +781,7 @@ class Translated:
     _ldu = _ld
 
     def _st(self, a, what) -> None:
-        space, count, t, _ = self._split()
+        space, count, t, rest = self._split()
         size = SIZES[t]
         if size > 8 or t == "pred" or space == "const":
             raise Refused(self.i.line, self.i.op)
@@ -780,7 +792,8 @@ class Translated:
                 raise Refused(self.i.line, "a store to a parameter of the kernel")
             p = self.frame_place(a, size * count)
         if p is None:
-            p = self.access(a, space or "generic", size * count, WRITE | (0 if space else GENERIC))
+            flags = WRITE | (0 if space else GENERIC) | (STRONG if rest & {"volatile", "relaxed", "release"} else 0)
+            p = self.access(a, space or "generic", size * count, flags)
         for k, x in enumerate(values):
             q = self.op(f"getelementptr i8, ptr {p}, i64 {k * size}") if k else p
             self.do(f"store {llint(t)} {self.integer(x, t)}, ptr {q}, align {size}")
