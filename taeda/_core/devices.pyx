@@ -148,6 +148,7 @@ class Contract:
 
     number = index = -1
     current = 0     # the index of the current device of this type
+    keeps_tiles = True   # whether a piece of work has a stack of 100 KB, as attention by tiles needs
 
     def target(self):
         """What its kernels are built for, see ``taeda.kernels.target``; it says how many lanes a vector has."""

@@ -14,7 +14,7 @@ from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
 from ..kernels.target import Target
 
-FORMAT = 3  # change it with the entry, or with the passes
+FORMAT = 4  # change it with the entry, or with the passes
 THREADS = 128  # of a block
 MOST_WORDS = 512  # of the parameters of a launch: 4 KiB, what every driver takes
 
@@ -150,7 +150,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 _CALL = re.compile(r"call void (%\w+)\(ptr")  # of a kernel by its address
 
 
-_LARGE = re.compile(r"^  (%s\d+) = alloca \[(\d{4,}) x i8\].*$", re.M)  # memory of a thread, a thousand bytes and more
+_LARGE = re.compile(r"^  (%s\d+) = alloca \[(\d{3,}) x i8\].*$", re.M)  # memory of a thread, a hundred bytes and more
 
 
 class NoKernelError(NotImplementedError):

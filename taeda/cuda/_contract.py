@@ -164,6 +164,8 @@ class Events:
 class Cuda(Contract):
     """One device; memory, launches and copies are in ``_device.pyx``."""
 
+    keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
+
     def __init__(self, handle: int) -> None:
         self.handle = handle
 
