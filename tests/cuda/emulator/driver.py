@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from . import ptx
+from .counters import Counters, Trace
 from .faults import describe
 from .memory import CONSTANT, FREED, FRESH, NONE, WRITTEN, Memory
 from .native import KERNEL, Native
@@ -318,7 +319,8 @@ class Driver:
         """What is checked from now on, and when work is done.
 
         Args:
-            level: ``"fast"`` checks bounds, alignment, use after free, unwritten bytes and divergence; ``"full"`` races too.
+            level: ``"fast"`` checks bounds, alignment, use after free, unwritten bytes and divergence; ``"full"`` races
+                too; ``"count"`` does what fast does, and counts accesses (:attr:`counters`).
             order: None does all work when it is queued. With a number, work waits, and is done in an order that streams
                 and events allow and that few programs expect; each number gives another one.
         """
@@ -330,6 +332,8 @@ class Driver:
                 thing.set(LAUNCH=0)
         self.native["AT_ONCE"] = order is None and level == "fast"
         memory = self.memory
+        if level == "count":
+            self.trace = Trace()
         if level == "full":
             for context in self.contexts:
                 for name, value in (
@@ -347,6 +351,11 @@ class Driver:
         self.faults.clear()
         self.notes.clear()
         self.begin()
+
+    @property
+    def counters(self) -> dict[str, Counters]:
+        """What was counted since ``check("count")``, by the names of kernels."""
+        return self.trace.kernels
 
     @property
     def launches(self) -> int:
@@ -1054,9 +1063,16 @@ class Driver:
         def run() -> None:
             kernel.prepare(self.level)
             kernel.set(LAUNCH=kernel.address)
+            before = kernel["INSTRUCTIONS"]
             if self.level == "full":
                 self.show_unordered(context)
+            if self.level == "count":
+                self.trace.attach(words, FIELDS)
+                self.trace.begin(kernel.name)
             self.native.run(kernel.handle, gx, gy, gz, bx, by, bz, shared, at)
+            if self.level == "count":
+                self.trace.digest()
+                self.trace.current.instructions += kernel["INSTRUCTIONS"] - before
             kernel.prepare(self.level)
             if self.level == "full":
                 self.recent.append((words[FIELDS["LAUNCH_EPOCH"]], words[FIELDS["EPOCH"]] + 1, self.present))

@@ -17,6 +17,7 @@ _NAMES = (
     "COUNT", "KIND", "LINE", "ADDRESS", "BYTES", "THREAD", "STATE", "PINNED", "PINNED_SIZE", "HOST", "HOST_COUNT",
     "WRITTEN", "LOCAL_FIRST", "LOCAL_LAST", "EPOCH", "OTHER", "ERROR", "RACE", "LAUNCH_EPOCH", "BLOCK_EPOCH",
     "WARP_EPOCH", "CELL", "REGION", "REGION_SIZE", "UNORDERED", "UNORDERED_COUNT",
+    "TRACE", "TRACE_COUNT", "TRACE_MOST", "DIGEST",
 )  # fmt: skip
 FIELDS = {name: k for k, name in enumerate(_NAMES)}
 
@@ -173,6 +174,7 @@ define internal void @begin_block(ptr %ctx, i64 %b) {
   %epoch1 = add i64 %epoch, 1
   put EPOCH %epoch1
   put BLOCK_EPOCH %epoch1
+  DIGEST_CALL
   put CTA_X %x
   put CTA_Y %y
   put CTA_Z %z
@@ -401,6 +403,54 @@ wrong:
   %cell = phi i64 [ %w, %byte ], [ %r, %write ]
   put CELL %cell
   ret i1 true
+}
+"""
+
+# Notes an access: its address; and what it is, with the thread and the block.
+_TRACE = """
+define internal void @trace(ptr %ctx, i64 %address, i64 %what, i64 %tid) {
+  %count = get TRACE_COUNT
+  %trace = get TRACE
+  %off = shl i64 %count, 4
+  %at = add i64 %trace, %off
+  %p = inttoptr i64 %at to ptr
+  %q = getelementptr i64, ptr %p, i64 1
+  %x = get CTA_X
+  %y = get CTA_Y
+  %z = get CTA_Z
+  %gx = get GRID_X
+  %gy = get GRID_Y
+  %zy = mul i64 %z, %gy
+  %yz = add i64 %y, %zy
+  %yx = mul i64 %yz, %gx
+  %b = add i64 %x, %yx
+  %b.up = shl i64 %b, 40
+  %t.up = shl i64 %tid, 30
+  %w1 = or i64 %what, %t.up
+  %w2 = or i64 %w1, %b.up
+  store i64 %address, ptr %p
+  store i64 %w2, ptr %q
+  %most = get TRACE_MOST
+  %count1 = add i64 %count, 1
+  %last = sub i64 %most, 1
+  %next = call i64 @llvm.umin.i64(i64 %count1, i64 %last)
+  put TRACE_COUNT %next
+  ret void
+}
+
+define internal void @digest(ptr %ctx) {
+  %count = get TRACE_COUNT
+  %most = get TRACE_MOST
+  %half = lshr i64 %most, 1
+  %full = icmp ugt i64 %count, %half
+  br i1 %full, label %call, label %done
+call:
+  %f = get DIGEST
+  %p = inttoptr i64 %f to ptr
+  call void %p()
+  br label %done
+done:
+  ret void
 }
 """
 
@@ -886,7 +936,8 @@ def _expand(text: str) -> str:
 
 def runtime(kernel) -> str:
     """What stands around ``@seg`` of a translated kernel: ``@launch(context, first block, last block)``."""
-    text = _CHECKS + _BLOCK + (_RACES if kernel.level == "full" else "")
+    text = _CHECKS + _BLOCK + {"full": _RACES, "count": _TRACE}.get(kernel.level, "")
+    text = text.replace("  DIGEST_CALL\n", "  call void @digest(ptr %ctx)\n" if kernel.level == "count" else "")
     if kernel.points:
         picks = " ".join(f"i32 {KINDS[name]}, label %pick.{KINDS[name]}" for name in _FOLDS)
         arms = "".join(f"pick.{KINDS[name]}:\n  br label %spread\n" for name in _FOLDS)

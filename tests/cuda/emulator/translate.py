@@ -37,6 +37,7 @@ _COMPARE_UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ug
                      "lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}  # fmt: skip
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq",
                   "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno"}  # fmt: skip
+_SMALL = ("f16", "bf16", "f16x2", "bf16x2")
 NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF, "bf16": 0x7FFF}
 
 
@@ -725,6 +726,11 @@ class Translated:
             self.label(race)
             self.fault("race", address, n)
             self.label(fine)
+        if self.level == "count":
+            # the line, the size, whether it writes, the space; as `counters` reads them
+            kind = {"shared": 1, "local": 2}.get(space, 0)
+            what = self.i.line | n << 20 | bool(flags & WRITE) << 26 | kind << 27
+            self.do(f"call void @trace(ptr %ctx, i64 {address}, i64 {what}, i64 %tid)")
         if flags & WRITE and not flags & ATOMIC:
             self.do(f"store {t} {3 * ones}, ptr {sp}")
         return hp
@@ -913,7 +919,7 @@ class Translated:
 
     def _two(self, to, x, y, name: str, *floats: str) -> None:
         t = self.i.parts[-1]
-        if is_float(t):
+        if is_float(t) or t in _SMALL:
             return self._float(to, (x, y), {"add": "fadd", "sub": "fsub", "mul": "fmul"}[name])
         self.only()
         if t in ("u16x2", "s16x2"):
@@ -971,7 +977,7 @@ class Translated:
         return self.op(f"trunc i{2 * n} {self.op(f'lshr i{2 * n} {whole}, {n}')} to i{n}"), t
 
     def _mul(self, to, x, y) -> None:
-        if is_float(self.i.parts[-1]):
+        if is_float(self.i.parts[-1]) or self.i.parts[-1] in _SMALL:
             return self._float(to, (x, y), "fmul")
         v, t = self.product(x, y)
         self.set(to, t, v)
@@ -1287,25 +1293,70 @@ class Translated:
         """One rounding to nearest. Without ``.rn`` the driver may join a product and a sum: refused, the bits are open."""
         t = self.i.parts[-1]
         self.only("rn")
-        if "rn" not in self.i.parts and name in ("fadd", "fsub", "fmul", "fdiv"):
+        if "rn" not in self.i.parts:
             raise Refused(self.i.line, f"{self.i.op}, which leaves the rounding to the driver (write .rn)")
-        if t == "f16" and name != "fdiv":  # by way of single precision, which has bits enough
-            a, b = (self.op(f"fpext half {self.value(x, t)} to float") for x in args)
-            v = self.op(f"fptrunc float {self.op(f'{name} float {a}, {b}')} to half")
-        elif t in ("f32", "f64"):
-            v = self.op(f"{name} {ll(t)} {', '.join(self.value(x, t) for x in args)}")
-        else:
+        if t in _SMALL and name != "fdiv":
+            return self.small(to, t, args, name)
+        if t not in ("f32", "f64"):
             raise Refused(self.i.line, self.i.op)
+        v = self.op(f"{name} {ll(t)} {', '.join(self.value(x, t) for x in args)}")
         self.set(to, t, self.canonical(t, v))
 
     def _fma(self, to, x, y, z) -> None:
         t = self.i.parts[-1]
         self.only("rn")
+        if t in _SMALL and "rn" in self.i.parts:
+            return self.small(to, t, (x, y, z), "fma")
         if t not in ("f32", "f64") or "rn" not in self.i.parts:
             raise Refused(self.i.line, self.i.op)
         T = ll(t)
         v = self.call(f"fma.{t}", T, *(f"{T} {self.value(v, t)}" for v in (x, y, z)))
         self.set(to, t, self.canonical(t, v))
+
+    def small(self, to, t: str, args, name: str) -> None:
+        """Arithmetic of half precision or bfloat16, or of pairs of them: exact in double precision but for one rounding."""
+        one = t.removesuffix("x2")
+        words = [self.integer(x, t if one == t else "b32") for x in args]
+        if one == t:
+            return self.set(to, f"b{bits(t)}", self.one_small(one, words, name))
+        halves = []
+        for k in range(2):
+            parts = [self.op(f"trunc i32 {self.op(f'lshr i32 {x}, {16 * k}')} to i16") for x in words]
+            halves.append(self.op(f"zext i16 {self.one_small(one, parts, name)} to i32"))
+        self.set(to, "b32", self.op(f"or i32 {halves[0]}, {self.op(f'shl i32 {halves[1]}, 16')}"))
+
+    def one_small(self, t: str, words: list[str], name: str) -> str:
+        wide = []
+        for x in words:
+            if t == "f16":
+                x = self.op(f"bitcast i16 {x} to half")
+                wide.append(self.op(f"fpext half {x} to double"))
+            else:
+                x = self.op(f"shl i32 {self.op(f'zext i16 {x} to i32')}, 16")
+                x = self.op(f"bitcast i32 {x} to float")
+                wide.append(self.op(f"fpext float {x} to double"))
+        if name == "fmul":
+            v = self.op(f"fmul double {wide[0]}, {wide[1]}")  # exact
+        else:
+            a, b = wide[0], wide[-1]
+            if name == "fma":
+                a = self.op(f"fmul double {wide[0]}, {wide[1]}")
+            elif name == "fsub":
+                b = self.op(f"fneg double {b}")
+            s = self.op(f"fadd double {a}, {b}")
+            c = self.op(f"fsub double {s}, {a}")  # what the rounding left out (Knuth's two-sum)
+            d = self.op(f"fsub double {a}, {self.op(f'fsub double {s}, {c}')}")
+            e = self.op(f"fadd double {d}, {self.op(f'fsub double {b}, {c}')}")
+            i = self.op(f"bitcast double {s} to i64")
+            inexact = self.op(f"fcmp one double {e}, 0.0")
+            even = self.op(f"icmp eq i64 {self.op(f'and i64 {i}, 1')}, 0")
+            away = self.op(f"icmp eq i1 {self.op(f'fcmp ogt double {e}, 0.0')}, {self.op(f'fcmp ogt double {s}, 0.0')}")
+            step = self.op(f"select i1 {away}, i64 1, i64 -1")
+            step = self.op(f"select i1 {self.op(f'and i1 {inexact}, {even}')}, i64 {step}, i64 0")
+            v = self.op(f"bitcast i64 {self.op(f'add i64 {i}, {step}')} to double")
+        if t == "bf16":
+            return self.to_bfloat(self.odd(v))
+        return self.op(f"bitcast half {self.canonical('f16', self.to_half(v, 'f64', 'rn'))} to i16")
 
     def _rcp(self, to, x) -> None:
         t = self.i.parts[-1]
