@@ -9,8 +9,8 @@ from . import _core
 from ._core import devices as _devices
 
 _PASSED_ON = {
-    "current_device_index": "current_device", "current_device_idx": "current_device", "current_stream": "current_stream",
-    "get_memory_info": "mem_get_info", "max_memory_allocated": "max_memory_allocated",
+    "current_device_index": "current_device", "current_device_idx": "current_device",
+    "current_stream": "current_stream", "get_memory_info": "mem_get_info", "max_memory_allocated": "max_memory_allocated",
     "max_memory_reserved": "max_memory_reserved", "memory_allocated": "memory_allocated",
     "memory_reserved": "memory_reserved", "memory_stats": "memory_stats",
     "reset_accumulated_memory_stats": "reset_accumulated_memory_stats",

@@ -1,7 +1,7 @@
 """NVIDIA GPUs: tensors on device ``cuda`` run on them, by kernels that are compiled to PTX.
 
-The driver is looked for when a program first asks. Where there is none, queries say so, seeding and the like do nothing,
-and using a GPU raises an error that says what is missing. ``docs/cuda.md`` says what is there.
+The driver is looked for when a program first asks. Where there is none, queries say so, seeding and the like do
+nothing, and using a GPU raises an error that says what is missing. ``docs/cuda.md`` says what is there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,26 @@ from .._core import NoCudaError, OutOfMemoryError
 from .._no_device import answering
 from . import amp, nccl, nvtx
 from ._driver import CudaError
-from .devices import *
-from .devices import _CudaDeviceProperties, need
-from .memory import *
-from .random import *
-from .streams import *
+from .devices import (
+    can_device_access_peer, current_device, device, device_count, device_memory_used, device_of, get_arch_list,
+    get_device_capability, get_device_name, get_device_properties, get_gencode_flags, init, is_available,
+    is_bf16_supported, is_initialized, is_tf32_supported, set_device, synchronize, utilization,
+    _CudaDeviceProperties, need,
+)  # fmt: skip
+from .memory import (
+    caching_allocator_alloc, caching_allocator_delete, empty_cache, get_allocator_backend,
+    get_per_process_memory_fraction, max_memory_allocated, max_memory_cached, max_memory_reserved, mem_get_info,
+    memory_allocated, memory_cached, memory_reserved, memory_snapshot, memory_stats,
+    memory_stats_as_nested_dict, memory_summary, reset_accumulated_memory_stats, reset_max_memory_allocated,
+    reset_max_memory_cached, reset_peak_memory_stats, set_per_process_memory_fraction,
+)  # fmt: skip
+from .random import (
+    get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all, set_rng_state,
+    set_rng_state_all,
+)  # fmt: skip
+from .streams import (
+    Event, ExternalStream, Stream, StreamContext, current_stream, default_stream, set_stream, stream,
+)  # fmt: skip
 
 has_half = True
 default_generators: tuple = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 import weakref
@@ -90,7 +89,7 @@ def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> No
     """``run_piece``: a pointwise kernel over elements of n dimensions, one for each thread."""
     kernel, nmem, nd, narg = numbers[:4]
     schedule = ("elements", nd, narg)
-    values = pointers + (0, *numbers[1:])
+    values = (*pointers, 0, *numbers[1:])
     _device.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
 
 

@@ -11,8 +11,8 @@ from .._core import NoCudaError
 from . import _contract, _device, _driver
 
 __all__ = [
-    "can_device_access_peer", "current_device", "device", "device_count", "device_memory_used", "device_of", "get_arch_list",
-    "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags", "init", "is_available",
+    "can_device_access_peer", "current_device", "device", "device_count", "device_memory_used", "device_of",
+    "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags", "init", "is_available",
     "is_bf16_supported", "is_initialized", "is_tf32_supported", "set_device", "synchronize", "utilization",
 ]  # fmt: skip
 
@@ -21,8 +21,8 @@ def need(name: str) -> None:
     """Raise, for the function of that name, where there is no GPU."""
     if not _contract.count():
         raise NoCudaError(
-            f"Torch not compiled with CUDA enabled (cuda.{name}): there is no CUDA device, as {_contract.why_none()}; put "
-            "tensors and modules on device 'cpu'"
+            f"Torch not compiled with CUDA enabled (cuda.{name}): there is no CUDA device, as {_contract.why_none()}; "
+            "put tensors and modules on device 'cpu'"
         )
 
 

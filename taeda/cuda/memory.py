@@ -48,8 +48,8 @@ def explain(memory: Any, nbytes: int) -> str:
     limit = f" This process may have {_bytes(memory.limit)} of it." if memory.limit >= 0 else ""
     return (
         f"CUDA out of memory. Tried to allocate {_bytes(nbytes)}. GPU {memory.index} has a total capacity of "
-        f"{_bytes(total)} of which {_bytes(free)} is free.{limit} {_bytes(used)} are in use by tensors of this process, "
-        f"and {_bytes(held - used)} are held for new ones. Free tensors, or use smaller batches"
+        f"{_bytes(total)} of which {_bytes(free)} is free.{limit} {_bytes(used)} are in use by tensors of this process"
+        f", and {_bytes(held - used)} are held for new ones. Free tensors, or use smaller batches"
     )
 
 

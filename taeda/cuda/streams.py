@@ -254,4 +254,3 @@ def stream(stream: Stream | None) -> StreamContext:
     if stream is not None:
         need("stream")
     return StreamContext(stream)
-

@@ -34,9 +34,7 @@ MATMUL_ARGS = tuple(
 )
 #: The arguments of ``product_elements``: a task computes one element of C, its sum in blocks of ``kc``, each added to
 #: the sum so far. ``init``: what the first is added to, 0 nothing, 1 ``d``, 2 zero.
-ELEMENT_ARGS = tuple(
-    "m n k kc init n1 a_m a_k b_k b_n c_m c_n d_m d_n a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
-)
+ELEMENT_ARGS = tuple("m n k kc init n1 a_m a_k b_k b_n c_m c_n d_m d_n a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split())
 #: Flags. PACK_B: the task that uses B packs it. PACKED: B is packed already, by ``pack_b``. PACK_A: the task packs A,
 #: at most ``A_TILES`` tiles. TRANSPOSED: C has contiguous columns, not rows; a task's part of it, rounded up to panels
 #: and vectors, has at most ``TRANSPOSED_ITEMS`` items. DOWN_FIRST: consecutive tasks share columns, not rows. NEARBY: B

@@ -237,8 +237,8 @@ def xpu(input, device=None, non_blocking=False, memory_format=None):
 
 @composite()
 def pin_memory(input, device=None):
-    """``input``, which is on the CPU, in memory from which the accelerator copies faster and without waiting: a copy, or
-    itself where it is pinned.
+    """``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a copy, or itself
+    where it is pinned.
 
     Raises:
         RuntimeError: there is no accelerator, or ``input`` is not on the CPU.
@@ -260,7 +260,7 @@ def pin_memory(input, device=None):
 
 @composite(meta="form")
 def record_stream(input, s):
-    """Keep the memory of ``input``, once it is given back, from others until the work that stream ``s`` has then is done.
+    """Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done what it has then.
 
     Args:
         s: a stream of its device, other than that on which it was allocated.

@@ -268,7 +268,6 @@ def test_storages_of_a_device_say_that_their_bytes_are_elsewhere():
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
-
 def test_training_on_far_gives_the_bits_of_the_cpu():
     """MLP, CNN, GPT, and an LSTM under autocast: losses, and from checkpoints of either device on either device."""
     path = Path(__file__).with_name("training.py")

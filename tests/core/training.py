@@ -17,7 +17,8 @@ class GPT(nn.Module):
         super().__init__()
         self.embed, self.places = nn.Embedding(20, 16), nn.Embedding(12, 16)
         self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(16, 2, 32, 0.1, "gelu", batch_first=True, norm_first=True) for _ in range(2))
+            nn.TransformerEncoderLayer(16, 2, 32, 0.1, "gelu", batch_first=True, norm_first=True) for _ in range(2)
+        )
         self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 20)
 
     def forward(self, i):
@@ -43,8 +44,16 @@ def mlp():
 
 def cnn():
     return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 3))
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 3),
+    )
 
 
 def batches(make, steps):
@@ -87,7 +96,9 @@ def train(make, device, steps=4, start=None):
 
 def same(losses, others, rounds):
     """Whether losses agree: to the bit, or to rounding."""
-    return losses == others or rounds and all(abs(a - b) <= 1e-5 * abs(b) for a, b in zip(losses, others, strict=True))
+    return losses == others or (
+        rounds and all(abs(a - b) <= 1e-5 * abs(b) for a, b in zip(losses, others, strict=True))
+    )
 
 
 def main(device, names):

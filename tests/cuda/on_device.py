@@ -127,7 +127,7 @@ def test_blocks_are_split_and_joined():
 
 def test_out_of_memory_is_an_error_and_leaves_the_program_usable():
     x = there()
-    with pytest.raises(cuda.OutOfMemoryError, match="CUDA out of memory. Tried to allocate"):
+    with pytest.raises(cuda.OutOfMemoryError, match=r"CUDA out of memory\. Tried to allocate"):
         taeda.empty(1 << 50, device="cuda")
     assert cuda.memory_stats()["num_ooms"] >= 1 and (x + x).cpu().equal(x.cpu() * 2)
     with pytest.raises(ValueError, match="Allowed range"):
@@ -155,7 +155,7 @@ def test_pinned_memory_is_copied_without_waiting():
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.pin_memory()
     loader = taeda.utils.data.DataLoader([(a, 1), (a, 2)], batch_size=2, pin_memory=True)
-    (batch, labels), = loader
+    ((batch, labels),) = loader
     assert batch.is_pinned() and labels.is_pinned() and batch.cuda().cpu().equal(batch)
 
 
@@ -230,7 +230,12 @@ def test_elements_of_any_strides_are_one_launch_each():
 
     a = taeda.randn(3, 4, 5, 6)
     x = a.cuda()
-    views = [lambda t: t, lambda t: t.permute(3, 1, 0, 2), lambda t: t[::2, 1:, :, ::3], lambda t: t[:1].expand(3, 4, 5, 6)]
+    views = [
+        lambda t: t,
+        lambda t: t.permute(3, 1, 0, 2),
+        lambda t: t[::2, 1:, :, ::3],
+        lambda t: t[:1].expand(3, 4, 5, 6),
+    ]
     for view in views:
         before = count_launches()
         made = view(x) * 2 + view(x)

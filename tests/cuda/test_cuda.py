@@ -26,7 +26,9 @@ def emulated(*args, timeout=600, **environment):
 
 
 def test_names_memory_copies_and_streams():
-    out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/on_device.py"))
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/on_device.py")
+    )
     assert " passed" in out and "skipped" not in out
 
 
