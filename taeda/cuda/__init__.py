@@ -53,9 +53,9 @@ def _is_compiled() -> bool:
 
 def _is_in_bad_fork() -> bool:
     """Whether this process was forked from one that used a GPU: then it has none."""
-    from . import _device
+    from . import _native
 
-    return _device.is_forked()
+    return _native.is_forked()
 
 
 def _lazy_call(function: Any, **kwargs: Any) -> None:

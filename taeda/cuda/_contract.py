@@ -16,7 +16,7 @@ from .._core.devices import Contract, device_count, register_device, set_acceler
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
-from . import _compile, _device, _driver
+from . import _compile, _native, _driver
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -47,7 +47,7 @@ def add_kernel(f: Function, again: Any = None) -> int:
         raise _compile.NoKernelError(f"{f.label}: it needs {', '.join(f.features)}, instructions of a processor")
     text = f.text()
     with _lock:
-        address, row = _device.add_kernel(_compile.calls_another(text))
+        address, row = _native.add_kernel(_compile.calls_another(text))
         assert row == len(_rows)
         _rows.append(_Text(f.label, text))
     return address
@@ -60,7 +60,7 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int
     """The driver's function for launches of the kernel of that row, in this thread's context."""
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
     name, ptx = _compile.ptx(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
-    context = _device.get_context()
+    context = _native.get_context()
     with _lock:
         if (context, name) not in _modules:
             _modules[context, name] = _driver.function_of(_driver.load_module(ptx, kernel.label), name)
@@ -74,13 +74,13 @@ _entries: dict[tuple, int] = {}
 
 def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
     """The entry of a kernel for a launch with those pointers and numbers."""
-    row = _device.row_of(kernel)
+    row = _native.row_of(kernel)
     if row < 0:
         raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
-    inner = max(map(_device.row_of, values), default=-1) if _device.calls(row) else -1
+    inner = max(map(_native.row_of, values), default=-1) if _native.calls(row) else -1
     key = (index, row, inner, pointers, len(values), schedule)
     if key not in _entries:
-        _device.enter_context(index)
+        _native.enter_context(index)
         _entries[key] = entry(row, pointers, len(values), inner, schedule)
     return _entries[key]
 
@@ -90,7 +90,7 @@ def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> No
     kernel, nmem, nd, narg = numbers[:4]
     schedule = ("elements", nd, narg)
     values = (*pointers, 0, *numbers[1:])
-    _device.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
+    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
 
 
 def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
@@ -100,22 +100,22 @@ def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> No
     values = given + numbers[3:]
     function = _entry_for(index, kernel, count, values, ("slots",))
     at_once = max(min(total, (1 << 28) // max(size, 1)), 1)
-    stream = _device.get_stream(index)
-    memory = _device.take_memory(index, at_once * size, stream)
-    _device.clear(index, memory, at_once * size)  # as the stack of a thread: see _compile.py
+    stream = _native.get_stream(index)
+    memory = _native.take_memory(index, at_once * size, stream)
+    _native.clear(index, memory, at_once * size)  # as the stack of a thread: see _compile.py
     try:
         for first in range(0, total, at_once):
-            _device.launch_entry(index, function, values, first, min(first + at_once, total), memory, size)
+            _native.launch_entry(index, function, values, first, min(first + at_once, total), memory, size)
     finally:
-        _device.release_memory(index, memory)
+        _native.release_memory(index, memory)
 
 
 def _copy(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    _device.copy_within(index, pointers[0], pointers[1], total)
+    _native.copy_within(index, pointers[0], pointers[1], total)
 
 
 def _clear(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    _device.clear(index, pointers[0], total)
+    _native.clear(index, pointers[0], total)
 
 
 _SCHEDULES: dict[str, Callable] = {
@@ -132,7 +132,7 @@ def hosted_launch(number: int, address: int) -> Any:
     name = _HOSTED.get(address)
     if name is None:
         raise NotImplementedError(
-            f"device cuda:{number - _device.first_number()} was given a function of the processor at {address:#x}, for "
+            f"device cuda:{number - _native.first_number()} was given a function of the processor at {address:#x}, for "
             "which there is no kernel"
         )
     return _SCHEDULES.get(name) or add_kernel(hosted(name))
@@ -161,7 +161,7 @@ class Events:
 
 
 class Cuda(Contract):
-    """One device; memory, launches and copies are in ``_device.pyx``."""
+    """One device; memory, launches and copies are in ``_native.pyx``."""
 
     keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
 
@@ -170,7 +170,7 @@ class Cuda(Contract):
 
     @property
     def current(self) -> int:  # type: ignore[override]
-        return _device.get_index()
+        return _native.get_index()
 
     def target(self) -> Target:
         return replace(_compile.BASE, loads=add_kernel)
@@ -179,7 +179,7 @@ class Cuda(Contract):
         return compile()
 
     def synchronize(self) -> None:
-        _device.enter_context(self.index)
+        _native.enter_context(self.index)
         call("cuCtxSynchronize")
 
     def attribute(self, number: int) -> int:
@@ -192,24 +192,24 @@ class Cuda(Contract):
         return vars(get_device_properties(self.index))
 
     def record_stream(self, tensor: Any, stream: Any) -> None:
-        _device.MEMORIES[self.index].record_stream(tensor.untyped_storage().data_ptr(), stream.cuda_stream)
+        _native.MEMORIES[self.index].record_stream(tensor.untyped_storage().data_ptr(), stream.cuda_stream)
 
     @contextmanager
     def without_waiting(self) -> Iterator[None]:
-        before = _device.set_waiting(False)
+        before = _native.set_waiting(False)
         try:
             yield
         finally:
-            _device.set_waiting(before)
+            _native.set_waiting(before)
 
     def pinned(self, nbytes: int) -> tuple[int, Any]:
-        _device.enter_context(self.index)
+        _native.enter_context(self.index)
         address = get(POINTER, "cuMemHostAlloc", max(nbytes, 1), 1)  # CU_MEMHOSTALLOC_PORTABLE
-        _device.add_pinned(address, nbytes)
+        _native.add_pinned(address, nbytes)
         return address, Pinned(self.index, address, nbytes)
 
     def is_pinned(self, tensor: Any) -> bool:
-        return _device.is_pinned_at(tensor.data_ptr())
+        return _native.is_pinned_at(tensor.data_ptr())
 
 
 class Pinned:
@@ -220,11 +220,11 @@ class Pinned:
 
 
 def _free_pinned(index: int, address: int, nbytes: int) -> None:
-    if _device.is_forked():
+    if _native.is_forked():
         return
-    _device.enter_context(index)
+    _native.enter_context(index)
     call("cuCtxSynchronize")  # a copy may still read it
-    _device.remove_pinned(address, nbytes)
+    _native.remove_pinned(address, nbytes)
     call("cuMemFreeHost", address)
 
 
@@ -253,15 +253,15 @@ def find() -> str | None:
         return _why
     from .memory import explain, prepare
 
-    _device.set_hooks(_driver.error_of, entry, hosted_launch, explain)
+    _native.set_hooks(_driver.error_of, entry, hosted_launch, explain)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
-    _device.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")
+    _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")
     prepare()
     set_accelerator("cuda")
     devices.extend(made)
-    os.register_at_fork(after_in_child=_device.after_fork)
-    atexit.register(_device.close)
+    os.register_at_fork(after_in_child=_native.after_fork)
+    atexit.register(_native.close)
     _why = None
     return None
 

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from . import _device
+from . import _native
 
 POINTER, INT, UINT, SIZE, U64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_uint64
 
@@ -116,7 +116,7 @@ def load() -> None:
     table = _provided(chosen) if chosen else _library()
     for name, types in SIGNATURES.items():
         _functions[name] = ctypes.CFUNCTYPE(INT, *types)(table[name])
-    _device.fill_table(*(table[name] for name in _device.FUNCTIONS))
+    _native.fill_table(*(table[name] for name in _native.FUNCTIONS))
     code = _functions["cuInit"](0)
     if code:
         raise MissingError(f"the NVIDIA driver cannot be used ({explain(code)})")

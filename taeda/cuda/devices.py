@@ -8,7 +8,7 @@ from typing import Any
 import taeda
 
 from .._core import NoCudaError
-from . import _contract, _device, _driver
+from . import _contract, _native, _driver
 
 __all__ = [
     "can_device_access_peer", "current_device", "device", "device_count", "device_memory_used", "device_of",
@@ -35,7 +35,7 @@ def index_of(device: Any = None, optional: bool = True) -> int:
     """
     need("current_device")
     if device is None:
-        return _device.get_index()
+        return _native.get_index()
     if isinstance(device, str):
         device = taeda.device(device)
     if isinstance(device, taeda.device):
@@ -43,7 +43,7 @@ def index_of(device: Any = None, optional: bool = True) -> int:
             raise ValueError(f"Expected a cuda device, but got: {device}")
         if device.index is None and not optional:
             raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
-        device = _device.get_index() if device.index is None else device.index
+        device = _native.get_index() if device.index is None else device.index
     index = int(device)
     if not 0 <= index < _contract.count():
         raise _driver.CudaError(
@@ -59,7 +59,7 @@ def is_available() -> bool:
 
 def is_initialized() -> bool:
     """Whether a GPU is in use."""
-    return bool(_contract.devices) and not _device.is_forked()
+    return bool(_contract.devices) and not _native.is_forked()
 
 
 def init() -> None:
@@ -88,7 +88,7 @@ def set_device(device: Any) -> None:
     if isinstance(device, int) and device < 0:
         return
     need("set_device")
-    _device.set_index(index_of(device))
+    _native.set_index(index_of(device))
 
 
 class device:
@@ -103,17 +103,17 @@ class device:
             found = taeda.device(device)
             if found.type != "cuda":
                 raise ValueError(f"Expected a cuda device, but got: {found}")
-            self.idx = found.index if found.index is not None else (_device.get_index() if is_available() else 0)
+            self.idx = found.index if found.index is not None else (_native.get_index() if is_available() else 0)
         self.prev_idx = -1
 
     def __enter__(self) -> None:
         if self.idx >= 0:
             need("device")
-            self.prev_idx = _device.set_index(index_of(self.idx))
+            self.prev_idx = _native.set_index(index_of(self.idx))
 
     def __exit__(self, *exc: Any) -> None:
         if self.idx >= 0:
-            _device.set_index(self.prev_idx)
+            _native.set_index(self.prev_idx)
 
 
 class device_of(device):

@@ -9,8 +9,8 @@ import ctypes
 import os
 from typing import Any
 
-from . import _contract, _device, _driver
-from ._device import MEMORIES, STATISTICS
+from . import _contract, _native, _driver
+from ._native import MEMORIES, STATISTICS
 from .devices import index_of
 
 __all__ = [
@@ -168,7 +168,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     Raises:
         RuntimeError: there is no device.
     """
-    _device.enter_context(index_of(device))
+    _native.enter_context(index_of(device))
     free, total = _driver.SIZE(), _driver.SIZE()
     _driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
     return free.value, total.value
@@ -262,8 +262,8 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         stream: on which it is used first: a :class:`Stream`, its handle, or None for the current one.
     """
     index = index_of(device)
-    handle = _device.get_stream(index) if stream is None else getattr(stream, "cuda_stream", stream)
-    address = _device.take_memory(index, size, handle)
+    handle = _native.get_stream(index) if stream is None else getattr(stream, "cuda_stream", stream)
+    address = _native.take_memory(index, size, handle)
     _held[address] = index
     return address
 
@@ -273,7 +273,7 @@ _held: dict[int, int] = {}  # indices of devices, by the addresses of what was g
 
 def caching_allocator_delete(mem_ptr: int) -> None:
     """Give back what :func:`caching_allocator_alloc` gave."""
-    _device.release_memory(_held.pop(mem_ptr), mem_ptr)
+    _native.release_memory(_held.pop(mem_ptr), mem_ptr)
 
 
 def get_allocator_backend() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda
 
-from . import _device, _driver
+from . import _native, _driver
 from ._driver import POINTER, ask, call, get
 from .devices import index_of, need
 
@@ -30,7 +30,7 @@ class Stream:
         need("Stream")
         index = index_of(device)
         self._index, self._own = index, True
-        _device.enter_context(index)
+        _native.enter_context(index)
         least, greatest = ctypes.c_int(), ctypes.c_int()
         call("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
         self.priority = min(max(priority, greatest.value), least.value)
@@ -61,12 +61,12 @@ class Stream:
 
     def query(self) -> bool:
         """Whether all its work has ended."""
-        _device.enter_context(self._index)
+        _native.enter_context(self._index)
         return ask("cuStreamQuery", self.cuda_stream) == 0
 
     def synchronize(self) -> None:
         """Wait until all its work has ended."""
-        _device.enter_context(self._index)
+        _native.enter_context(self._index)
         call("cuStreamSynchronize", self.cuda_stream)
 
     def wait_event(self, event: Event) -> None:
@@ -109,7 +109,7 @@ class Stream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
     def __del__(self) -> None:
-        if self.__dict__.get("_own") and not _device.is_forked():
+        if self.__dict__.get("_own") and not _native.is_forked():
             # its memory is kept for it alone: wait, so that nothing is used by a stream that is gone
             try:
                 self.synchronize()
@@ -158,7 +158,7 @@ class Event:
         stream = current_stream() if stream is None else stream
         if self._index not in (-1, stream._index):
             raise RuntimeError(f"Event device {self._index} does not match recording stream's device {stream._index}.")
-        _device.enter_context(stream._index)
+        _native.enter_context(stream._index)
         if not self.cuda_event:
             self.cuda_event = get(POINTER, "cuEventCreate", self._flags)
             self._index = stream._index
@@ -168,7 +168,7 @@ class Event:
         """Let later work of a stream, the current one by default, wait for it."""
         stream = current_stream() if stream is None else stream
         if self.cuda_event:
-            _device.enter_context(stream._index)
+            _native.enter_context(stream._index)
             call("cuStreamWaitEvent", stream.cuda_stream, self.cuda_event, 0)
 
     def query(self) -> bool:
@@ -196,7 +196,7 @@ class Event:
         return f"<torch.cuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<torch.cuda.Event uninitialized>"
 
     def __del__(self) -> None:
-        if self.__dict__.get("cuda_event") and not _device.is_forked():
+        if self.__dict__.get("cuda_event") and not _native.is_forked():
             try:
                 _driver.call("cuEventDestroy_v2", self.cuda_event)
             except Exception:  # the interpreter ends
@@ -207,7 +207,7 @@ def current_stream(device: Any = None) -> Stream:
     """The stream to which this thread's work on a GPU goes."""
     need("current_stream")
     index = index_of(device)
-    return _kept.get((index, _device.get_stream(index))) or Stream._of(index, _device.get_stream(index))
+    return _kept.get((index, _native.get_stream(index))) or Stream._of(index, _native.get_stream(index))
 
 
 _kept: dict[tuple[int, int], Stream] = {}  # streams that are somebody's current one
@@ -224,7 +224,7 @@ def set_stream(stream: Stream | None) -> None:
     if stream is None:
         return
     _kept[stream._index, stream.cuda_stream] = stream
-    _device.set_stream(stream._index, stream.cuda_stream)
+    _native.set_stream(stream._index, stream.cuda_stream)
 
 
 class StreamContext:
@@ -240,13 +240,13 @@ class StreamContext:
         need("StreamContext")
         at = self.stream._index
         _kept[at, self.stream.cuda_stream] = self.stream
-        self._before.append((_device.set_index(at), _device.set_stream(at, self.stream.cuda_stream)))
+        self._before.append((_native.set_index(at), _native.set_stream(at, self.stream.cuda_stream)))
 
     def __exit__(self, *exc: Any) -> None:
         if self.stream is not None:
             index, stream = self._before.pop()
-            _device.set_stream(self.stream._index, stream)
-            _device.set_index(index)
+            _native.set_stream(self.stream._index, stream)
+            _native.set_index(index)
 
 
 def stream(stream: Stream | None) -> StreamContext:

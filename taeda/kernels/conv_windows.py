@@ -110,7 +110,7 @@ def _shapes(vector_bytes: int, lanes: int) -> list[tuple[int, int]]:
 def height(dtype: str, columns: int) -> int:
     """Rows of the tile for a panel of ``columns`` columns on this machine."""
     vector_bytes = here().vector_bytes
-    lanes = vector_bytes // _item(dtype).bytes
+    lanes = max(vector_bytes // _item(dtype).bytes, 1)
     vectors, some = [shape for shape in _shapes(vector_bytes, lanes) if shape[0] * shape[1] >= columns][-1]
     return tile_rows(vectors, vector_bytes, some < lanes)
 

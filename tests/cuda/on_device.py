@@ -226,7 +226,7 @@ def test_events_measure_time():
 
 
 def test_elements_of_any_strides_are_one_launch_each():
-    from taeda.cuda._device import count_launches
+    from taeda.cuda._native import count_launches
 
     a = taeda.randn(3, 4, 5, 6)
     x = a.cuda()

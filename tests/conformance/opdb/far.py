@@ -30,7 +30,7 @@ DEVICE = os.environ.get("TAEDA_TEST_DEVICE", "far")
 if DEVICE == "far":
     from taeda.testing.far import count_launches
 else:
-    from taeda.cuda._device import count_launches
+    from taeda.cuda._native import count_launches
 
 #: Whether the CPU's kernels have one lane too.
 EXACT = os.environ.get("TAEDA_TARGET") == "lane"

@@ -615,7 +615,7 @@ cdef int64_t launched = 0      # kernels
 
 
 def count_launches():
-    """How many kernels were launched so far."""
+    """How many kernels, and fills of memory, were launched so far."""
     return launched
 
 
@@ -744,6 +744,7 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
 
 
 cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
+    global launched
     cdef int result
     if nbytes <= 0:
         return
@@ -752,6 +753,7 @@ cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
         result = driver.fill(<uint64_t>to, <unsigned char>value, <size_t>nbytes, current_streams[number - FIRST])
         if result:
             raise ERROR(result, "cuMemset")
+        launched += 1
     except BaseException as error:
         fail(error)
 
