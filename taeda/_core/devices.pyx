@@ -30,8 +30,8 @@ cdef int elsewhere = 0
 #: Types of devices: the numbers of those that there are, by index.
 DEVICE_TYPES = {"cpu": [CPU_NUMBER], "meta": [META_NUMBER]}
 cdef dict NUMBERS = DEVICE_TYPES
-#: Types of devices that are looked for when somebody first asks for one: modules whose `find` registers those that there
-#: are, and gives None, or why there is none.
+#: Types of devices that are looked for when somebody first asks for one: modules whose `find` registers those that
+#: there are, and gives None, or why there is none.
 LATE = {"cuda": "taeda.cuda._contract"}
 #: Why there is no device of a type.
 ABSENT = {}
@@ -130,8 +130,8 @@ def device_number(str type, index=None):
     """
     number = number_of(type, None if index is None else int(index))
     if number < 0 and type in NUMBERS:
-        raise RuntimeError(f"{type.upper()} error: invalid device ordinal: there are {device_count(type)} devices of type "
-                           f"{type}, and there is no device '{type}:{index}'")
+        raise RuntimeError(f"{type.upper()} error: invalid device ordinal: there are {device_count(type)} devices of "
+                           f"type {type}, and there is no device '{type}:{index}'")
     if number < 0:
         raise RuntimeError(f"there is no device '{type}{'' if index is None else f':{index}'}'; there are "
                            f"{', '.join(DEVICES)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+from typing import Any
 
 from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
@@ -122,7 +123,7 @@ def _each_element(pointers: int, nd: int, narg: int) -> tuple[str, str]:
     return x.run(own, numbers, "0")
 
 
-_SCHEDULES = {"slots": _with_slots, "elements": _each_element}
+_SCHEDULES: dict[str, Any] = {"slots": _with_slots, "elements": _each_element}
 
 #: Functions of the C library that kernels call, in terms of LLVM's own.
 _LIBRARY = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import threading
 import weakref
@@ -11,12 +12,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from .._core import attention, conv, gemm, indexing, moves, optim, reduce, tensor
 from .._core.devices import Contract, device_count, register_device, set_accelerator
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
-from . import _compile, _native, _driver
+from . import _compile, _driver, _native
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -25,8 +25,8 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 #: The names of the functions of the core that launches run, by address.
 _HOSTED = {
     address: name
-    for module in (tensor, gemm, moves, indexing, reduce, conv, attention, optim)
-    for name, address in module.HOSTED.items()
+    for module in ("tensor", "gemm", "moves", "indexing", "reduce", "conv", "attention", "optim")
+    for name, address in importlib.import_module(f"taeda._core.{module}").HOSTED.items()
 }
 
 
@@ -169,7 +169,7 @@ class Cuda(Contract):
         self.handle = handle
 
     @property
-    def current(self) -> int:  # type: ignore[override]
+    def current(self) -> int:
         return _native.get_index()
 
     def target(self) -> Target:
@@ -187,9 +187,7 @@ class Cuda(Contract):
         return get(INT, "cuDeviceGetAttribute", number, self.handle)
 
     def properties(self) -> dict[str, Any]:
-        from .devices import get_device_properties
-
-        return vars(get_device_properties(self.index))
+        return HOOKS["describe"](self)
 
     def record_stream(self, tensor: Any, stream: Any) -> None:
         _native.MEMORIES[self.index].record_stream(tensor.untyped_storage().data_ptr(), stream.cuda_stream)
@@ -228,6 +226,10 @@ def _free_pinned(index: int, address: int, nbytes: int) -> None:
     call("cuMemFreeHost", address)
 
 
+#: What modules above this one say: ``describe(device)``, its properties as a dict; ``explain(memory, nbytes)``, the
+#: message where there is no more memory.
+HOOKS: dict[str, Callable] = {}
+
 _why: str | None = "nobody asked yet"
 devices: list[Cuda] = []
 
@@ -251,13 +253,13 @@ def find() -> str | None:
     except (_driver.MissingError, _driver.CudaError) as error:
         _why = str(error)
         return _why
-    from .memory import explain, prepare
-
-    _native.set_hooks(_driver.error_of, entry, hosted_launch, explain)
+    _native.set_hooks(_driver.error_of, entry, hosted_launch, HOOKS["explain"])
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")
-    prepare()
+    for memory in _native.MEMORIES:
+        memory.events = Events()
+        memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
     set_accelerator("cuda")
     devices.extend(made)
     os.register_at_fork(after_in_child=_native.after_fork)

@@ -537,8 +537,8 @@ def close():
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
-# A kernel is a number of a device and a row of the table: an address that nothing else has. Its entries are made when it
-# is launched, as they depend on how many pointers and numbers there are.
+# A kernel is a number of a device and a row of the table: an address that nothing else has. Its entries are made when
+# it is launched, as they depend on how many pointers and numbers there are.
 
 cdef enum:
     MOST_KERNELS = 1 << 16
@@ -626,7 +626,8 @@ cdef int start(int index, void* function, const void* words, int64_t first, int6
     cdef int64_t blocks = (total - first + THREADS - 1) // THREADS
     cdef void* parameters[5]
     cdef int result
-    parameters[0], parameters[1], parameters[2], parameters[3], parameters[4] = <void*>words, &first, &total, &slots, &size
+    parameters[0], parameters[1], parameters[2] = <void*>words, &first, &total
+    parameters[3], parameters[4] = &slots, &size
     if blocks >= 1 << 31:
         raise RuntimeError(f"a launch of {total} threads is too large")
     result = driver.launch(function, <unsigned>blocks, 1, 1, THREADS, 1, 1, 0, current_streams[index], parameters, NULL)

@@ -8,12 +8,13 @@ from typing import Any
 import taeda
 
 from .._core import NoCudaError
-from . import _contract, _native, _driver
+from . import _contract, _driver, _native
 
 __all__ = [
-    "can_device_access_peer", "current_device", "device", "device_count", "device_memory_used", "device_of",
-    "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags", "init", "is_available",
-    "is_bf16_supported", "is_initialized", "is_tf32_supported", "set_device", "synchronize", "utilization",
+    "can_device_access_peer", "current_device", "device", "device_count", "device_of", "get_arch_list",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags", "init",
+    "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "set_device", "synchronize",
+    "utilization",
 ]  # fmt: skip
 
 
@@ -170,6 +171,9 @@ class _CudaDeviceProperties:
         )
 
 
+_contract.HOOKS["describe"] = lambda found: vars(_CudaDeviceProperties(found.index))
+
+
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
     """Facts about a GPU.
 
@@ -219,14 +223,6 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether a GPU reads the memory of another one directly: copies between GPUs go by way of the host, so False."""
     index_of(device), index_of(peer_device)
     return False
-
-
-def device_memory_used(device: Any = None) -> int:
-    """Bytes of a GPU's memory that are in use, by this process and others."""
-    from .memory import mem_get_info
-
-    free, total = mem_get_info(device)
-    return total - free
 
 
 def utilization(device: Any = None) -> int:

@@ -6,15 +6,15 @@ Memory that a tensor leaves is kept, for the stream on which it was allocated, a
 from __future__ import annotations
 
 import ctypes
-import os
+from collections.abc import Callable
 from typing import Any
 
-from . import _contract, _native, _driver
+from . import _contract, _driver, _native
 from ._native import MEMORIES, STATISTICS
 from .devices import index_of
 
 __all__ = [
-    "caching_allocator_alloc", "caching_allocator_delete", "empty_cache", "get_allocator_backend",
+    "caching_allocator_alloc", "caching_allocator_delete", "device_memory_used", "empty_cache", "get_allocator_backend",
     "get_per_process_memory_fraction", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
     "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
     "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
@@ -23,13 +23,6 @@ __all__ = [
 
 _POOLS = ("all", "small_pool", "large_pool")
 _WHEN = ("current", "peak", "allocated", "freed")
-
-
-def prepare() -> None:
-    """Give the allocators what they ask of others; called once there are devices."""
-    for memory in MEMORIES:
-        memory.events = _contract.Events()
-        memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
 
 
 def _bytes(n: float) -> str:
@@ -51,6 +44,9 @@ def explain(memory: Any, nbytes: int) -> str:
         f"{_bytes(total)} of which {_bytes(free)} is free.{limit} {_bytes(used)} are in use by tensors of this process"
         f", and {_bytes(held - used)} are held for new ones. Free tensors, or use smaller batches"
     )
+
+
+_contract.HOOKS["explain"] = explain
 
 
 def _memory(device: Any) -> Any:
@@ -174,6 +170,12 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     return free.value, total.value
 
 
+def device_memory_used(device: Any = None) -> int:
+    """Bytes of a device's memory that are in use, by this process and others."""
+    free, total = mem_get_info(device)
+    return total - free
+
+
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
     """Let this process have at most that part of a device's memory; more is an :class:`OutOfMemoryError`.
 
@@ -229,7 +231,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     if _memory(device) is None:
         return ""
     stats, index = memory_stats(device), index_of(device)
-    rows = [
+    rows: list[tuple[str, str, Callable[[Any], str]]] = [
         ("Allocated memory", "allocated_bytes", _bytes), ("Active memory", "active_bytes", _bytes),
         ("Requested memory", "requested_bytes", _bytes), ("GPU reserved memory", "reserved_bytes", _bytes),
         ("Non-releasable memory", "inactive_split_bytes", _bytes), ("Allocations", "allocation", str),

@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda
 
-from . import _native, _driver
+from . import _driver, _native
 from ._driver import POINTER, ask, call, get
 from .devices import index_of, need
 
@@ -92,12 +92,13 @@ class Stream:
         return ctypes.c_void_p(self.cuda_stream)
 
     def __enter__(self) -> Stream:
-        self.__dict__.setdefault("_entered", []).append(StreamContext(self))
-        self._entered[-1].__enter__()
+        entered = self.__dict__.setdefault("_entered", [])
+        entered.append(StreamContext(self))
+        entered[-1].__enter__()
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        self._entered.pop().__exit__(*exc)
+        self.__dict__["_entered"].pop().__exit__(*exc)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Stream) and (self._index, self.cuda_stream) == (other._index, other.cuda_stream)

@@ -254,8 +254,7 @@ def pin_memory(input, device=None):
     address, owner = contract.pinned(dense.numel() * dense.element_size())
     storage = device_storage(0, address, dense.numel() * dense.element_size(), owner)
     made = from_storage(storage, dense.dtype, dense.shape, dense.stride())
-    _core.copy_tensor(made, dense)
-    return made
+    return made.copy_(dense)
 
 
 @composite(meta="form")
