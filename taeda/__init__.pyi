@@ -939,7 +939,7 @@ class Tensor:
         self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
         None
     ) -> Tensor:
-        r"""``input`` on a CUDA device."""
+        r"""``input`` on a CUDA device: a copy, or itself where it is there."""
     def cummax(self, dim: builtins.int, *, out: Any = None) -> return_types.cummax:
         r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
     def cummin(self, dim: builtins.int, *, out: Any = None) -> return_types.cummin:
@@ -1207,7 +1207,7 @@ class Tensor:
     def is_nonzero(self) -> builtins.bool:
         r"""Whether the one element of ``input`` is not zero."""
     def is_pinned(self, device: _device | builtins.str | None = None) -> builtins.bool:
-        r"""False: without a GPU there is nothing to pin for."""
+        r"""Whether the memory is pinned for the accelerator."""
     def is_same_size(self, other: Tensor | Number) -> builtins.bool:
         r"""Whether the sizes are equal."""
     def is_set_to(self, tensor: Tensor) -> builtins.bool:
@@ -1545,7 +1545,8 @@ class Tensor:
     def permute(self, *dims: Any) -> Tensor:
         r"""A view with dimensions in the order ``dims``."""
     def pin_memory(self, device: _device | builtins.str | None = None) -> Tensor:
-        r"""``input`` in memory from which a GPU copies faster."""
+        r"""``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a copy, or
+        itself"""
     def pinverse(self, rcond: Number = 1e-15) -> Tensor:
         r""":func:`linalg_pinv` with the older default of the tolerance."""
     def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
@@ -1601,6 +1602,9 @@ class Tensor:
         r"""``1 / input``."""
     def reciprocal_(self) -> Tensor:
         r"""In-place form of :func:`reciprocal`."""
+    def record_stream(self, s: Any) -> Tensor:
+        r"""Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done what it has
+        then."""
     def relu(self, *, out: Any = None) -> Tensor:
         r"""``max(input, 0)``."""
     def relu6_(self) -> Tensor:
@@ -1887,7 +1891,7 @@ class Tensor:
     def type(self, dtype: _dtype | None = None, non_blocking: builtins.bool = False, **kwargs: Any) -> Any:
         r"""The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
     def type_as(self, other: Tensor | Number) -> Tensor:
-        r"""``input`` in the dtype of ``other``."""
+        r"""``input`` in the dtype of ``other``, and on its device."""
     def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r"""The slices along ``dim``, as a tuple of views without that dimension."""
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
