@@ -133,6 +133,8 @@ cdef int number_named(object x) except -2:
     if type(x) is str:
         name, colon, index = (<str>x).partition(":")
         return number_of(name, int(index) if index.isdecimal() else None)
+    if not isinstance(x, device):
+        x = device(x)  # the index of an accelerator, or an error
     return number_of((<device>x).type, (<device>x).index)
 
 
