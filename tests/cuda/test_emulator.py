@@ -309,7 +309,8 @@ def test_copies_and_fills_are_checked(calls):
     assert kinds()[-1] == "unwritten" and faults()[-1].address == b
 
 
-def test_memory_is_used_up(calls):
+def test_memory_is_used_up(calls, monkeypatch):
+    monkeypatch.setattr(calls.driver.contexts[0].arena, "limit", 1 << 20)
     limit = calls.get("cuDeviceTotalMem_v2", 0)
     with pytest.raises(DriverError, match="OUT_OF_MEMORY"):
         calls.empty(limit + 1)
