@@ -208,7 +208,8 @@ WHOLE = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 CASES = [
     *((f"{o}.{t}", (t, t), t, f) for t in ("s32", "u64", "s16", "u32") for o, f in (
         ("add", lambda a, b: a + b), ("sub", lambda a, b: a - b), ("mul.lo", lambda a, b: a * b), ("min", min), ("max", max))),
-    *((f"mul.hi.{t}", (t, t), t, lambda a, b, n=size(t): a * b >> n) for t in ("s32", "u32", "s64", "u64", "u16")),
+    *((f"mul.hi.{t}", (t, t), t, lambda a, b, n=n: a * b >> n)
+      for t, n in (("s32", 32), ("u32", 32), ("s64", 64), ("u64", 64), ("u16", 16))),
     *((f"mul.wide.{t}", (t, t), f"{t[0]}{2 * size(t)}", lambda a, b: a * b) for t in ("s32", "u32", "s16", "u16")),
     *((f"mad.lo.{t}", (t, t, t), t, lambda a, b, c: a * b + c) for t in ("s32", "u64")),
     ("mad.hi.s32", ("s32",) * 3, "s32", lambda a, b, c: (a * b >> 32) + c),
@@ -229,8 +230,8 @@ CASES = [
     *((f"bfe.{t}", (f"b{size(t)}", "n32", "n32"), t, extract(size(t), t[0] == "s")) for t in ("u32", "s32", "u64", "s64")),
     *((f"bfi.{t}", (t, t, "n32", "n32"), t, insert(size(t))) for t in ("b32", "b64")),
     *((f"popc.{t}", (t,), "u32", lambda a: a.bit_count()) for t in ("b32", "b64")),
-    *((f"clz.{t}", (t,), "u32", lambda a, n=size(t): n - a.bit_length()) for t in ("b32", "b64")),
-    *((f"brev.{t}", (t,), t, lambda a, n=size(t): int(f"{a:0{n}b}"[::-1], 2)) for t in ("b32", "b64")),
+    *((f"clz.{t}", (t,), "u32", lambda a, n=n: n - a.bit_length()) for t, n in (("b32", 32), ("b64", 64))),
+    *((f"brev.{t}", (t,), t, lambda a, n=n: int(f"{a:0{n}b}"[::-1], 2)) for t, n in (("b32", 32), ("b64", 64))),
     ("bfind.u32", ("u32",), "u32", lambda a: a.bit_length() - 1),
     ("bfind.s64", ("s64",), "u32", lambda a: (~a if a < 0 else a).bit_length() - 1),
     ("bfind.shiftamt.u32", ("u32",), "u32", lambda a: 32 - a.bit_length() if a else -1),
@@ -315,15 +316,14 @@ def width(t):
 
 def program(cases):
     """A kernel with one thread a sample: words of operands in, results as words of 8 bytes out."""
-    body, at_in, at_out = [], 0, 0
-    for op, types, result, *_ in cases:
+    body, at_in = [], 0
+    for at_out, (op, types, result, *_) in enumerate(cases):
         for k, t in enumerate(types):
             body.append(f"ld.global.b{width(t)} %{REGISTER[width(t)]}{k + 10}, [%rd1+{8 * SAMPLES * at_in}];")
             at_in += 1
         names = ", ".join(f"%{REGISTER[width(t)]}{k + 10}" for k, t in enumerate(types))
         body.append(f"{op} %{REGISTER[width(result)]}20, {names};")
         body.append(f"st.global.b{width(result)} [%rd2+{8 * SAMPLES * at_out}], %{REGISTER[width(result)]}20;")
-        at_out += 1
     lines = "\n    ".join(body)
     return f"""{HEAD}
 .visible .entry k(.param .u64 in, .param .u64 out)

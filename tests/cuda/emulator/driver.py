@@ -490,17 +490,25 @@ class Driver:
 
     def finish_stream(self, stream: Stream) -> None:
         """The host waits for a stream; for the default one, for all that it waits for."""
-        default = stream is self.default[stream.context]
+        default, waited = stream is self.default[stream.context], []
         for s in (stream, *(s for s in self.streams[stream.context] if default and s.blocking)):
             if s.queue:
                 self.finish(s.queue[-1])
-            self.knows(s.clock)
+            waited.append(s.clock)
+        self.knows(*waited)
         self.healthy(stream.context)
 
-    def knows(self, clock: dict) -> None:
-        """The host has waited for what a clock tells of: all that it queues from now on comes after."""
-        _merge(self.clock, clock)
-        self.recent = [x for x in self.recent if self.clock.get(x[2].stream, 0) < x[2].clock[x[2].stream]]
+    def knows(self, *clocks: dict) -> None:
+        """The host has waited for what clocks tell of: all that it queues from now on comes after."""
+        for clock in clocks:
+            _merge(self.clock, clock)
+        if self.recent:
+            # what all that is still to be done comes after need not be kept
+            waiting = [s.queue[0].clock for streams in self.streams.values() for s in streams if s.queue]
+            self.recent = [
+                x for x in self.recent
+                if any(c.get(x[2].stream, 0) < x[2].clock[x[2].stream] for c in (self.clock, *waiting))
+            ]  # fmt: skip
 
     def unordered(self, context: Context) -> list[tuple[int, int]]:
         """The epochs of recent work that nothing orders before the present operation."""
@@ -515,7 +523,7 @@ class Driver:
         for s in self.streams[context]:
             while s.queue:
                 self.finish(s.queue[-1])
-            self.knows(s.clock)
+        self.knows(*(s.clock for s in self.streams[context]))
 
     def finish_context(self, context: Context) -> None:
         self.finish_all(context)
@@ -950,7 +958,6 @@ class Driver:
             self.check_target(module.ptx.target, module.ptx.version)
         except (ptx.Refused, UnicodeDecodeError) as error:
             message = f"the emulated device refuses the PTX: {error}"
-            self.notes.append(message)
             self.log(message, count, options, values)
             raise Failed("INVALID_PTX") from None
         self.give(to, module)

@@ -330,7 +330,8 @@ class Native:
         ctypes.memset(self.streams, 0, 8 * self.stream_count)
         self.count = self.stream_count = 0
         for name in STATE:
-            self[name] = 0
+            if name != "EPOCHS":  # no two epochs of a process are the same
+                self[name] = 0
         self["FIRST"] = self["LAST"] = self.room
         self["STREAMS"] = self["STREAMS_END"] = self.streams
 
