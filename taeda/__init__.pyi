@@ -26,6 +26,7 @@ from . import fx as fx
 from . import hub as hub
 from . import io as io
 from . import jit as jit
+from . import kernel as kernel
 from . import library as library
 from . import masked as masked
 from . import mps as mps
@@ -423,6 +424,8 @@ class Tensor:
     def __add__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __and__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any: ...
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs, **kwargs) -> Any: ...
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> Any: ...
     def __bool__(self) -> builtins.bool: ...
     def __complex__(self) -> builtins.complex: ...
@@ -648,572 +651,560 @@ class Tensor:
     def _is_any_true(self) -> Tensor:
         r"""Whether any element of a bool tensor is true, as a tensor."""
     def _old_slogdet(self) -> Tensor:
-        r""":func:`linalg_slogdet`."""
+        r"""The sign of the determinant and the logarithm of its absolute value: :func:`taeda.linalg.slogdet`."""
     def _pinverse(self, rcond: Number = 1e-15) -> Tensor:
-        r""":func:`linalg_pinv` with the older default of the tolerance."""
+        r"""The Moore-Penrose inverse, :func:`taeda.linalg.pinv`, with an older default of the tolerance."""
     def abs(self, *, out: Any = None) -> Tensor:
-        r"""The absolute value; of a complex number, a real one."""
+        r"""The absolute value, ``|input|``; of a complex number ``a + bi`` the real number ``sqrt(a ** 2 + ..."""
     def abs_(self) -> Tensor:
-        r"""In-place form of :func:`abs`."""
+        r"""In-place form of :func:`abs`: ``input`` is overwritten with the result and given back."""
     def absolute(self, *, out: Any = None) -> Tensor:
-        r"""The absolute value; of a complex number, a real one."""
+        r"""The absolute value, ``|input|``; of a complex number ``a + bi`` the real number ``sqrt(a ** 2 + ..."""
     def absolute_(self) -> Tensor:
-        r"""In-place form of :func:`abs`."""
+        r"""In-place form of :func:`abs`: ``input`` is overwritten with the result and given back."""
     def acos(self, *, out: Any = None) -> Tensor:
-        r"""The arc cosine in radians; NaN outside [-1, 1]."""
+        r"""The arc cosine in radians, in [0, pi]; NaN outside of [-1, 1]."""
     def acos_(self) -> Tensor:
-        r"""In-place form of :func:`acos`."""
+        r"""In-place form of :func:`acos`: ``input`` is overwritten with the result and given back."""
     def acosh(self, *, out: Any = None) -> Tensor:
-        r"""The inverse hyperbolic cosine; NaN below 1."""
+        r"""The inverse hyperbolic cosine, ``log(input + sqrt(input ** 2 - 1))``; NaN below 1."""
     def acosh_(self) -> Tensor:
-        r"""In-place form of :func:`acosh`."""
+        r"""In-place form of :func:`acosh`: ``input`` is overwritten with the result and given back."""
     def add(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
-        r"""``input + alpha * other``; of bools, whether either holds."""
+        r"""``input + alpha * other``; of bools, whether either is true."""
     def add_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`add`."""
+        r"""In-place form of :func:`add`: ``input`` is overwritten with the result and given back."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
+        r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product, with the batch folded into ..."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in
-        PyTorch."""
+        r"""In-place form of :func:`addbmm`"""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
-        r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
+        r"""``input + value * tensor1 / tensor2``: the step of an optimizer that divides by a scale."""
     def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
-        r"""In-place form of :func:`addcdiv`."""
+        r"""In-place form of :func:`addcdiv`: ``input`` is overwritten with the result and given back."""
     def addcmul(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
         r"""``input + value * tensor1 * tensor2``."""
     def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
-        r"""In-place form of :func:`addcmul`."""
+        r"""In-place form of :func:`addcmul`: ``input`` is overwritten with the result and given back."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
-        r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
+        r"""``beta * input + alpha * (mat1 @ mat2)``"""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`addmm`."""
+        r"""In-place form of :func:`addmm`: ``input`` is overwritten with the result and given back."""
     def addmv(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
-        r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
+        r"""``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read."""
     def addmv_(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`addmv`."""
+        r"""In-place form of :func:`addmv`: ``input`` is overwritten with the result and given back."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         r"""``beta * input + alpha * outer(vec1, vec2)``."""
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`addr`."""
+        r"""In-place form of :func:`addr`: ``input`` is overwritten with the result and given back."""
     def adjoint(self) -> Tensor:
-        r"""The conjugate transpose of the last two dimensions."""
+        r"""The conjugate transpose of the last two dimensions: ``out[..., i, j] = conj(input[..., j, i])``."""
     def all(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
         None
     ) -> Tensor:
-        r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
+        r"""Whether all elements along ``dim`` are true, which every number but 0 is."""
     def allclose(
         self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
     ) -> builtins.bool:
-        r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+        r"""Whether all elements are close: ``|input - other| <= atol + rtol * |other|``."""
     def amax(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
         None
     ) -> Tensor:
-        r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
+        r"""The largest element over ``dim``; NaN where there is one"""
     def amin(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
         None
     ) -> Tensor:
-        r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
+        r"""The smallest element over ``dim``; NaN where there is one"""
     def aminmax(
         self, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any =
         None
     ) -> return_types.aminmax:
-        r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min,
-        max)``."""
+        r"""The smallest and the largest element over ``dim``, found in one pass."""
     def angle(self, *, out: Any = None) -> Tensor:
-        r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
+        r"""The argument of a complex number in radians, in [-pi, pi]; of a real one 0, or pi where it is ..."""
     def any(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
         None
     ) -> Tensor:
-        r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+        r"""Whether any element along ``dim`` is true, which every number but 0 is."""
     def apply_(self, callable: Any) -> Any:
         r"""Every element becomes ``callable(element)``, in place. Slow: for what no op does, on the CPU."""
     def arccos(self, *, out: Any = None) -> Tensor:
-        r"""The arc cosine in radians; NaN outside [-1, 1]."""
+        r"""The arc cosine in radians, in [0, pi]; NaN outside of [-1, 1]."""
     def arccos_(self) -> Tensor:
-        r"""In-place form of :func:`acos`."""
+        r"""In-place form of :func:`acos`: ``input`` is overwritten with the result and given back."""
     def arccosh(self, *, out: Any = None) -> Tensor:
-        r"""The inverse hyperbolic cosine; NaN below 1."""
+        r"""The inverse hyperbolic cosine, ``log(input + sqrt(input ** 2 - 1))``; NaN below 1."""
     def arccosh_(self) -> Tensor:
-        r"""In-place form of :func:`acosh`."""
+        r"""In-place form of :func:`acosh`: ``input`` is overwritten with the result and given back."""
     def arcsin(self, *, out: Any = None) -> Tensor:
-        r"""The arc sine in radians; NaN outside [-1, 1]."""
+        r"""The arc sine in radians, in [-pi/2, pi/2]; NaN outside of [-1, 1]."""
     def arcsin_(self) -> Tensor:
-        r"""In-place form of :func:`asin`."""
+        r"""In-place form of :func:`asin`: ``input`` is overwritten with the result and given back."""
     def arcsinh(self, *, out: Any = None) -> Tensor:
-        r"""The inverse hyperbolic sine."""
+        r"""The inverse hyperbolic sine, ``log(input + sqrt(input ** 2 + 1))``."""
     def arcsinh_(self) -> Tensor:
-        r"""In-place form of :func:`asinh`."""
+        r"""In-place form of :func:`asinh`: ``input`` is overwritten with the result and given back."""
     def arctan(self, *, out: Any = None) -> Tensor:
-        r"""The arc tangent in radians."""
+        r"""The arc tangent in radians, in [-pi/2, pi/2]."""
     def arctan2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+        r"""The angle in radians, in [-pi, pi], of the point with abscissa ``other`` and ordinate ``input``, ..."""
     def arctan2_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`atan2`."""
+        r"""In-place form of :func:`atan2`: ``input`` is overwritten with the result and given back."""
     def arctan_(self) -> Tensor:
-        r"""In-place form of :func:`atan`."""
+        r"""In-place form of :func:`atan`: ``input`` is overwritten with the result and given back."""
     def arctanh(self, *, out: Any = None) -> Tensor:
-        r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+        r"""The inverse hyperbolic tangent, ``log((1 + input) / (1 - input)) / 2``; NaN outside of [-1, 1]."""
     def arctanh_(self) -> Tensor:
-        r"""In-place form of :func:`atanh`."""
+        r"""In-place form of :func:`atanh`: ``input`` is overwritten with the result and given back."""
     def argmax(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
         None
     ) -> Tensor:
-        r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the
-        largest."""
+        r"""The position of the first largest element along ``dim``. NaN counts as the largest."""
     def argmin(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any =
         None
     ) -> Tensor:
-        r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the
-        smallest."""
+        r"""The position of the first smallest element along ``dim``. NaN counts as the smallest."""
     def argsort(
         self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
     ) -> Tensor:
-        r"""The indices that sort a dimension; see :func:`sort`."""
+        r"""The indices that bring ``dim`` into order: ``input[argsort(input)]`` is sorted. See :func:`sort`."""
     def as_strided(
         self, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
     ) -> Tensor:
-        r"""A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
+        r"""A view with any sizes and strides on the memory of ``input``: element ``(i, j)`` is at ..."""
     def as_strided_scatter(
         self, src: Tensor | Number, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
     ) -> Tensor:
         r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
     def as_subclass(self, cls: Any) -> Any:
-        r"""``input`` as an object of class ``cls``: a view of it."""
+        r"""``input`` as an object of a subclass of Tensor: a view of it."""
     def asin(self, *, out: Any = None) -> Tensor:
-        r"""The arc sine in radians; NaN outside [-1, 1]."""
+        r"""The arc sine in radians, in [-pi/2, pi/2]; NaN outside of [-1, 1]."""
     def asin_(self) -> Tensor:
-        r"""In-place form of :func:`asin`."""
+        r"""In-place form of :func:`asin`: ``input`` is overwritten with the result and given back."""
     def asinh(self, *, out: Any = None) -> Tensor:
-        r"""The inverse hyperbolic sine."""
+        r"""The inverse hyperbolic sine, ``log(input + sqrt(input ** 2 + 1))``."""
     def asinh_(self) -> Tensor:
-        r"""In-place form of :func:`asinh`."""
+        r"""In-place form of :func:`asinh`: ``input`` is overwritten with the result and given back."""
     def at_least_(self, bound: Any) -> Tensor:
-        r"""In-place form of :func:`at_least`."""
+        r"""In-place form of :func:`at_least`: ``input`` is overwritten with the result and given back."""
     def at_most_(self, bound: Any) -> Tensor:
-        r"""In-place form of :func:`at_most`."""
+        r"""In-place form of :func:`at_most`: ``input`` is overwritten with the result and given back."""
     def atan(self, *, out: Any = None) -> Tensor:
-        r"""The arc tangent in radians."""
+        r"""The arc tangent in radians, in [-pi/2, pi/2]."""
     def atan2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+        r"""The angle in radians, in [-pi, pi], of the point with abscissa ``other`` and ordinate ``input``, ..."""
     def atan2_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`atan2`."""
+        r"""In-place form of :func:`atan2`: ``input`` is overwritten with the result and given back."""
     def atan_(self) -> Tensor:
-        r"""In-place form of :func:`atan`."""
+        r"""In-place form of :func:`atan`: ``input`` is overwritten with the result and given back."""
     def atanh(self, *, out: Any = None) -> Tensor:
-        r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+        r"""The inverse hyperbolic tangent, ``log((1 + input) / (1 - input)) / 2``; NaN outside of [-1, 1]."""
     def atanh_(self) -> Tensor:
-        r"""In-place form of :func:`atanh`."""
+        r"""In-place form of :func:`atanh`: ``input`` is overwritten with the result and given back."""
     def baddbmm(
         self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
     ) -> Tensor:
-        r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
+        r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch. With ``beta`` 0 ``input`` is not read."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`baddbmm`."""
+        r"""In-place form of :func:`baddbmm`: ``input`` is overwritten with the result and given back."""
     def bernoulli(self, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
-        r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
+        r"""Ones and zeros: a one with the probability that ``input`` holds at that place."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with ones, with probability ``p`` (a number, or a tensor that broadcasts to the input), and zeros."""
+        r"""Fills ``input`` with ones, with probability ``p``, and zeros, in place."""
     def bfloat16(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as bfloat16."""
+        r"""``input`` as ``bfloat16``: ``input.to(taeda.bfloat16)``."""
     def bincount(self, weights: Any = None, minlength: Number = 0) -> Tensor:
-        r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
+        r"""How often each number from 0 on occurs in a vector, or the sum of its weights."""
     def bitwise_and(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input & other``."""
+        r"""``input & other``: the bits that both have."""
     def bitwise_and_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`bitwise_and`."""
+        r"""In-place form of :func:`bitwise_and`: ``input`` is overwritten with the result and given back."""
     def bitwise_left_shift(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input << other``; 0 where ``other`` is negative or not below the width."""
+        r"""``input << other``, which is ``input * 2 ** other``; 0 where ``other`` is negative or not below ..."""
     def bitwise_left_shift_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`bitwise_left_shift`."""
+        r"""In-place form of :func:`bitwise_left_shift`: ``input`` is overwritten with the result and given ..."""
     def bitwise_not(self, *, out: Any = None) -> Tensor:
-        r"""``~input``: the complement of each bit, of bools the opposite."""
+        r"""``~input``: every bit turned over, which is ``-input - 1`` for signed numbers; of bools the ..."""
     def bitwise_not_(self) -> Tensor:
-        r"""In-place form of :func:`bitwise_not`."""
+        r"""In-place form of :func:`bitwise_not`: ``input`` is overwritten with the result and given back."""
     def bitwise_or(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input | other``."""
+        r"""``input | other``: the bits that either has."""
     def bitwise_or_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`bitwise_or`."""
+        r"""In-place form of :func:`bitwise_or`: ``input`` is overwritten with the result and given back."""
     def bitwise_right_shift(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
+        r"""``input >> other``, which is ``floor(input / 2 ** other)``; a shift beyond the width leaves only ..."""
     def bitwise_right_shift_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`bitwise_right_shift`."""
+        r"""In-place form of :func:`bitwise_right_shift`: ``input`` is overwritten with the result and given ..."""
     def bitwise_xor(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input ^ other``."""
+        r"""``input ^ other``: the bits that exactly one has."""
     def bitwise_xor_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`bitwise_xor`."""
+        r"""In-place form of :func:`bitwise_xor`: ``input`` is overwritten with the result and given back."""
     def bmm(self, mat2: Tensor, *, out: Any = None) -> Tensor:
-        r"""Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
+        r"""The products of matrices, one per batch: ``out[b] = input[b] @ mat2[b]``"""
     def bool(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as bool."""
+        r"""``input`` as ``bool``: ``input.to(taeda.bool)``."""
     def byte(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as uint8."""
+        r"""``input`` as ``uint8``: ``input.to(taeda.uint8)``."""
     def cauchy_(self, median: Number = 0.0, sigma: Number = 1.0, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with numbers of the Cauchy distribution."""
+        r"""Fills ``input`` with random numbers of the Cauchy distribution, in place: ``median + sigma * ..."""
     def cdouble(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as complex128."""
+        r"""``input`` as ``complex128``: ``input.to(taeda.complex128)``."""
     def ceil(self, *, out: Any = None) -> Tensor:
-        r"""The smallest integer not below."""
+        r"""The smallest whole number that is not below ``input``."""
     def ceil_(self) -> Tensor:
-        r"""In-place form of :func:`ceil`."""
+        r"""In-place form of :func:`ceil`: ``input`` is overwritten with the result and given back."""
     def cfloat(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as complex64."""
+        r"""``input`` as ``complex64``: ``input.to(taeda.complex64)``."""
     def chalf(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as complex32."""
+        r"""``input`` as ``complex32``: ``input.to(taeda.complex32)``."""
     def char(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as int8."""
+        r"""``input`` as ``int8``: ``input.to(taeda.int8)``."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
-        r"""The Cholesky factor of positive definite matrices."""
+        r"""The Cholesky factor of positive definite matrices: :func:`taeda.linalg.cholesky`, which is ..."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
-        r"""The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
+        r"""The inverse of ``A = L @ L.mH``, given by its Cholesky factor ``L``."""
     def cholesky_solve(self, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
+        r"""``X`` with ``A @ X = B``, for ``A = L @ L.mH`` given by its Cholesky factor ``L``."""
     def chunk(self, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+        r"""At most ``chunks`` pieces of equal size along ``dim``; the last may be smaller"""
     def clamp(self, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
-        r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+        r"""``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside."""
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        r"""In-place form of :func:`clamp`."""
+        r"""In-place form of :func:`clamp`: ``input`` is overwritten with the result and given back."""
     def clamp_between_(self, min: Any = None, max: Any = None) -> Tensor:
-        r"""In-place form of :func:`clamp_between`."""
+        r"""In-place form of :func:`clamp_between`: ``input`` is overwritten with the result and given back."""
     def clamp_max(self, max: Any, *, out: Any = None) -> Tensor:
-        r"""``input``, at most ``max``."""
+        r"""``min(input, max)``: ``input``, at most ``max``."""
     def clamp_max_(self, max: Any) -> Tensor:
-        r"""In-place form of :func:`clamp_max`."""
+        r"""In-place form of :func:`clamp_max`: ``input`` is overwritten with the result and given back."""
     def clamp_min(self, min: Any, *, out: Any = None) -> Tensor:
-        r"""``input``, at least ``min``."""
+        r"""``max(input, min)``: ``input``, at least ``min``."""
     def clamp_min_(self, min: Any) -> Tensor:
-        r"""In-place form of :func:`clamp_min`."""
+        r"""In-place form of :func:`clamp_min`: ``input`` is overwritten with the result and given back."""
     def clip(self, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
-        r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+        r"""``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside."""
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
-        r"""In-place form of :func:`clamp`."""
+        r"""In-place form of :func:`clamp`: ``input`` is overwritten with the result and given back."""
     def clone(self, *, memory_format: Any = ...) -> Tensor:
-        r"""A copy in memory of its own."""
+        r"""A copy of ``input`` in memory of its own"""
     def combinations(self, r: Number = 2, with_replacement: builtins.bool = False) -> Tensor:
         r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
     def conj(self) -> Tensor:
-        r"""The complex conjugate, as a view of the same memory; a real tensor is given back as it is."""
+        r"""The complex conjugate: ``a - bi`` for ``a + bi``"""
     def conj_physical(self, *, out: Any = None) -> Tensor:
-        r"""The complex conjugate, computed; a real tensor is given back as it is."""
+        r"""The complex conjugate, computed: ``a - bi`` for ``a + bi``"""
     def conj_physical_(self) -> Tensor:
-        r"""In-place form of :func:`conj_physical`."""
+        r"""In-place form of :func:`conj_physical`: ``input`` is overwritten with the result and given back."""
     def conjugated_(self) -> Tensor:
-        r"""In-place form of :func:`conjugated`."""
+        r"""In-place form of :func:`conjugated`: ``input`` is overwritten with the result and given back."""
     def contiguous(self, memory_format: Any = ...) -> Tensor:
         r"""``input`` itself if its elements lie in memory in the given order, else a copy that does."""
     def copy_(self, src: Tensor | Number, non_blocking: builtins.bool = False) -> Tensor:
-        r"""In-place form of :func:`copy`."""
+        r"""In-place form of :func:`copy`: ``input`` is overwritten with the result and given back."""
     def copysign(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
+        r"""``|input|`` with the sign of ``other``, also that of -0.0 and NaN."""
     def copysign_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`copysign`."""
+        r"""In-place form of :func:`copysign`: ``input`` is overwritten with the result and given back."""
     def corrcoef(self) -> Tensor:
-        r"""The matrix of Pearson's correlation coefficients of variables (rows)."""
+        r"""Pearson's correlation coefficients: ``cov[i, j] / sqrt(cov[i, i] * cov[j, j])``, in [-1, 1]."""
     def cos(self, *, out: Any = None) -> Tensor:
         r"""The cosine of an angle in radians."""
     def cos_(self) -> Tensor:
-        r"""In-place form of :func:`cos`."""
+        r"""In-place form of :func:`cos`: ``input`` is overwritten with the result and given back."""
     def cosh(self, *, out: Any = None) -> Tensor:
-        r"""The hyperbolic cosine."""
+        r"""The hyperbolic cosine, ``(exp(input) + exp(-input)) / 2``."""
     def cosh_(self) -> Tensor:
-        r"""In-place form of :func:`cosh`."""
+        r"""In-place form of :func:`cosh`: ``input`` is overwritten with the result and given back."""
     def count_nonzero(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-        r"""The number of elements along ``dim`` that are not 0, as int64."""
+        r"""The number of elements along ``dim`` that are not 0."""
     def cov(self, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-        r"""The covariance matrix of variables (rows) observed in columns."""
+        r"""The covariance matrix: ``out[i, j] = sum((x_i - mean_i) * (x_j - mean_j)) / (n - correction)``."""
     def cpu(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` on the CPU."""
+        r"""``input`` on the CPU; itself where it is there already."""
     def cross(self, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-        r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that
-        size."""
+        r"""The cross product of vectors of three elements, at right angles to both: ``(a2 b3 - a3 b2, a3 b1 ..."""
     def cube_(self) -> Tensor:
-        r"""In-place form of :func:`cube`."""
+        r"""In-place form of :func:`cube`: ``input`` is overwritten with the result and given back."""
     def cuda(
         self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
         None
     ) -> Tensor:
         r"""``input`` on a CUDA device: a copy, or itself where it is there."""
     def cummax(self, dim: builtins.int, *, out: Any = None) -> return_types.cummax:
-        r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+        r"""The running maximum along ``dim`` and where it was found."""
     def cummin(self, dim: builtins.int, *, out: Any = None) -> return_types.cummin:
-        r"""Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+        r"""The running minimum along ``dim`` and where it was found."""
     def cumprod(self, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
-        r"""Running product along ``dim``. Integers and bools are multiplied as int64."""
+        r"""The running product along ``dim``: ``out[i] = input[0] * ... * input[i]``."""
     def cumprod_(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Tensor:
-        r"""In-place form of :func:`cumprod`."""
+        r"""In-place form of :func:`cumprod`: ``input`` is overwritten with the result and given back."""
     def cumsum(self, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
-        r"""Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64."""
+        r"""The running sum along ``dim``: ``out[i] = input[0] + .."""
     def cumsum_(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Tensor:
-        r"""In-place form of :func:`cumsum`."""
+        r"""In-place form of :func:`cumsum`: ``input`` is overwritten with the result and given back."""
     def deg2rad(self, *, out: Any = None) -> Tensor:
-        r"""Degrees to radians."""
+        r"""Degrees to radians: ``input * pi / 180``."""
     def deg2rad_(self) -> Tensor:
-        r"""In-place form of :func:`deg2rad`."""
+        r"""In-place form of :func:`deg2rad`: ``input`` is overwritten with the result and given back."""
     def det(self, *, out: Any = None) -> Tensor:
-        r"""The determinant ``(...)`` of square matrices ``(..., n, n)``."""
+        r"""The determinant: how much a matrix scales volumes."""
     def detach_copy(self) -> Tensor:
-        r"""A copy outside the graph."""
+        r"""A copy of ``input``, in memory of its own, that is not part of the graph."""
     def diag(self, diagonal: Number = 0) -> Tensor:
         r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
     def diag_embed(self, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Tensor:
-        r"""Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
+        r"""Matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere."""
     def diagflat(self, offset: Number = 0) -> Tensor:
-        r"""A matrix with the elements of ``input`` on its diagonal."""
+        r"""A matrix with all elements of ``input`` on its diagonal and zeros elsewhere."""
     def diagonal(self, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Tensor:
-        r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+        r"""The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension: ``out[..., i] = ..."""
     def diagonal_scatter(
         self, src: Tensor | Number, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1
     ) -> Tensor:
-        r"""A copy of ``input`` with ``src`` on a diagonal."""
+        r"""A copy of ``input`` with ``src`` on the diagonal that :func:`diagonal` would view."""
     def diff(self, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-        r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
+        r"""The differences of neighbours along ``dim``, ``input[i + 1] - input[i]``, taken ``n`` times."""
     def digamma(self, *, out: Any = None) -> Tensor:
-        r"""The derivative of :func:`lgamma`."""
+        r"""The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``."""
     def digamma_(self) -> Tensor:
-        r"""In-place form of :func:`digamma`."""
+        r"""In-place form of :func:`digamma`: ``input`` is overwritten with the result and given back."""
     def dim_order(self, *, ambiguity_check: builtins.bool = False) -> Any:
-        r"""The dimensions from outermost to innermost in memory."""
+        r"""The dimensions from the outermost in memory to the innermost."""
     def dist(self, other: Tensor | Number, p: Any = 2) -> Tensor:
-        r"""The ``p``-norm of ``input - other``."""
+        r"""The ``p``-norm of ``input - other``: their distance."""
     def div(self, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
-        r"""``input / other``."""
+        r"""``input / other``, also rounded."""
     def div_(self, other: Tensor | Number, *, rounding_mode: Any = None) -> Tensor:
-        r"""In-place form of :func:`div`."""
+        r"""In-place form of :func:`div`: ``input`` is overwritten with the result and given back."""
     def divide(self, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
-        r"""``input / other``."""
+        r"""``input / other``, also rounded."""
     def divide_(self, other: Tensor | Number, *, rounding_mode: Any = None) -> Tensor:
-        r"""In-place form of :func:`div`."""
+        r"""In-place form of :func:`div`: ``input`` is overwritten with the result and given back."""
     def dot(self, tensor: Tensor, *, out: Any = None) -> Tensor:
-        r"""Inner product of two vectors (no conjugate)."""
+        r"""The inner product of two vectors: the sum of ``input[i] * tensor[i]``"""
     def double(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as float64."""
+        r"""``input`` as ``float64``: ``input.to(taeda.float64)``."""
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
+        r"""Pieces along dimension 2: so many of equal size, or cut before given positions."""
     def eig(*args: Any, **kwargs: Any) -> Tensor:
-        r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex. Calling it is a RuntimeError."""
+        r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex"""
     def elu_kernel_(self, alpha: Any, scale: Any, input_scale: Any, *, unit: builtins.bool = False) -> Tensor:
-        r"""In-place form of :func:`elu_kernel`."""
+        r"""In-place form of :func:`elu_kernel`: ``input`` is overwritten with the result and given back."""
     def eq(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Whether the elements are equal; NaN equals nothing."""
+        r"""Whether the elements are equal; NaN equals nothing, not even NaN."""
     def eq_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`eq`."""
+        r"""In-place form of :func:`eq`: ``input`` is overwritten with the result and given back."""
     def equal(self, other: Tensor | Number) -> builtins.bool:
-        r"""Whether the tensors have the same shape and elements. Gives a Python bool."""
+        r"""Whether the two have the same sizes and the same elements."""
     def erf(self, *, out: Any = None) -> Tensor:
-        r"""The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
+        r"""The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` for ``t`` from 0 to ..."""
     def erf_(self) -> Tensor:
-        r"""In-place form of :func:`erf`."""
+        r"""In-place form of :func:`erf`: ``input`` is overwritten with the result and given back."""
     def erfc(self, *, out: Any = None) -> Tensor:
-        r"""``1 - erf(input)``, accurate in the tail."""
+        r"""``1 - erf(input)``, accurate also where it is small."""
     def erfc_(self) -> Tensor:
-        r"""In-place form of :func:`erfc`."""
+        r"""In-place form of :func:`erfc`: ``input`` is overwritten with the result and given back."""
     def erfinv(self, *, out: Any = None) -> Tensor:
-        r"""The inverse of :func:`erf`; infinite at -1 and 1."""
+        r"""The inverse of :func:`erf`; infinite at -1 and 1, NaN beyond."""
     def erfinv_(self) -> Tensor:
-        r"""In-place form of :func:`erfinv`."""
+        r"""In-place form of :func:`erfinv`: ``input`` is overwritten with the result and given back."""
     def exp(self, *, out: Any = None) -> Tensor:
         r"""``e ** input``."""
     def exp2(self, *, out: Any = None) -> Tensor:
         r"""``2 ** input``."""
     def exp2_(self) -> Tensor:
-        r"""In-place form of :func:`exp2`."""
+        r"""In-place form of :func:`exp2`: ``input`` is overwritten with the result and given back."""
     def exp_(self) -> Tensor:
-        r"""In-place form of :func:`exp`."""
+        r"""In-place form of :func:`exp`: ``input`` is overwritten with the result and given back."""
     def expand(self, *size: Any, implicit: builtins.bool = False) -> Tensor:
-        r"""A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
+        r"""A view in which dimensions of size 1 are repeated, without copying."""
     def expand_as(self, other: Tensor | Number) -> Tensor:
-        r"""``input`` expanded to the sizes of ``other``."""
+        r""":meth:`Tensor.expand` to the sizes of ``other``."""
     def expit_(self) -> Tensor:
-        r"""In-place form of :func:`sigmoid`."""
+        r"""In-place form of :func:`sigmoid`: ``input`` is overwritten with the result and given back."""
     def expm1(self, *, out: Any = None) -> Tensor:
-        r"""``e ** input - 1``, exact for small ``input``."""
+        r"""``e ** input - 1``, exact also for small ``input``, where the difference would cancel."""
     def expm1_(self) -> Tensor:
-        r"""In-place form of :func:`expm1`."""
+        r"""In-place form of :func:`expm1`: ``input`` is overwritten with the result and given back."""
     def exponential_(self, lambd: Number = 1.0, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with exponentially distributed numbers of rate ``lambd``."""
+        r"""Fills ``input`` with random numbers of the exponential distribution, in place: ``-log(u) / ..."""
     def fill(self, value: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``value``, a number or a tensor of no dimensions, in every element."""
+        r"""A copy of ``input`` with ``value`` in every element. In place: ``input.fill_(value)``."""
     def fill_(self, value: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`fill`."""
+        r"""In-place form of :func:`fill`: ``input`` is overwritten with the result and given back."""
     def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
-        r"""Write ``fill_value`` on the main diagonal, in place; ``wrap`` starts again below it in a tall matrix."""
+        r"""Writes ``fill_value`` on the main diagonal, in place."""
     def fix(self, *, out: Any = None) -> Tensor:
-        r"""Rounded toward zero."""
+        r"""The whole part: ``input`` rounded toward zero."""
     def fix_(self) -> Tensor:
-        r"""In-place form of :func:`trunc`."""
+        r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
     def flatten(self, start_dim: Number = 0, end_dim: Number = -1) -> Tensor:
         r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
     def flip(self, *dims: Any) -> Tensor:
-        r"""The elements in reverse order along ``dims``, as a copy."""
+        r"""The elements in reverse order along ``dims``."""
     def fliplr(self) -> Tensor:
-        r""":func:`flip` of dimension 1."""
+        r"""The columns in reverse order: :func:`flip` of dimension 1."""
     def flipud(self) -> Tensor:
-        r""":func:`flip` of dimension 0."""
+        r"""The rows in reverse order: :func:`flip` of dimension 0."""
     def float(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as float32."""
+        r"""``input`` as ``float32``: ``input.to(taeda.float32)``."""
     def float_power(self, exponent: Tensor | Number) -> Tensor:
-        r"""``input ** exponent`` in float64 or complex128."""
+        r"""``input ** exponent``, computed in ``float64`` or ``complex128``."""
     def float_power_(self, exponent: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`float_power`."""
+        r"""In-place form of :func:`float_power`: ``input`` is overwritten with the result and given back."""
     def floor(self, *, out: Any = None) -> Tensor:
-        r"""The largest integer not above."""
+        r"""The largest whole number that is not above ``input``."""
     def floor_(self) -> Tensor:
-        r"""In-place form of :func:`floor`."""
+        r"""In-place form of :func:`floor`: ``input`` is overwritten with the result and given back."""
     def floor_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``floor(input / other)``, Python's ``//``."""
+        r"""``floor(input / other)``, rounded down as Python's ``//`` does."""
     def floor_divide_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`floor_divide`."""
+        r"""In-place form of :func:`floor_divide`: ``input`` is overwritten with the result and given back."""
     def floor_quotient_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`floor_quotient`."""
+        r"""In-place form of :func:`floor_quotient`: ``input`` is overwritten with the result and given back."""
     def fmax(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The larger of the two; a number wins over NaN."""
     def fmin(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The smaller of the two; a number wins over NaN."""
     def fmod(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``."""
+        r"""``input - other * trunc(input / other)``: what is left, with the sign of ``input``, as C's ..."""
     def fmod_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`fmod`."""
+        r"""In-place form of :func:`fmod`: ``input`` is overwritten with the result and given back."""
     def frac(self, *, out: Any = None) -> Tensor:
-        r"""``input - trunc(input)``, with the sign of ``input``."""
+        r"""``input - trunc(input)``: what follows the point, with the sign of ``input``."""
     def frac_(self) -> Tensor:
-        r"""In-place form of :func:`frac`."""
+        r"""In-place form of :func:`frac`: ``input`` is overwritten with the result and given back."""
     def frexp(self, *, out: Any = None) -> return_types.frexp:
-        r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+        r"""Mantissa and exponent: ``input = mantissa * 2 ** exponent`` with ``0.5 <= |mantissa| < 1``."""
     def gammainc_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`igamma`."""
+        r"""In-place form of :func:`igamma`: ``input`` is overwritten with the result and given back."""
     def gammaincc_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`igammac`."""
+        r"""In-place form of :func:`igammac`: ``input`` is overwritten with the result and given back."""
     def gammaln_(self) -> Tensor:
-        r"""In-place form of :func:`lgamma`."""
+        r"""In-place form of :func:`lgamma`: ``input`` is overwritten with the result and given back."""
     def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
-        r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
+        r"""The elements at ``index`` along ``dim``; for ``dim=1``: ``out[i][j] = input[i][index[i][j]]``."""
     def gcd(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The greatest common divisor, not negative."""
     def gcd_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`gcd`."""
+        r"""In-place form of :func:`gcd`: ``input`` is overwritten with the result and given back."""
     def ge(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input >= other``."""
     def ge_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`ge`."""
+        r"""In-place form of :func:`ge`: ``input`` is overwritten with the result and given back."""
     def geometric_(self, p: Any, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with the number of trials up to the first success, of probability ``p`` each."""
+        r"""Fills ``input`` with random numbers of trials up to the first success, in place: ``P(k) = (1 - ..."""
     def geqrf(self, *, out: Any = None) -> return_types.geqrf:
-        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with
-        scales"""
+        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder vectors with ..."""
     def ger(self, vec2: Tensor) -> Tensor:
-        r"""``out[i, j] = input[i] * vec2[j]``."""
+        r"""The products of every pair: ``out[i, j] = input[i] * vec2[j]``."""
     def greater(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input > other``."""
     def greater_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`gt`."""
+        r"""In-place form of :func:`gt`: ``input`` is overwritten with the result and given back."""
     def greater_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input >= other``."""
     def greater_equal_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`ge`."""
+        r"""In-place form of :func:`ge`: ``input`` is overwritten with the result and given back."""
     def gt(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input > other``."""
     def gt_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`gt`."""
+        r"""In-place form of :func:`gt`: ``input`` is overwritten with the result and given back."""
     def half(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as float16."""
+        r"""``input`` as ``float16``: ``input.to(taeda.float16)``."""
     def hardshrink(self, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
-        r"""``input`` where its size exceeds ``lambd``, else 0."""
+        r"""``input`` where ``|input| > lambd``, 0 elsewhere."""
     def hardsigmoid_(self) -> Tensor:
-        r"""In-place form of :func:`hardsigmoid`."""
+        r"""In-place form of :func:`hardsigmoid`: ``input`` is overwritten with the result and given back."""
     def hardswish_(self) -> Tensor:
-        r"""In-place form of :func:`hardswish`."""
+        r"""In-place form of :func:`hardswish`: ``input`` is overwritten with the result and given back."""
     def hardtanh_(self, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
-        r"""In-place form of :func:`hardtanh`."""
+        r"""In-place form of :func:`hardtanh`: ``input`` is overwritten with the result and given back."""
     def hash_tensor(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number
         = 0
     ) -> Tensor:
-        r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a
-        uint64."""
+        r"""A number that depends on the bits of the elements: those of ``float64``, or of integers of 64 ..."""
     def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
-        r"""0 below 0, 1 above it, ``values`` at 0."""
+        r"""0 below 0, 1 above it, and ``values`` at 0."""
     def heaviside_(self, values: Any) -> Tensor:
-        r"""In-place form of :func:`heaviside`."""
+        r"""In-place form of :func:`heaviside`: ``input`` is overwritten with the result and given back."""
     def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
-        r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are
-        equal)."""
+        r"""How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``."""
     def histogram(
         self, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any =
         None
     ) -> return_types.histogram:
         r"""How many elements (or how much weight) lie in each bin."""
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
+        r"""Pieces along dimension 1 (0 for vectors): so many of equal size, or cut before given positions."""
     def hypot(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+        r"""``sqrt(input ** 2 + other ** 2)``, the length of the hypotenuse, without overflow on the way."""
     def hypot_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`hypot`."""
+        r"""In-place form of :func:`hypot`: ``input`` is overwritten with the result and given back."""
     def i0(self, *, out: Any = None) -> Tensor:
-        r"""The modified Bessel function of the first kind of order 0."""
+        r"""The modified Bessel function of the first kind of order 0, ``I_0``: the sum of ``(input ** 2 / ..."""
     def i0_(self) -> Tensor:
-        r"""In-place form of :func:`i0`."""
+        r"""In-place form of :func:`i0`: ``input`` is overwritten with the result and given back."""
     def igamma(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to
-        ``other``,"""
+        r"""The regularised lower incomplete gamma function: the integral of ``t ** (input - 1) * exp(-t)`` ..."""
     def igamma_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`igamma`."""
+        r"""In-place form of :func:`igamma`: ``input`` is overwritten with the result and given back."""
     def igammac(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is
-        small."""
+        r"""The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also ..."""
     def igammac_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`igammac`."""
+        r"""In-place form of :func:`igammac`: ``input`` is overwritten with the result and given back."""
     def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: Number = 1, out: Any = None) -> Tensor:
-        r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
+        r"""A copy of ``input`` with ``alpha`` times the slices of ``source`` added at ``index`` along ..."""
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`index_add`."""
+        r"""In-place form of :func:`index_add`: ``input`` is overwritten with the result and given back."""
     def index_copy(self, dim: builtins.int, index: Any, source: Any, *, out: Any = None) -> Tensor:
-        r"""Write the slices of ``source`` at ``index`` along ``dim``."""
+        r"""A copy of ``input`` with the slices of ``source`` written at ``index`` along ``dim``."""
     def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
-        r"""In-place form of :func:`index_copy`."""
+        r"""In-place form of :func:`index_copy`: ``input`` is overwritten with the result and given back."""
     def index_fill(self, dim: builtins.int, index: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count
-        from"""
+        r"""A copy of ``input`` with ``value`` in the slices at ``index`` along ``dim``."""
     def index_fill_(self, dim: builtins.int, index: Any, value: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`index_fill`."""
+        r"""In-place form of :func:`index_fill`: ``input`` is overwritten with the result and given back."""
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""Write ``values`` at ``indices``, or add them there."""
+        r"""A copy of ``input`` with ``values`` written at ``indices``, or added there: ``input[indices] = ..."""
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
-        r"""In-place form of :func:`index_put`."""
+        r"""In-place form of :func:`index_put`: ``input`` is overwritten with the result and given back."""
     def index_reduce(
         self, dim: builtins.int, index: Any, source: Any, reduce: Any, *, include_self: builtins.bool = True, out: Any =
         None
     ) -> Tensor:
-        r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or
-        ``"amin"``."""
+        r"""A copy of ``input`` with the slices of ``source`` combined into it at ``index`` along ``dim``."""
     def index_reduce_(
         self, dim: builtins.int, index: Any, source: Any, reduce: Any, *, include_self: builtins.bool = True
     ) -> Tensor:
-        r"""In-place form of :func:`index_reduce`."""
+        r"""In-place form of :func:`index_reduce`: ``input`` is overwritten with the result and given back."""
     def index_select(self, dim: builtins.int, index: Any, *, out: Any = None) -> Tensor:
-        r"""The slices at ``index``, a vector, along ``dim``."""
+        r"""The slices of ``input`` at ``index`` along ``dim``: ``input[index]`` for ``dim=0``."""
     def inner(self, other: Tensor | Number) -> Tensor:
-        r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
+        r"""The sums of products along the last dimensions: ``out[..., ---]`` is the sum of ``input[..., k] ..."""
     def int(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as int32."""
+        r"""``input`` as ``int32``: ``input.to(taeda.int32)``."""
     def inverse(self, *, out: Any = None) -> Tensor:
-        r"""The inverse of square matrices ``(..., n, n)``."""
+        r"""The inverse: ``A @ inv(A)`` is the identity"""
     def is_nonzero(self) -> builtins.bool:
-        r"""Whether the one element of ``input`` is not zero."""
+        r"""Whether the one element of ``input`` is not zero, as a Python bool: what ``if x:`` asks."""
     def is_pinned(self, device: _device | builtins.str | None = None) -> builtins.bool:
         r"""Whether the memory is pinned for the accelerator."""
     def is_same_size(self, other: Tensor | Number) -> builtins.bool:
-        r"""Whether the sizes are equal."""
+        r"""Whether two tensors have the same sizes."""
     def is_set_to(self, tensor: Tensor) -> builtins.bool:
         r"""Whether both are the same window on the same storage."""
     def is_shared(self) -> builtins.bool:
-        r"""Whether the memory of ``input`` can be seen by other processes: see :meth:`share_memory_`."""
+        r"""Whether the memory of ``input`` can be seen by other processes; see :meth:`share_memory_`."""
     def isclose(
         self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
     ) -> Tensor:
@@ -1235,212 +1226,199 @@ class Tensor:
         True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool
         = False
     ) -> Tensor:
-        r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows'
-        squares."""
+        r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms times the window, ..."""
     def kron(self, other: Tensor | Number) -> Tensor:
-        r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
+        r"""The Kronecker product: every element of ``input`` times the whole of ``other``."""
     def kthvalue(
         self, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
     ) -> return_types.kthvalue:
-        r"""The ``k``-th smallest element (from 1) along a dimension, and its index."""
+        r"""The ``k``-th smallest element along ``dim``, and where it is."""
     def lcm(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The least common multiple, not negative."""
     def lcm_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`lcm`."""
+        r"""In-place form of :func:`lcm`: ``input`` is overwritten with the result and given back."""
     def ldexp(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input * 2 ** other``."""
+        r"""``input * 2 ** other``: the inverse of :func:`frexp`."""
     def ldexp_(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""In-place form of :func:`ldexp`."""
+        r"""In-place form of :func:`ldexp`: ``input`` is overwritten with the result and given back."""
     def le(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input <= other``."""
     def le_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`le`."""
+        r"""In-place form of :func:`le`: ``input`` is overwritten with the result and given back."""
     def leaky_relu_(self, negative_slope: Number = 0.01) -> Tensor:
-        r"""In-place form of :func:`leaky_relu`."""
+        r"""In-place form of :func:`leaky_relu`: ``input`` is overwritten with the result and given back."""
     def lerp(self, end: Any, weight: Any, *, out: Any = None) -> Tensor:
-        r"""``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
+        r"""``input + weight * (end - input)``: between ``input`` (weight 0) and ``end`` (weight 1), exact ..."""
     def lerp_(self, end: Any, weight: Any) -> Tensor:
-        r"""In-place form of :func:`lerp`."""
+        r"""In-place form of :func:`lerp`: ``input`` is overwritten with the result and given back."""
     def less(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input < other``."""
     def less_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`lt`."""
+        r"""In-place form of :func:`lt`: ``input`` is overwritten with the result and given back."""
     def less_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input <= other``."""
     def less_equal_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`le`."""
+        r"""In-place form of :func:`le`: ``input`` is overwritten with the result and given back."""
     def lgamma(self, *, out: Any = None) -> Tensor:
-        r"""The logarithm of ``|gamma(input)|``."""
+        r"""The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``."""
     def lgamma_(self) -> Tensor:
-        r"""In-place form of :func:`lgamma`."""
+        r"""In-place form of :func:`lgamma`: ``input`` is overwritten with the result and given back."""
     def log(self, *, out: Any = None) -> Tensor:
         r"""The natural logarithm: -inf of 0, NaN of negative numbers."""
     def log10(self, *, out: Any = None) -> Tensor:
-        r"""The logarithm to base 10."""
+        r"""The logarithm to base 10: -inf of 0, NaN of negative numbers."""
     def log10_(self) -> Tensor:
-        r"""In-place form of :func:`log10`."""
+        r"""In-place form of :func:`log10`: ``input`` is overwritten with the result and given back."""
     def log1p(self, *, out: Any = None) -> Tensor:
-        r"""``log(1 + input)``, exact for small ``input``."""
+        r"""``log(1 + input)``, exact also for small ``input``, where the sum would be 1."""
     def log1p_(self) -> Tensor:
-        r"""In-place form of :func:`log1p`."""
+        r"""In-place form of :func:`log1p`: ``input`` is overwritten with the result and given back."""
     def log2(self, *, out: Any = None) -> Tensor:
-        r"""The logarithm to base 2."""
+        r"""The logarithm to base 2: -inf of 0, NaN of negative numbers."""
     def log2_(self) -> Tensor:
-        r"""In-place form of :func:`log2`."""
+        r"""In-place form of :func:`log2`: ``input`` is overwritten with the result and given back."""
     def log_(self) -> Tensor:
-        r"""In-place form of :func:`log`."""
+        r"""In-place form of :func:`log`: ``input`` is overwritten with the result and given back."""
     def log_normal_(self, mean: Number = 1.0, std: Number = 2.0, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with numbers whose logarithm is normal with the given mean and standard deviation."""
+        r"""Fills ``input`` with random numbers whose logarithm is normal, in place: ``exp(mean + std * z)``."""
     def log_softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-        r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of
-        precision."""
+        r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its ..."""
     def logaddexp(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``log(exp(input) + exp(other))`` with no overflow."""
+        r"""``log(exp(input) + exp(other))`` without overflow: the sum of two probabilities that are given ..."""
     def logaddexp2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``log2(2 ** input + 2 ** other)`` with no overflow."""
+        r"""``log2(2 ** input + 2 ** other)`` without overflow."""
     def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
+        r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow."""
     def logdet(self) -> Tensor:
-        r"""The logarithm of the determinant: NaN where that is negative."""
+        r"""The logarithm of the determinant: NaN where that is negative, ``-inf`` where it is 0."""
     def logical_and(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether both are true; any number but 0 is."""
     def logical_and_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`logical_and`."""
+        r"""In-place form of :func:`logical_and`: ``input`` is overwritten with the result and given back."""
     def logical_not(self, *, out: Any = None) -> Tensor:
-        r"""Whether the element is 0."""
+        r"""Whether the element is false, which only 0 is."""
     def logical_not_(self) -> Tensor:
-        r"""In-place form of :func:`logical_not`."""
+        r"""In-place form of :func:`logical_not`: ``input`` is overwritten with the result and given back."""
     def logical_or(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether either is true; any number but 0 is."""
     def logical_or_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`logical_or`."""
+        r"""In-place form of :func:`logical_or`: ``input`` is overwritten with the result and given back."""
     def logical_xor(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether exactly one is true; any number but 0 is."""
     def logical_xor_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`logical_xor`."""
+        r"""In-place form of :func:`logical_xor`: ``input`` is overwritten with the result and given back."""
     def logit(self, eps: Any = None, *, out: Any = None) -> Tensor:
-        r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+        r"""``log(input / (1 - input))``: the inverse of :func:`sigmoid`."""
     def logit_(self, eps: Any = None) -> Tensor:
-        r"""In-place form of :func:`logit`."""
+        r"""In-place form of :func:`logit`: ``input`` is overwritten with the result and given back."""
     def logsumexp(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
-        r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+        r"""``log(sum(exp(input)))`` over ``dim``, without overflow: a smooth maximum."""
     def long(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as int64."""
+        r"""``input`` as ``int64``: ``input.to(taeda.int64)``."""
     def lstsq(*args: Any, **kwargs: Any) -> Tensor:
-        r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are
-        sums. Calling it is a RuntimeError."""
+        r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose ..."""
     def lt(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input < other``."""
     def lt_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`lt`."""
+        r"""In-place form of :func:`lt`: ``input`` is overwritten with the result and given back."""
     def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
-        r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+        r"""The older form of :func:`taeda.linalg.lu_factor`."""
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
-        r"""The older argument order of :func:`linalg_lu_solve`."""
+        r"""``X`` with ``A @ X = b``: :func:`taeda.linalg.lu_solve` with its arguments in an older order."""
     def map2_(self, x: Any, y: Any, callable: Any) -> Any:
-        r"""Every element becomes ``callable(element, element of x, element of y)``, in place; ``x`` and ``y``
-        broadcast."""
+        r"""Every element becomes ``callable(element, element of x, element of y)``, in place"""
     def map_(self, tensor: Tensor, callable: Any) -> Any:
-        r"""Every element becomes ``callable(element, element of tensor)``, in place; ``tensor`` broadcasts to
-        ``input``."""
+        r"""Every element becomes ``callable(element, element of tensor)``, in place"""
     def masked_fill(self, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
     def masked_fill_(self, mask: Tensor, value: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`masked_fill`."""
+        r"""In-place form of :func:`masked_fill`: ``input`` is overwritten with the result and given back."""
     def masked_scatter(self, mask: Tensor, source: Any) -> Tensor:
-        r"""``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true."""
+        r"""``input`` with the elements of ``source``, in order, where ``mask`` is true."""
     def masked_scatter_(self, mask: Tensor, source: Any) -> Tensor:
-        r"""In-place form of :func:`masked_scatter`."""
+        r"""In-place form of :func:`masked_scatter`: ``input`` is overwritten with the result and given back."""
     def masked_select(self, mask: Tensor, *, out: Any = None) -> Tensor:
-        r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two
-        broadcast."""
+        r"""The elements of ``input`` where ``mask`` is true, in row-major order: ``input[mask]``."""
     def matmul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Matrix product by the rank of the operands."""
+        r"""The matrix product ``input @ other``: ``out[..., i, j]`` is the sum of ``input[..., i, k] * ..."""
     def matrix_exp(self, *, out: Any = None) -> Tensor:
-        r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham
-        2005)."""
+        r"""The exponential of matrices, ``sum(input^k / k!)``: the solution at time 1 of ``x' = input @ x``"""
     def matrix_power(self, n: Any) -> Tensor:
-        r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
+        r"""``input @ input @ ...``, ``n`` times, by repeated squaring."""
     @overload
     def max(self) -> Tensor:
-        r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-        maximum."""
+        r"""The largest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
     @overload
     def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.max:
-        r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-        maximum."""
+        r"""The largest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
     @overload
     def max(self, other: Tensor) -> Tensor:
-        r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-        maximum."""
+        r"""The largest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
     def maximum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The larger of the two, NaN where either is NaN."""
+        r"""The larger of the two; NaN where either is NaN."""
     def mean(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
         | None = None, out: Any = None
     ) -> Tensor:
-        r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
+        r"""The sum of the elements over ``dim``, divided by their number."""
     @overload
     def median(self) -> Tensor:
-        r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
+        r"""The element in the middle of the order; of an even number of elements the lower of the two"""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.median:
-        r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
+        r"""The element in the middle of the order; of an even number of elements the lower of the two"""
     @overload
     def min(self) -> Tensor:
-        r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-        minimum."""
+        r"""The smallest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
     @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.min:
-        r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-        minimum."""
+        r"""The smallest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
     @overload
     def min(self, other: Tensor) -> Tensor:
-        r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-        minimum."""
+        r"""The smallest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
     def minimum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""The smaller of the two, NaN where either is NaN."""
+        r"""The smaller of the two; NaN where either is NaN."""
     def mish_(self) -> Tensor:
-        r"""In-place form of :func:`mish`."""
+        r"""In-place form of :func:`mish`: ``input`` is overwritten with the result and given back."""
     def mm(self, mat2: Tensor, *, out: Any = None) -> Tensor:
-        r"""Product of two matrices: ``[m, k] @ [k, n]``."""
+        r"""The product of two matrices; see :func:`matmul` for batches and vectors."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> return_types.mode:
-        r"""The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+        r"""The most frequent value along ``dim``, the smallest of equally frequent ones, and where it is last."""
     def modified_bessel_i0_(self) -> Tensor:
-        r"""In-place form of :func:`i0`."""
+        r"""In-place form of :func:`i0`: ``input`` is overwritten with the result and given back."""
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+        r"""A view with dimensions ``source`` moved to ``destination``; the others stay in their order."""
     def movedim(self, source: Any, destination: Any) -> Tensor:
-        r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+        r"""A view with dimensions ``source`` moved to ``destination``; the others stay in their order."""
     def msort(self) -> Tensor:
-        r"""The values sorted along dimension 0."""
+        r"""The elements in ascending order along dimension 0."""
     def mul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input * other``; of bools, whether both hold."""
+        r"""``input * other``; of bools, whether both are true."""
     def mul_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`mul`."""
+        r"""In-place form of :func:`mul`: ``input`` is overwritten with the result and given back."""
     def multinomial(
         self, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None
     ) -> Tensor:
-        r"""Indices drawn with the probabilities (up to a factor) in each row."""
+        r"""Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``."""
     def multiply(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input * other``; of bools, whether both hold."""
+        r"""``input * other``; of bools, whether both are true."""
     def multiply_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`mul`."""
+        r"""In-place form of :func:`mul`: ``input`` is overwritten with the result and given back."""
     def mv(self, vec: Tensor, *, out: Any = None) -> Tensor:
-        r"""Product of a matrix and a vector: ``[m, k] @ [k]``."""
+        r"""The product of a matrix and a vector."""
     def mvlgamma(self, p: Any) -> Tensor:
-        r"""The logarithm of the multivariate gamma function of dimension ``p``."""
+        r"""The logarithm of the multivariate gamma function: ``p * (p - 1) / 4 * log(pi)`` plus the sum of ..."""
     def mvlgamma_(self, p: Any) -> Tensor:
-        r"""In-place form of :func:`mvlgamma`."""
+        r"""In-place form of :func:`mvlgamma`: ``input`` is overwritten with the result and given back."""
     def nan_to_num(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
-        r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
+        r"""``input`` with other numbers in place of NaN and the infinities."""
     def nan_to_num_(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
-        r"""In-place form of :func:`nan_to_num`."""
+        r"""In-place form of :func:`nan_to_num`: ``input`` is overwritten with the result and given back."""
     def nanmean(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
         | None = None
     ) -> Tensor:
-        r"""Mean over ``dim`` of the elements that are not NaN."""
+        r"""The mean over ``dim`` of the elements that are not NaN."""
     @overload
     def nanmedian(self) -> Tensor:
         r""":func:`median` of the elements that are not NaN."""
@@ -1451,67 +1429,67 @@ class Tensor:
         self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
         interpolation: builtins.str = 'linear'
     ) -> Tensor:
-        r""":func:`quantile` of the elements that are numbers."""
+        r""":func:`quantile` of the elements that are not NaN."""
     def nansum(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
         | None = None, out: Any = None
     ) -> Tensor:
-        r"""Sum over ``dim`` with NaN counted as 0."""
+        r"""The sum of the elements over ``dim``, NaN counted as 0."""
     def narrow(self, dim: builtins.int, start: Any, length: Any) -> Tensor:
-        r"""A view of ``length`` elements from ``start`` along ``dim``."""
+        r"""``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``."""
     def narrow_copy(self, dim: builtins.int, start: Any, length: Any) -> Tensor:
-        r"""A copy of :func:`narrow`."""
+        r"""A copy of what :func:`narrow` gives, in memory of its own."""
     def ne(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Whether the elements differ; NaN differs from all."""
+        r"""Whether the elements differ; NaN differs from everything."""
     def ne_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`ne`."""
+        r"""In-place form of :func:`ne`: ``input`` is overwritten with the result and given back."""
     def neg(self, *, out: Any = None) -> Tensor:
         r"""``-input``. For bools use ``~``."""
     def neg_(self) -> Tensor:
-        r"""In-place form of :func:`neg`."""
+        r"""In-place form of :func:`neg`: ``input`` is overwritten with the result and given back."""
     def negative(self, *, out: Any = None) -> Tensor:
         r"""``-input``. For bools use ``~``."""
     def negative_(self) -> Tensor:
-        r"""In-place form of :func:`neg`."""
+        r"""In-place form of :func:`neg`: ``input`` is overwritten with the result and given back."""
     def new_empty(
         self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
         device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
         pin_memory: builtins.bool = False
     ) -> Tensor:
-        r"""An uninitialised tensor with the dtype of ``input``."""
+        r"""A tensor of the given sizes with the dtype and the device of ``input``, whose elements are not set."""
     def new_empty_strided(
         self, size: Sequence[builtins.int] | builtins.int, stride: Any, dtype: _dtype | None = None, layout: Any = None,
         device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
         False
     ) -> Tensor:
-        r"""An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
+        r"""A tensor of the given sizes and strides with the dtype and the device of ``input``, whose ..."""
     def new_full(
         self, size: Sequence[builtins.int] | builtins.int, fill_value: Any, dtype: _dtype | None = None, device: _device
         | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory:
         builtins.bool = False
     ) -> Tensor:
-        r"""``fill_value`` everywhere, with the dtype of ``input``."""
+        r"""A tensor of the given sizes with the dtype and the device of ``input``, filled with ``fill_value``."""
     def new_ones(
         self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
         device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
         pin_memory: builtins.bool = False
     ) -> Tensor:
-        r"""Ones with the dtype of ``input``."""
+        r"""A tensor of ones of the given sizes with the dtype and the device of ``input``."""
     def new_tensor(
         self, data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad:
         builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False
     ) -> Tensor:
-        r"""A copy of ``data`` with the dtype of ``input``."""
+        r"""A copy of ``data`` with the dtype and the device of ``input``."""
     def new_zeros(
         self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
         device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
         pin_memory: builtins.bool = False
     ) -> Tensor:
-        r"""Zeros with the dtype of ``input``."""
+        r"""A tensor of zeros of the given sizes with the dtype and the device of ``input``."""
     def nextafter(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The next floating-point number from ``input`` toward ``other``."""
     def nextafter_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`nextafter`."""
+        r"""In-place form of :func:`nextafter`: ``input`` is overwritten with the result and given back."""
     @overload
     def nonzero(self) -> Tensor:
         r"""Where ``input`` is not zero."""
@@ -1519,38 +1497,35 @@ class Tensor:
     def nonzero(self, *, as_tuple: builtins.bool) -> Any:
         r"""Where ``input`` is not zero."""
     def nonzero_static(self, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1) -> Tensor:
-        r"""The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer."""
+        r"""The first ``size`` rows of :func:`nonzero`, filled up where there are fewer: a result whose ..."""
     def norm(
         self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False,
         dtype: _dtype | None = None
     ) -> Tensor:
-        r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
+        r"""A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``"""
     def normal_(self, mean: Number = 0.0, std: Number = 1.0, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number
-        is in"""
+        r"""Fills ``input`` with random normal numbers, in place: ``mean + std * z``"""
     def not_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Whether the elements differ; NaN differs from all."""
+        r"""Whether the elements differ; NaN differs from everything."""
     def not_equal_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`ne`."""
+        r"""In-place form of :func:`ne`: ``input`` is overwritten with the result and given back."""
     def orgqr(self, tau: Any) -> Tensor:
-        r""":func:`linalg_householder_product`."""
+        r""":func:`taeda.linalg.householder_product` under LAPACK's name."""
     def ormqr(
         self, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out:
         Any = None
     ) -> Tensor:
-        r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H``
-        where"""
+        r"""``Q @ other`` for the product ``Q`` of Householder reflectors, without making ``Q``."""
     def outer(self, vec2: Tensor) -> Tensor:
-        r"""``out[i, j] = input[i] * vec2[j]``."""
+        r"""The products of every pair: ``out[i, j] = input[i] * vec2[j]``."""
     def permute(self, *dims: Any) -> Tensor:
-        r"""A view with dimensions in the order ``dims``."""
+        r"""A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``."""
     def pin_memory(self, device: _device | builtins.str | None = None) -> Tensor:
-        r"""``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a copy, or
-        itself"""
+        r"""``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a ..."""
     def pinverse(self, rcond: Number = 1e-15) -> Tensor:
-        r""":func:`linalg_pinv` with the older default of the tolerance."""
+        r"""The Moore-Penrose inverse, :func:`taeda.linalg.pinv`, with an older default of the tolerance."""
     def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
-        r"""Poisson numbers with the rates in ``input``, in its dtype."""
+        r"""Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates ..."""
     def polygamma(self, n: Any) -> Tensor:
         r"""The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
     def polygamma_(self, n: Any) -> Tensor:
@@ -1558,307 +1533,292 @@ class Tensor:
     def positive(self) -> Tensor:
         r"""``+input``: the tensor itself."""
     def pow(self, exponent: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input ** exponent``; either may be a number."""
+        r"""``input ** exponent``."""
     def pow_(self, exponent: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`pow`."""
+        r"""In-place form of :func:`pow`: ``input`` is overwritten with the result and given back."""
     def power_(self, exponent: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`power`."""
+        r"""In-place form of :func:`power`: ``input`` is overwritten with the result and given back."""
     def power_of_half_(self) -> Tensor:
-        r"""In-place form of :func:`power_of_half`."""
+        r"""In-place form of :func:`power_of_half`: ``input`` is overwritten with the result and given back."""
     def power_of_minus_half_(self) -> Tensor:
-        r"""In-place form of :func:`power_of_minus_half`."""
+        r"""In-place form of :func:`power_of_minus_half`: ``input`` is overwritten with the result and given ..."""
     def power_of_minus_one_(self) -> Tensor:
-        r"""In-place form of :func:`power_of_minus_one`."""
+        r"""In-place form of :func:`power_of_minus_one`: ``input`` is overwritten with the result and given ..."""
     def prelu(self, weight: Any) -> Tensor:
-        r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+        r"""``input`` where it is positive, ``weight * input`` elsewhere (He et al"""
     def prod(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
         | None = None, out: Any = None
     ) -> Tensor:
-        r"""Product over ``dim`` (all dimensions by default)."""
+        r"""The product of the elements over ``dim``."""
     def psi_(self) -> Tensor:
-        r"""In-place form of :func:`digamma`."""
+        r"""In-place form of :func:`digamma`: ``input`` is overwritten with the result and given back."""
     def put(self, index: Any, source: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
-        r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
+        r"""A copy of ``input`` with ``source`` written, or added, at the positions ``index`` of ``input`` ..."""
     def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
-        r"""In-place form of :func:`put`."""
+        r"""In-place form of :func:`put`: ``input`` is overwritten with the result and given back."""
     def qr(self, some: builtins.bool = True) -> return_types.qr:
-        r"""``input = Q R``, reduced unless ``some`` is false."""
+        r"""``input = Q @ R``: :func:`taeda.linalg.qr`, which is preferred."""
     def quantile(
         self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
         interpolation: builtins.str = 'linear'
     ) -> Tensor:
-        r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
+        r"""The value below which the share ``q`` of the elements lies, along ``dim``."""
     def rad2deg(self, *, out: Any = None) -> Tensor:
-        r"""Radians to degrees."""
+        r"""Radians to degrees: ``input * 180 / pi``."""
     def rad2deg_(self) -> Tensor:
-        r"""In-place form of :func:`rad2deg`."""
+        r"""In-place form of :func:`rad2deg`: ``input`` is overwritten with the result and given back."""
     def random_(self, from_: Any = None, to: Any = ..., *, generator: Any | None = None) -> Tensor:
-        r"""Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it
-        holds"""
+        r"""Fills ``input`` with random integers, uniform, in place: ``random_(to)`` in [0, to), ..."""
     def ravel(self) -> Tensor:
-        r"""All elements in one dimension."""
+        r"""All elements in one dimension, in row-major order."""
     def reciprocal(self, *, out: Any = None) -> Tensor:
-        r"""``1 / input``."""
+        r"""``1 / input``: infinite at 0."""
     def reciprocal_(self) -> Tensor:
-        r"""In-place form of :func:`reciprocal`."""
+        r"""In-place form of :func:`reciprocal`: ``input`` is overwritten with the result and given back."""
     def record_stream(self, s: Any) -> Tensor:
-        r"""Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done what it has
-        then."""
+        r"""Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done ..."""
     def relu(self, *, out: Any = None) -> Tensor:
-        r"""``max(input, 0)``."""
+        r"""``max(input, 0)``, the rectified linear unit."""
     def relu6_(self) -> Tensor:
-        r"""In-place form of :func:`relu6`."""
+        r"""In-place form of :func:`relu6`: ``input`` is overwritten with the result and given back."""
     def relu_(self) -> Tensor:
-        r"""In-place form of :func:`relu`."""
+        r"""In-place form of :func:`relu`: ``input`` is overwritten with the result and given back."""
     def remainder(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
+        r"""``input - other * floor(input / other)``: what is left, with the sign of ``other``, as Python's ..."""
     def remainder_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`remainder`."""
+        r"""In-place form of :func:`remainder`: ``input`` is overwritten with the result and given back."""
     def renorm(self, p: Any, dim: builtins.int, maxnorm: Any) -> Tensor:
-        r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that
-        norm."""
+        r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, ..."""
     def renorm_(self, p: Any, dim: builtins.int, maxnorm: Any) -> Tensor:
-        r"""In-place form of :func:`renorm`."""
+        r"""In-place form of :func:`renorm`: ``input`` is overwritten with the result and given back."""
     def repeat(self, *repeats: Any) -> Tensor:
-        r"""The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
+        r"""The whole of ``input`` side by side, ``repeats[i]`` times along dimension ``i``, as a copy."""
     def repeat_interleave(
         self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None
     ) -> Tensor:
-        r"""Each element, or slice along ``dim``, repeated in place."""
+        r"""Each element, or slice along ``dim``, repeated where it stands."""
     def replace_nonfinite_(self, nan: Any, posinf: Any, neginf: Any) -> Tensor:
-        r"""In-place form of :func:`replace_nonfinite`."""
+        r"""In-place form of :func:`replace_nonfinite`: ``input`` is overwritten with the result and given back."""
     def reshape(self, *shape: Any) -> Tensor:
-        r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a
-        copy."""
+        r"""The elements in row-major order with the sizes ``shape``."""
     def reshape_as(self, other: Tensor | Number) -> Tensor:
         r""":func:`reshape` to the sizes of ``other``."""
     def resize(self, *sizes: Any) -> Tensor:
-        r""":func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow
-        (deprecated)."""
+        r""":meth:`resize_` out of place (deprecated): a view with the given sizes on the same memory, which ..."""
     def resize_(
         self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, memory_format: Any = None
     ) -> Tensor:
-        r"""Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
+        r"""Changes the sizes in place. Elements stay in their order in memory, new ones are not set."""
     def resize_as(self, tensor: Tensor) -> Tensor:
-        r""":func:`resize` to the sizes of ``tensor`` (deprecated)."""
+        r""":meth:`resize` to the sizes of ``tensor`` (deprecated)."""
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Tensor:
-        r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+        r"""Changes the sizes of ``input``, in place, to those of another tensor. New elements are not set."""
     def resize_as_sparse_(self, the_template: Any) -> Tensor:
-        r"""Give the sparse tensor ``input`` the sizes of ``the_template``, which has the same layout."""
+        r"""Gives the sparse tensor ``input`` the sizes of another, in place."""
     def resolve_conj(self) -> Tensor:
-        r"""``input``; of a conjugated view, a copy that holds what the view shows."""
+        r"""``input`` itself; of a conjugated view, a copy whose memory holds what the view shows."""
     def resolve_neg(self) -> Tensor:
-        r"""``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
+        r"""``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the ..."""
     def roll(
         self, shifts: Any, dims: Sequence[builtins.int] | builtins.int | None = None, *, out: Any = None
     ) -> Tensor:
-        r"""The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start."""
+        r"""The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start."""
     def rot90(self, k: Number = 1, dims: Sequence[builtins.int] | builtins.int = ...) -> Tensor:
         r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
     def round(self, *, decimals: Number = 0, out: Any = None) -> Tensor:
-        r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+        r"""The nearest whole number, or the nearest multiple of ``10 ** -decimals``; a half goes to the ..."""
     def round_(self, *, decimals: Number = 0, out: Any = None) -> Tensor:
-        r"""In-place form of :func:`round`."""
+        r"""In-place form of :func:`round`: ``input`` is overwritten with the result and given back."""
     def round_half_even_(self) -> Tensor:
-        r"""In-place form of :func:`round_half_even`."""
+        r"""In-place form of :func:`round_half_even`: ``input`` is overwritten with the result and given back."""
     def rsqrt(self, *, out: Any = None) -> Tensor:
-        r"""``1 / sqrt(input)``."""
+        r"""``1 / sqrt(input)``: infinite at 0, NaN of negative numbers."""
     def rsqrt_(self) -> Tensor:
-        r"""In-place form of :func:`rsqrt`."""
+        r"""In-place form of :func:`rsqrt`: ``input`` is overwritten with the result and given back."""
     def rsub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
-        r"""``other - alpha * input``."""
+        r"""``other - alpha * input``: :func:`sub` with the operands in the other order."""
     def scatter(
         self, dim: builtins.int, index: Any, src: Tensor | Number | None = None, *, reduce: Any = None, value: Tensor |
         Number | None = None, out: Any = None
     ) -> Tensor:
-        r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+        r"""A copy of ``input`` with ``src`` written at ``index`` along ``dim``; for ``dim=1``: ..."""
     def scatter_(
         self, dim: builtins.int, index: Any, src: Tensor | Number | None = None, *, reduce: Any = None, value: Tensor |
         Number | None = None
     ) -> Tensor:
-        r"""In-place form of :func:`scatter`."""
+        r"""In-place form of :func:`scatter`: ``input`` is overwritten with the result and given back."""
     def scatter_add(self, dim: builtins.int, index: Any, src: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
+        r"""A copy of ``input`` with ``src`` added at ``index`` along ``dim``; for ``dim=0``: ..."""
     def scatter_add_(self, dim: builtins.int, index: Any, src: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`scatter_add`."""
+        r"""In-place form of :func:`scatter_add`: ``input`` is overwritten with the result and given back."""
     def scatter_reduce(
         self, dim: builtins.int, index: Any, src: Tensor | Number, reduce: Any, *, include_self: builtins.bool = True,
         out: Any = None
     ) -> Tensor:
-        r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
+        r"""A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``."""
     def scatter_reduce_(
         self, dim: builtins.int, index: Any, src: Tensor | Number, reduce: Any, *, include_self: builtins.bool = True
     ) -> Tensor:
-        r"""In-place form of :func:`scatter_reduce`."""
+        r"""In-place form of :func:`scatter_reduce`: ``input`` is overwritten with the result and given back."""
     def select(self, dim: builtins.int, index: Any) -> Tensor:
-        r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
+        r"""The slice at ``index`` along ``dim``, without that dimension: ``input[index]`` for ``dim=0``."""
     def select_scatter(self, src: Tensor | Number, dim: builtins.int, index: Any) -> Tensor:
-        r"""A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
+        r"""A copy of ``input`` with ``src`` in the slice that :func:`select` would view."""
     def set_(
         self, source: Any = None, storage_offset: Number = 0, size: Sequence[builtins.int] | builtins.int | None = None,
         stride: Any = None
     ) -> Tensor:
-        r"""Make ``input`` a window on the memory of ``source``."""
+        r"""Makes ``input`` a window on the memory of ``source``, in place."""
     def sgn(self, *, out: Any = None) -> Tensor:
-        r"""``input / |input|``, 0 at 0."""
+        r"""``input / |input|``, 0 at 0: the sign, of a complex number the point of the unit circle in its ..."""
     def sgn_(self) -> Tensor:
-        r"""In-place form of :func:`sgn`."""
+        r"""In-place form of :func:`sgn`: ``input`` is overwritten with the result and given back."""
     def share_memory_(self) -> Tensor:
-        r"""Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives
-        ``input``."""
+        r"""Moves the memory of ``input`` (and of all views of it) to where other processes can see it."""
     def short(self, memory_format: Any = None) -> Tensor:
-        r"""``input`` as int16."""
+        r"""``input`` as ``int16``: ``input.to(taeda.int16)``."""
     def sigmoid(self, *, out: Any = None) -> Tensor:
-        r"""``1 / (1 + exp(-input))``."""
+        r"""``1 / (1 + exp(-input))``: any number to a probability."""
     def sigmoid_(self) -> Tensor:
-        r"""In-place form of :func:`sigmoid`."""
+        r"""In-place form of :func:`sigmoid`: ``input`` is overwritten with the result and given back."""
     def sign(self, *, out: Any = None) -> Tensor:
-        r"""-1, 0 or 1. For complex numbers see :func:`sgn`."""
+        r"""-1, 0 or 1, as the number is negative, zero or positive. For complex numbers see :func:`sgn`."""
     def sign_(self) -> Tensor:
-        r"""In-place form of :func:`sign`."""
+        r"""In-place form of :func:`sign`: ``input`` is overwritten with the result and given back."""
     def signbit(self, *, out: Any = None) -> Tensor:
         r"""Whether the sign bit is set: of negative numbers and of -0.0."""
     def silu_(self) -> Tensor:
-        r"""In-place form of :func:`silu`."""
+        r"""In-place form of :func:`silu`: ``input`` is overwritten with the result and given back."""
     def sin(self, *, out: Any = None) -> Tensor:
         r"""The sine of an angle in radians."""
     def sin_(self) -> Tensor:
-        r"""In-place form of :func:`sin`."""
+        r"""In-place form of :func:`sin`: ``input`` is overwritten with the result and given back."""
     def sinc(self, *, out: Any = None) -> Tensor:
-        r"""``sin(pi x) / (pi x)``, 1 at 0."""
+        r"""``sin(pi * input) / (pi * input)``, 1 at 0."""
     def sinc_(self) -> Tensor:
-        r"""In-place form of :func:`sinc`."""
+        r"""In-place form of :func:`sinc`: ``input`` is overwritten with the result and given back."""
     def sinh(self, *, out: Any = None) -> Tensor:
-        r"""The hyperbolic sine."""
+        r"""The hyperbolic sine, ``(exp(input) - exp(-input)) / 2``."""
     def sinh_(self) -> Tensor:
-        r"""In-place form of :func:`sinh`."""
+        r"""In-place form of :func:`sinh`: ``input`` is overwritten with the result and given back."""
     def slice_inverse(
         self, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
     ) -> Any:
-        r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of
-        ``src``."""
+        r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes ..."""
     def slice_scatter(
         self, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
     ) -> Tensor:
-        r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
+        r"""A copy of ``input`` with ``src`` in a slice along ``dim``: ``out[start:end:step] = src`` for ..."""
     def slogdet(self) -> return_types.slogdet:
-        r""":func:`linalg_slogdet`."""
+        r"""The sign of the determinant and the logarithm of its absolute value: :func:`taeda.linalg.slogdet`."""
     def smm(self, mat: Any) -> Tensor:
-        r"""``input @ mat`` as a sparse tensor."""
+        r"""``input @ mat`` of a sparse and a dense matrix, as a sparse tensor."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-        r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
+        r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow: scores become probabilities ..."""
     def solve(*args: Any, **kwargs: Any) -> Tensor:
-        r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor
-        for the factors. Calling it is a RuntimeError."""
+        r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or ..."""
     def sort(
         self, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None
     ) -> return_types.sort:
-        r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+        r"""The elements in order along ``dim``, and where each was"""
     def sparse_mask(self, mask: Tensor) -> Tensor:
         r"""The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
     def split(
         self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None
     ) -> tuple[Tensor, ...]:
-        r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a
-        list."""
+        r"""Consecutive pieces along ``dim``: all of one size, or of the sizes in a list."""
     def sqrt(self, *, out: Any = None) -> Tensor:
-        r"""The square root; NaN of negative numbers."""
+        r"""The square root; NaN of negative numbers. The gradient at 0 is infinite."""
     def sqrt_(self) -> Tensor:
-        r"""In-place form of :func:`sqrt`."""
+        r"""In-place form of :func:`sqrt`: ``input`` is overwritten with the result and given back."""
     def square(self, *, out: Any = None) -> Tensor:
-        r"""``input * input``; of bools, as whole numbers."""
+        r"""``input * input``; bools count as whole numbers."""
     def square_(self, *, out: Any = None) -> Tensor:
-        r"""In-place form of :func:`square`."""
+        r"""In-place form of :func:`square`: ``input`` is overwritten with the result and given back."""
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-        r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+        r"""A view without the dimensions of size 1: all of them, or those in ``dim``."""
     def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        r"""``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``, as a
-        sparse"""
+        r"""``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``."""
     def std(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool =
         False, *, correction: Any = None, out: Any = None
     ) -> Tensor:
-        r"""Standard deviation: the square root of :func:`var`."""
+        r"""The standard deviation over ``dim``: the square root of :func:`var`."""
     def stft(
         self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool =
         True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None,
         return_complex: Any = None, align_to_window: Any = None
     ) -> Tensor:
-        r"""Fourier transforms of overlapping pieces of a signal."""
+        r"""The Fourier transforms of overlapping pieces of a signal: ``out[f, t]`` is the sum of ..."""
     def sub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     def sub_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`sub`."""
+        r"""In-place form of :func:`sub`: ``input`` is overwritten with the result and given back."""
     def subtract(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     def subtract_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-        r"""In-place form of :func:`sub`."""
+        r"""In-place form of :func:`sub`: ``input`` is overwritten with the result and given back."""
     def sum(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
         | None = None, out: Any = None
     ) -> Tensor:
-        r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
+        r"""The sum of the elements over ``dim``. It is taken in blocks, so that long sums stay accurate."""
     def sum_to_size(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
-        r"""Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
+        r"""Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> return_types.svd:
-        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is
-        false."""
+        r"""``input = U @ diag(S) @ V.mH``: the older form of :func:`taeda.linalg.svd`, which gives ``V``."""
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def symeig(*args: Any, **kwargs: Any) -> Tensor:
-        r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh. Calling it is a
-        RuntimeError."""
+        r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh"""
     def t(self) -> Tensor:
-        r"""The transpose of a matrix; a vector or a scalar is given back."""
+        r"""The transpose of a matrix; a vector, or a tensor without dimensions, is given back."""
     def take(self, index: Any, *, out: Any = None) -> Tensor:
-        r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
+        r"""The elements of ``input``, taken as one dimension, at ``index``."""
     def take_along_dim(self, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-        r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one
-        dimension."""
+        r""":func:`gather` with ``indices`` broadcast against ``input``: takes what :func:`argsort` or ..."""
     def tan(self, *, out: Any = None) -> Tensor:
         r"""The tangent of an angle in radians."""
     def tan_(self) -> Tensor:
-        r"""In-place form of :func:`tan`."""
+        r"""In-place form of :func:`tan`: ``input`` is overwritten with the result and given back."""
     def tanh(self, *, out: Any = None) -> Tensor:
-        r"""The hyperbolic tangent."""
+        r"""The hyperbolic tangent, ``(exp(input) - exp(-input)) / (exp(input) + exp(-input))``, in [-1, 1]."""
     def tanh_(self) -> Tensor:
-        r"""In-place form of :func:`tanh`."""
+        r"""In-place form of :func:`tanh`: ``input`` is overwritten with the result and given back."""
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        r"""Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
+        r"""Pieces along ``dim``: ``n`` of nearly equal size, or cut before the given positions"""
     def threshold_(self, threshold: Any, value: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`threshold`."""
+        r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
     def tile(self, *args: Any, dims: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
-        r""":func:`repeat`, with missing leading counts taken as one."""
+        r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
     def times_itself_(self) -> Tensor:
-        r"""In-place form of :func:`times_itself`."""
+        r"""In-place form of :func:`times_itself`: ``input`` is overwritten with the result and given back."""
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
-        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is
-        false."""
+        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` ..."""
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Any:
-        r"""``input``, which is dense already (or in another dtype)."""
+        r"""``input`` with all its elements, the zeros too; of a dense tensor itself."""
     def to_sparse(
         self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
     ) -> Tensor:
         r"""``input`` as a sparse tensor of its elements that are not 0."""
     def to_sparse_bsc(self, blocksize: Any, dense_dim: Any = None) -> Tensor:
-        r"""Matrices compressed by columns of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+        r"""Matrices compressed by columns of blocks, without blocks of zeros; see :func:`sparse_bsc_tensor`."""
     def to_sparse_bsr(self, blocksize: Any, dense_dim: Any = None) -> Tensor:
-        r"""Matrices compressed by rows of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+        r"""Matrices compressed by rows of blocks, without blocks of zeros; see :func:`sparse_bsr_tensor`."""
     def to_sparse_coo(self) -> Tensor:
-        r"""``input`` as a sparse tensor in coordinate form."""
+        r"""``input`` as a sparse tensor in coordinate form; see :func:`sparse_coo_tensor`."""
     def to_sparse_csc(self, dense_dim: Any = None) -> Tensor:
-        r"""Matrices compressed by columns, without their elements that are 0."""
+        r"""Matrices compressed by columns, without their elements that are 0; see :func:`sparse_csc_tensor`."""
     def to_sparse_csr(self, dense_dim: Any = None) -> Tensor:
-        r"""Matrices compressed by rows, without their elements that are 0."""
+        r"""Matrices compressed by rows, without their elements that are 0; see :func:`sparse_csr_tensor`."""
     def topk(
         self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any =
         None
     ) -> return_types.topk:
-        r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come
-        first."""
+        r"""The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are; of equal ..."""
     def trace(self) -> Tensor:
         r"""The sum of the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -1867,286 +1827,280 @@ class Tensor:
         self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool =
         False
     ) -> return_types.triangular_solve:
-        r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
+        r"""``X`` with ``A @ X = b`` for triangular ``A``: the older form of ..."""
     def tril(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
-        r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+        r"""The lower triangle of matrices, zero elsewhere."""
     def tril_(self, diagonal: Number = 0) -> Tensor:
-        r"""In-place form of :func:`tril`."""
+        r"""In-place form of :func:`tril`: ``input`` is overwritten with the result and given back."""
     def triu(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
-        r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+        r"""The upper triangle of matrices, zero elsewhere."""
     def triu_(self, diagonal: Number = 0) -> Tensor:
-        r"""In-place form of :func:`triu`."""
+        r"""In-place form of :func:`triu`: ``input`` is overwritten with the result and given back."""
     def true_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input / other``; whole numbers give the default floating-point dtype."""
     def true_divide_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`true_divide`."""
+        r"""In-place form of :func:`true_divide`: ``input`` is overwritten with the result and given back."""
     def trunc(self, *, out: Any = None) -> Tensor:
-        r"""Rounded toward zero."""
+        r"""The whole part: ``input`` rounded toward zero."""
     def trunc_(self) -> Tensor:
-        r"""In-place form of :func:`trunc`."""
+        r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
     def trunc_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
+        r"""``trunc(input / other)``: rounded toward zero, as C's ``/`` of whole numbers."""
     def trunc_divide_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`trunc_divide`."""
+        r"""In-place form of :func:`trunc_divide`: ``input`` is overwritten with the result and given back."""
     def type(self, dtype: _dtype | None = None, non_blocking: builtins.bool = False, **kwargs: Any) -> Any:
-        r"""The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
+        r"""The type's name, or ``input`` converted to another dtype."""
     def type_as(self, other: Tensor | Number) -> Tensor:
-        r"""``input`` in the dtype of ``other``, and on its device."""
+        r"""``input`` in the dtype of ``other`` and on its device."""
     def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        r"""The slices along ``dim``, as a tuple of views without that dimension."""
+        r"""The slices along ``dim``, without that dimension: what :func:`stack` joined."""
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-        r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
+        r"""Dimension ``dim`` split into ``sizes``: the reverse of :func:`flatten`."""
     def unfold(self, dimension: Any, size: Sequence[builtins.int] | builtins.int, step: Any) -> Tensor:
-        r"""A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last
-        dimension."""
+        r"""A view of windows along a dimension; the window is the last dimension of the result."""
     def uniform_(self, from_: Number = 0.0, to: Number = 1.0, *, generator: Any | None = None) -> Tensor:
-        r"""Fill with uniform numbers in [``from``, ``to``)."""
+        r"""Fills ``input`` with random numbers, uniform in [from, to), in place."""
     def unique(
         self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False,
         dim: builtins.int | Sequence[builtins.int] | None = None
     ) -> Any:
-        r"""The distinct values in ascending order."""
+        r"""The distinct values, in ascending order."""
     def unique_consecutive(
         self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int |
         Sequence[builtins.int] | None = None
     ) -> Any:
-        r"""One element of each run of equal ones; arguments as for :func:`unique`."""
+        r"""One element of each run of equal ones."""
     def unsafe_chunk(self, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        r""":func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
+        r""":func:`chunk`, whose pieces the graph does not take for views: each may be written in place on ..."""
     def unsafe_split(self, split_size: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        r""":func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+        r""":func:`split`, whose pieces the graph does not take for views: each may be written in place on ..."""
     def unsafe_split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        r""":func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place
-        independently."""
+        r""":func:`split_with_sizes`, whose pieces the graph does not take for views: each may be written in ..."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
-        r"""A view with a dimension of size 1 inserted at ``dim``."""
+        r"""A view with a dimension of size 1 put in at ``dim``."""
     def var(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool =
         False, *, correction: Any = None, out: Any = None
     ) -> Tensor:
-        r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
+        r"""The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``."""
     def vdot(self, other: Tensor | Number) -> Tensor:
-        r"""Inner product of two vectors, the first conjugated."""
+        r"""The inner product of two vectors, the first conjugated: the sum of ``conj(input[i]) * other[i]``."""
     def view_(self, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None) -> Tensor:
-        r"""A view with other sizes (one may be -1), or of another dtype."""
+        r"""A view of the same elements with other sizes, or of the same bytes as another dtype."""
     def view_as(self, other: Tensor | Number) -> Tensor:
         r"""A view with the sizes of ``other``."""
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        r"""Views of pieces along dimension 0; see :func:`tensor_split`."""
+        r"""Pieces along dimension 0: so many of equal size, or cut before given positions."""
     def xlogy(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+        r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN: a term of an entropy."""
     def xlogy_(self, other: Tensor | Number) -> Tensor:
-        r"""In-place form of :func:`xlogy`."""
+        r"""In-place form of :func:`xlogy`: ``input`` is overwritten with the result and given back."""
     def xpu(
         self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
         None
     ) -> Tensor:
         r"""``input`` on an XPU."""
     def zero_(self) -> Tensor:
-        r"""In-place form of :func:`zero`."""
+        r"""In-place form of :func:`zero`: ``input`` is overwritten with the result and given back."""
 
 def abs(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The absolute value; of a complex number, a real one."""
+    r"""The absolute value, ``|input|``; of a complex number ``a + bi`` the real number ``sqrt(a ** 2 + ..."""
 def abs_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`abs`."""
+    r"""In-place form of :func:`abs`: ``input`` is overwritten with the result and given back."""
 def absolute(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The absolute value; of a complex number, a real one."""
+    r"""The absolute value, ``|input|``; of a complex number ``a + bi`` the real number ``sqrt(a ** 2 + ..."""
 def acos(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The arc cosine in radians; NaN outside [-1, 1]."""
+    r"""The arc cosine in radians, in [0, pi]; NaN outside of [-1, 1]."""
 def acos_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`acos`."""
+    r"""In-place form of :func:`acos`: ``input`` is overwritten with the result and given back."""
 def acosh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse hyperbolic cosine; NaN below 1."""
+    r"""The inverse hyperbolic cosine, ``log(input + sqrt(input ** 2 - 1))``; NaN below 1."""
 def acosh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`acosh`."""
+    r"""In-place form of :func:`acosh`: ``input`` is overwritten with the result and given back."""
 def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
-    r"""``input + alpha * other``; of bools, whether either holds."""
+    r"""``input + alpha * other``; of bools, whether either is true."""
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
 ) -> Tensor:
-    r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
+    r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product, with the batch folded into ..."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
-    r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
+    r"""``input + value * tensor1 / tensor2``: the step of an optimizer that divides by a scale."""
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
     r"""``input + value * tensor1 * tensor2``."""
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
-    r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
+    r"""``beta * input + alpha * (mat1 @ mat2)``"""
 def addmv(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
-    r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
+    r"""``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read."""
 def addmv_(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    r"""In-place form of :func:`addmv`."""
+    r"""In-place form of :func:`addmv`: ``input`` is overwritten with the result and given back."""
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * outer(vec1, vec2)``."""
 def adjoint(input: Tensor) -> Tensor:
-    r"""The conjugate transpose of the last two dimensions."""
+    r"""The conjugate transpose of the last two dimensions: ``out[..., i, j] = conj(input[..., j, i])``."""
 def alias_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`alias` views."""
+    r"""A copy of ``input``, in memory of its own."""
 def all(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
+    r"""Whether all elements along ``dim`` are true, which every number but 0 is."""
 def allclose(
     input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
 ) -> builtins.bool:
-    r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+    r"""Whether all elements are close: ``|input - other| <= atol + rtol * |other|``."""
 def alpha_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""If ``train``, dropout that keeps mean and variance of selu's output."""
+    r"""Dropout that keeps the mean and the variance of selu's output (Klambauer et al"""
 def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""In-place form of :func:`alpha_dropout`."""
+    r"""In-place form of :func:`alpha_dropout`: ``input`` is overwritten with the result and given back."""
 def amax(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
+    r"""The largest element over ``dim``; NaN where there is one"""
 def amin(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
+    r"""The smallest element over ``dim``; NaN where there is one"""
 def aminmax(
     input: Tensor, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any
     = None
 ) -> return_types.aminmax:
-    r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
+    r"""The smallest and the largest element over ``dim``, found in one pass."""
 def angle(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
+    r"""The argument of a complex number in radians, in [-pi, pi]; of a real one 0, or pi where it is ..."""
 def any(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+    r"""Whether any element along ``dim`` is true, which every number but 0 is."""
 def arange(
     *args: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None
     = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **bounds: Any
 ) -> Tensor:
-    r"""Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end,
-    step)``."""
+    r"""Numbers from ``start`` to before ``end``, ``step`` apart: ``start + i * step``."""
 def arccos(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The arc cosine in radians; NaN outside [-1, 1]."""
+    r"""The arc cosine in radians, in [0, pi]; NaN outside of [-1, 1]."""
 def arccos_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`acos`."""
+    r"""In-place form of :func:`acos`: ``input`` is overwritten with the result and given back."""
 def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse hyperbolic cosine; NaN below 1."""
+    r"""The inverse hyperbolic cosine, ``log(input + sqrt(input ** 2 - 1))``; NaN below 1."""
 def arccosh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`acosh`."""
+    r"""In-place form of :func:`acosh`: ``input`` is overwritten with the result and given back."""
 def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The arc sine in radians; NaN outside [-1, 1]."""
+    r"""The arc sine in radians, in [-pi/2, pi/2]; NaN outside of [-1, 1]."""
 def arcsin_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`asin`."""
+    r"""In-place form of :func:`asin`: ``input`` is overwritten with the result and given back."""
 def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse hyperbolic sine."""
+    r"""The inverse hyperbolic sine, ``log(input + sqrt(input ** 2 + 1))``."""
 def arcsinh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`asinh`."""
+    r"""In-place form of :func:`asinh`: ``input`` is overwritten with the result and given back."""
 def arctan(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The arc tangent in radians."""
+    r"""The arc tangent in radians, in [-pi/2, pi/2]."""
 def arctan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+    r"""The angle in radians, in [-pi, pi], of the point with abscissa ``other`` and ordinate ``input``, ..."""
 def arctan_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`atan`."""
+    r"""In-place form of :func:`atan`: ``input`` is overwritten with the result and given back."""
 def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    r"""The inverse hyperbolic tangent, ``log((1 + input) / (1 - input)) / 2``; NaN outside of [-1, 1]."""
 def arctanh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`atanh`."""
+    r"""In-place form of :func:`atanh`: ``input`` is overwritten with the result and given back."""
 def argmax(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
+    r"""The position of the first largest element along ``dim``. NaN counts as the largest."""
 def argmin(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the
-    smallest."""
+    r"""The position of the first smallest element along ``dim``. NaN counts as the smallest."""
 def argsort(
     input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""The indices that sort a dimension; see :func:`sort`."""
+    r"""The indices that bring ``dim`` into order: ``input[argsort(input)]`` is sorted. See :func:`sort`."""
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Coordinates of the elements that are not zero, one row each, in row-major order."""
+    r"""The coordinates of the elements that are not zero."""
 def as_strided(
     input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
 ) -> Tensor:
-    r"""A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
+    r"""A view with any sizes and strides on the memory of ``input``: element ``(i, j)`` is at ..."""
 def as_strided_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`as_strided` views."""
+    r"""A copy of what :func:`as_strided` views, in memory of its own."""
 def as_strided_scatter(
     input: Tensor, src: Tensor | Number, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any =
     None, *, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
 def asin(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The arc sine in radians; NaN outside [-1, 1]."""
+    r"""The arc sine in radians, in [-pi/2, pi/2]; NaN outside of [-1, 1]."""
 def asin_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`asin`."""
+    r"""In-place form of :func:`asin`: ``input`` is overwritten with the result and given back."""
 def asinh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse hyperbolic sine."""
+    r"""The inverse hyperbolic sine, ``log(input + sqrt(input ** 2 + 1))``."""
 def asinh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`asinh`."""
+    r"""In-place form of :func:`asinh`: ``input`` is overwritten with the result and given back."""
 def atan(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The arc tangent in radians."""
+    r"""The arc tangent in radians, in [-pi/2, pi/2]."""
 def atan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+    r"""The angle in radians, in [-pi, pi], of the point with abscissa ``other`` and ordinate ``input``, ..."""
 def atan_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`atan`."""
+    r"""In-place form of :func:`atan`: ``input`` is overwritten with the result and given back."""
 def atanh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    r"""The inverse hyperbolic tangent, ``log((1 + input) / (1 - input)) / 2``; NaN outside of [-1, 1]."""
 def atanh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`atanh`."""
+    r"""In-place form of :func:`atanh`: ``input`` is overwritten with the result and given back."""
 def atleast_1d(*tensors: Any) -> Any:
-    r"""Scalars as tensors of one dimension; others as they are."""
+    r"""Tensors without dimensions as vectors of one element; others as they are."""
 def atleast_2d(*tensors: Any) -> Any:
-    r"""Tensors of fewer than two dimensions as rows; others as they are."""
+    r"""Tensors of fewer than two dimensions as matrices of one row; others as they are."""
 def atleast_3d(*tensors: Any) -> Any:
     r"""Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are."""
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
 ) -> Tensor:
-    r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
+    r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch. With ``beta`` 0 ``input`` is not read."""
 def bartlett_window(
-    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
-    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
-    False, **options: Any
+    window_length: Any, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False
 ) -> Tensor:
-    r"""Bartlett's triangular window. Periodic by default: its period is its length, rather than one point less."""
+    r"""Bartlett's window, a triangle: ``w[k] = 1 - |2 k / N - 1|`` for ``k`` from 0 to ``window_length ..."""
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
-    r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
+    r"""Ones and zeros: a one with the probability that ``input`` holds at that place."""
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
-    r"""``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
+    r"""A number for each pair of vectors: ``y[..., o] = input1[..., i] * weight[o, i, j] * input2[..., ..."""
 def bincount(input: Tensor, weights: Any = None, minlength: Number = 0) -> Tensor:
-    r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
+    r"""How often each number from 0 on occurs in a vector, or the sum of its weights."""
 def binomial(count: Any, prob: Any, generator: Any | None = None, *, out: Any = None) -> Tensor:
-    r"""Numbers of successes in ``count`` trials, of probability ``prob`` each."""
+    r"""Random numbers of successes in ``count`` trials that each succeed with probability ``prob``."""
 def bitwise_and(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input & other``."""
+    r"""``input & other``: the bits that both have."""
 def bitwise_left_shift(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input << other``; 0 where ``other`` is negative or not below the width."""
+    r"""``input << other``, which is ``input * 2 ** other``; 0 where ``other`` is negative or not below ..."""
 def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``~input``: the complement of each bit, of bools the opposite."""
+    r"""``~input``: every bit turned over, which is ``-input - 1`` for signed numbers; of bools the ..."""
 def bitwise_or(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input | other``."""
+    r"""``input | other``: the bits that either has."""
 def bitwise_right_shift(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
+    r"""``input >> other``, which is ``floor(input / 2 ** other)``; a shift beyond the width leaves only ..."""
 def bitwise_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input ^ other``."""
+    r"""``input ^ other``: the bits that exactly one has."""
 def blackman_window(
-    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
-    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
-    False, **options: Any
+    window_length: Any, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False
 ) -> Tensor:
-    r"""Blackman's window. Periodic by default: its period is its length, rather than one point less."""
+    r"""Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / N) + 0.08 * cos(4 pi k / N)`` for ``k`` ..."""
 def block_diag(*tensors: Any) -> Tensor:
-    r"""A matrix with the given matrices along its diagonal and zeros elsewhere; vectors are rows."""
+    r"""A matrix with the given matrices along its diagonal and zeros elsewhere."""
 def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
-    r"""Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
+    r"""The products of matrices, one per batch: ``out[b] = input[b] @ mat2[b]``"""
 def broadcast_shapes(*shapes: Any) -> Size:
-    r"""The shape to which ``shapes`` broadcast."""
+    r"""The shape to which shapes broadcast: aligned at the last dimension, where sizes are equal or 1."""
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    r"""Every tensor expanded to their common shape."""
+    r"""Every tensor expanded to the shape to which all broadcast."""
 def broadcast_to(input: Tensor, size: Sequence[builtins.int] | builtins.int) -> Tensor:
-    r"""``input`` expanded to ``size``."""
+    r"""``input`` expanded to the sizes ``size``: dimensions of size 1 are repeated, without copying."""
 def bucketize(
     input: Tensor, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None
 ) -> Tensor:
@@ -2154,294 +2108,293 @@ def bucketize(
 def cartesian_prod(*tensors: Any) -> Tensor:
     r"""All choices of one element of each vector, as rows."""
 def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
-    r"""Join tensors along a dimension that they have."""
+    r"""The tensors one after the other along a dimension that they have."""
 def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: builtins.str = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    r"""Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P,
-    R)``."""
+    r"""The distances between every row of ``x1`` and every row of ``x2``: ``out[i, j] = sum(|x1[i] - ..."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The smallest integer not below."""
+    r"""The smallest whole number that is not below ``input``."""
 def ceil_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`ceil`."""
+    r"""In-place form of :func:`ceil`: ``input`` is overwritten with the result and given back."""
 def celu(input: Tensor, alpha: Number = 1.0) -> Tensor:
-    r"""Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
+    r"""``max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)``, whose slope is continuous (Barron ..."""
 def celu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
-    r"""In-place form of :func:`celu`."""
+    r"""In-place form of :func:`celu`: ``input`` is overwritten with the result and given back."""
 def chain_matmul(*matrices: Any) -> Tensor:
-    r"""Product of matrices in the order that takes the fewest multiplications."""
+    r"""The product of several matrices in the order that takes the fewest multiplications"""
 def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""The Cholesky factor of positive definite matrices."""
+    r"""The Cholesky factor of positive definite matrices: :func:`taeda.linalg.cholesky`, which is ..."""
 def cholesky_inverse(L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
+    r"""The inverse of ``A = L @ L.mH``, given by its Cholesky factor ``L``."""
 def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
+    r"""``X`` with ``A @ X = B``, for ``A = L @ L.mH`` given by its Cholesky factor ``L``."""
 def chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+    r"""At most ``chunks`` pieces of equal size along ``dim``; the last may be smaller"""
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
-    r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    r"""``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside."""
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    r"""In-place form of :func:`clamp`."""
+    r"""In-place form of :func:`clamp`: ``input`` is overwritten with the result and given back."""
 def clamp_max(input: Tensor, max: Any, *, out: Any = None) -> Tensor:
-    r"""``input``, at most ``max``."""
+    r"""``min(input, max)``: ``input``, at most ``max``."""
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    r"""In-place form of :func:`clamp_max`."""
+    r"""In-place form of :func:`clamp_max`: ``input`` is overwritten with the result and given back."""
 def clamp_min(input: Tensor, min: Any, *, out: Any = None) -> Tensor:
-    r"""``input``, at least ``min``."""
+    r"""``max(input, min)``: ``input``, at least ``min``."""
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    r"""In-place form of :func:`clamp_min`."""
+    r"""In-place form of :func:`clamp_min`: ``input`` is overwritten with the result and given back."""
 def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
-    r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    r"""``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside."""
 def clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    r"""In-place form of :func:`clamp`."""
+    r"""In-place form of :func:`clamp`: ``input`` is overwritten with the result and given back."""
 def clone(input: Tensor, *, memory_format: Any = ...) -> Tensor:
-    r"""A copy in memory of its own."""
+    r"""A copy of ``input`` in memory of its own"""
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    r"""Join along dimension 1; vectors and scalars are columns."""
+    r"""The tensors side by side: joined along dimension 1, vectors as columns."""
 def combinations(input: Tensor, r: Number = 2, with_replacement: builtins.bool = False) -> Tensor:
     r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
-    r"""The complex tensor of two floating-point tensors of one dtype."""
+    r"""The complex numbers ``real + i * imag``."""
 def concat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
-    r"""Join tensors along a dimension that they have."""
+    r"""The tensors one after the other along a dimension that they have."""
 def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
-    r"""Join tensors along a dimension that they have."""
+    r"""The tensors one after the other along a dimension that they have."""
 def conj(input: Tensor) -> Tensor:
-    r"""The complex conjugate, as a view of the same memory; a real tensor is given back as it is."""
+    r"""The complex conjugate: ``a - bi`` for ``a + bi``"""
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The complex conjugate, computed; a real tensor is given back as it is."""
+    r"""The complex conjugate, computed: ``a - bi`` for ``a + bi``"""
 def conj_physical_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`conj_physical`."""
+    r"""In-place form of :func:`conj_physical`: ``input`` is overwritten with the result and given back."""
 def constant_pad_nd(input: Tensor, pad: Any, value: Tensor | Number = 0, *, out: Any = None) -> Tensor:
-    r"""``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one"""
+    r"""``input`` with ``value`` around it."""
 def conv1d(
     input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
     Number = 1, *, out: Any = None
 ) -> Tensor:
-    r"""Cross-correlation: every output is a weighted sum of a window of the input."""
+    r"""Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``."""
 def conv2d(
     input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
     Number = 1, *, out: Any = None
 ) -> Tensor:
-    r"""Cross-correlation: every output is a weighted sum of a window of the input."""
+    r"""Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``."""
 def conv3d(
     input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
     Number = 1, *, out: Any = None
 ) -> Tensor:
-    r"""Cross-correlation: every output is a weighted sum of a window of the input."""
+    r"""Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``."""
 def conv_tbc(input: Tensor, weight: Any, bias: Any, pad: Number = 0) -> Tensor:
-    r"""One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
+    r"""A convolution in one dimension of a sequence whose time comes first: ``out[t, n, o]`` is the sum ..."""
 def conv_transpose1d(
     input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
     groups: Number = 1, dilation: Number = 1, *, out: Any = None
 ) -> Tensor:
-    r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+    r"""Transposed convolution: every input spreads a weighted window over the output, a layer that ..."""
 def conv_transpose2d(
     input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
     groups: Number = 1, dilation: Number = 1, *, out: Any = None
 ) -> Tensor:
-    r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+    r"""Transposed convolution: every input spreads a weighted window over the output, a layer that ..."""
 def conv_transpose3d(
     input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
     groups: Number = 1, dilation: Number = 1, *, out: Any = None
 ) -> Tensor:
-    r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+    r"""Transposed convolution: every input spreads a weighted window over the output, a layer that ..."""
 def copysign(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
+    r"""``|input|`` with the sign of ``other``, also that of -0.0 and NaN."""
 def corrcoef(input: Tensor) -> Tensor:
-    r"""The matrix of Pearson's correlation coefficients of variables (rows)."""
+    r"""Pearson's correlation coefficients: ``cov[i, j] / sqrt(cov[i, i] * cov[j, j])``, in [-1, 1]."""
 def cos(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The cosine of an angle in radians."""
 def cos_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`cos`."""
+    r"""In-place form of :func:`cos`: ``input`` is overwritten with the result and given back."""
 def cosh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The hyperbolic cosine."""
+    r"""The hyperbolic cosine, ``(exp(input) + exp(-input)) / 2``."""
 def cosh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`cosh`."""
+    r"""In-place form of :func:`cosh`: ``input`` is overwritten with the result and given back."""
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-    r"""The number of elements along ``dim`` that are not 0, as int64."""
+    r"""The number of elements along ``dim`` that are not 0."""
 def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    r"""The covariance matrix of variables (rows) observed in columns."""
+    r"""The covariance matrix: ``out[i, j] = sum((x_i - mean_i) * (x_j - mean_j)) / (n - correction)``."""
 def cross(
     input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
 ) -> Tensor:
-    r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
+    r"""The cross product of vectors of three elements, at right angles to both: ``(a2 b3 - a3 b2, a3 b1 ..."""
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> return_types.cummax:
-    r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    r"""The running maximum along ``dim`` and where it was found."""
 def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> return_types.cummin:
-    r"""Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    r"""The running minimum along ``dim`` and where it was found."""
 def cumprod(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
-    r"""Running product along ``dim``. Integers and bools are multiplied as int64."""
+    r"""The running product along ``dim``: ``out[i] = input[0] * ... * input[i]``."""
 def cumsum(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
-    r"""Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64."""
+    r"""The running sum along ``dim``: ``out[i] = input[0] + .."""
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Tensor:
-    r"""Running integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    r"""The running integral of ``y`` along ``dim`` by the trapezoidal rule: sums of ``(y[i] + y[i + 1]) ..."""
 def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Degrees to radians."""
+    r"""Degrees to radians: ``input * pi / 180``."""
 def deg2rad_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`deg2rad`."""
+    r"""In-place form of :func:`deg2rad`: ``input`` is overwritten with the result and given back."""
 def det(A: Any, *, out: Any = None) -> Tensor:
-    r"""The determinant ``(...)`` of square matrices ``(..., n, n)``."""
+    r"""The determinant: how much a matrix scales volumes."""
 def detach(input: Tensor) -> Tensor:
-    r"""A view of the memory of ``input`` that is not part of the graph."""
+    r"""A view of the memory of ``input`` that is not part of the graph: no gradient flows through it."""
 def detach_(input: Tensor) -> Tensor:
-    r"""Take ``input`` out of the graph."""
+    r"""Takes ``input`` out of the graph, in place: it becomes a leaf that does not require grad."""
 def detach_copy(input: Tensor) -> Tensor:
-    r"""A copy outside the graph."""
+    r"""A copy of ``input``, in memory of its own, that is not part of the graph."""
 def diag(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
 def diag_embed(input: Tensor, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Tensor:
-    r"""Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
+    r"""Matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere."""
 def diagflat(input: Tensor, offset: Number = 0) -> Tensor:
-    r"""A matrix with the elements of ``input`` on its diagonal."""
+    r"""A matrix with all elements of ``input`` on its diagonal and zeros elsewhere."""
 def diagonal(input: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Tensor:
-    r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+    r"""The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension: ``out[..., i] = ..."""
 def diagonal_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`diagonal` views."""
+    r"""A copy of what :func:`diagonal` views, in memory of its own."""
 def diagonal_scatter(
     input: Tensor, src: Tensor | Number, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1, *, out: Any =
     None
 ) -> Tensor:
-    r"""A copy of ``input`` with ``src`` on a diagonal."""
+    r"""A copy of ``input`` with ``src`` on the diagonal that :func:`diagonal` would view."""
 def diff(
     input: Tensor, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None
 ) -> Tensor:
-    r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
+    r"""The differences of neighbours along ``dim``, ``input[i + 1] - input[i]``, taken ``n`` times."""
 def digamma(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The derivative of :func:`lgamma`."""
+    r"""The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``."""
 def dist(input: Tensor, other: Tensor | Number, p: Any = 2) -> Tensor:
-    r"""The ``p``-norm of ``input - other``."""
+    r"""The ``p``-norm of ``input - other``: their distance."""
 def div(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
-    r"""``input / other``."""
+    r"""``input / other``, also rounded."""
 def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
-    r"""``input / other``."""
+    r"""``input / other``, also rounded."""
 def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
-    r"""Inner product of two vectors (no conjugate)."""
+    r"""The inner product of two vectors: the sum of ``input[i] * tensor[i]``"""
 def dropout(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``."""
+    r"""Zero each element with probability ``p``, divide the others by ``1 - p``."""
 def dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""In-place form of :func:`dropout`."""
+    r"""In-place form of :func:`dropout`: ``input`` is overwritten with the result and given back."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
+    r"""Pieces along dimension 2: so many of equal size, or cut before given positions."""
 def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    r"""Join along dimension 2; see :func:`atleast_3d`."""
+    r"""The tensors behind each other: joined along dimension 2, after :func:`atleast_3d`."""
 def eig(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex. Calling it is a RuntimeError."""
+    r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex"""
 def einsum(*args: Any) -> Tensor:
-    r"""Sum of products of elements by the Einstein convention."""
+    r"""Sums of products of elements, with one letter per dimension: letters that the result does not ..."""
 def embedding(
     weight: Any, indices: Any, padding_idx: Number = -1, scale_grad_by_freq: builtins.bool = False, sparse:
     builtins.bool = False, *, out: Any = None
 ) -> Tensor:
-    r"""Rows of ``weight`` at ``indices``."""
+    r"""Rows of ``weight`` at ``indices``: ``weight[indices]``, a vector for each word."""
 def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Number = 2.0) -> Tensor:
-    r"""Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
+    r"""Scales down, in place, the rows of ``weight`` at ``indices`` whose norm is above ``max_norm``, ..."""
 def empty(
     *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
     layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
     builtins.bool = False, memory_format: Any = None
 ) -> Tensor:
-    r"""A tensor of the given sizes with undefined elements."""
+    r"""A tensor of the given sizes whose elements are not set: whatever the memory held before."""
 def empty_like(
     input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
     requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
 ) -> Tensor:
-    r"""Undefined elements, in the sizes and dtype of ``input``."""
+    r"""A tensor with the sizes, dtype and device of ``input`` whose elements are not set."""
 def empty_permuted(
     size: Sequence[builtins.int] | builtins.int, physical_layout: Any, *, dtype: _dtype | None = None, layout: Any =
     None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool
     = False
 ) -> Tensor:
-    r"""A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
+    r"""A tensor whose elements are not set and whose dimensions lie in memory in the order ..."""
 def empty_strided(
     size: Sequence[builtins.int] | builtins.int, stride: Any, *, dtype: _dtype | None = None, layout: Any = None,
     device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool =
     False
 ) -> Tensor:
-    r"""A tensor of the given sizes and strides (in elements) with undefined elements."""
+    r"""A tensor of the given sizes and strides whose elements are not set."""
 def eq(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Whether the elements are equal; NaN equals nothing."""
+    r"""Whether the elements are equal; NaN equals nothing, not even NaN."""
 def equal(input: Tensor, other: Tensor | Number) -> builtins.bool:
-    r"""Whether the tensors have the same shape and elements. Gives a Python bool."""
+    r"""Whether the two have the same sizes and the same elements."""
 def erf(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
+    r"""The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` for ``t`` from 0 to ..."""
 def erf_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`erf`."""
+    r"""In-place form of :func:`erf`: ``input`` is overwritten with the result and given back."""
 def erfc(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``1 - erf(input)``, accurate in the tail."""
+    r"""``1 - erf(input)``, accurate also where it is small."""
 def erfc_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`erfc`."""
+    r"""In-place form of :func:`erfc`: ``input`` is overwritten with the result and given back."""
 def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The inverse of :func:`erf`; infinite at -1 and 1."""
+    r"""The inverse of :func:`erf`; infinite at -1 and 1, NaN beyond."""
 def exp(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``e ** input``."""
 def exp2(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``2 ** input``."""
 def exp2_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`exp2`."""
+    r"""In-place form of :func:`exp2`: ``input`` is overwritten with the result and given back."""
 def exp_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`exp`."""
+    r"""In-place form of :func:`exp`: ``input`` is overwritten with the result and given back."""
 def expand_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`expand` views."""
+    r"""A copy of what :meth:`Tensor.expand` views, in memory of its own: dimensions of size 1 are repeated."""
 def expm1(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``e ** input - 1``, exact for small ``input``."""
+    r"""``e ** input - 1``, exact also for small ``input``, where the difference would cancel."""
 def expm1_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`expm1`."""
+    r"""In-place form of :func:`expm1`: ``input`` is overwritten with the result and given back."""
 def eye(
     n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device |
     builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
+    r"""The identity matrix: ones on the diagonal, zeros elsewhere."""
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any
 ) -> Tensor:
-    r""":func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dimension ``axis``."""
+    r""":func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of ..."""
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any
 ) -> Tensor:
-    r"""``(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale``."""
+    r"""What is left of ``input`` after a trip through small integers: ``(clamp(round(input / scale) + ..."""
 def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""Like ``alpha_dropout`` for whole channels."""
+    r"""As :func:`alpha_dropout`, for whole channels at a time."""
 def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""In-place form of :func:`feature_alpha_dropout`."""
+    r"""In-place form of :func:`feature_alpha_dropout`: ``input`` is overwritten with the result and ..."""
 def feature_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""Like ``dropout`` for whole channels (dimensions 0 and 1)."""
+    r"""Zero whole channels with probability ``p``, divide the others by ``1 - p``."""
 def feature_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
-    r"""In-place form of :func:`feature_dropout`."""
+    r"""In-place form of :func:`feature_dropout`: ``input`` is overwritten with the result and given back."""
 def fill(input: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``value``, a number or a tensor of no dimensions, in every element."""
+    r"""A copy of ``input`` with ``value`` in every element. In place: ``input.fill_(value)``."""
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
-    r"""In-place form of :func:`fill`."""
+    r"""In-place form of :func:`fill`: ``input`` is overwritten with the result and given back."""
 def fix(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Rounded toward zero."""
+    r"""The whole part: ``input`` rounded toward zero."""
 def fix_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`trunc`."""
+    r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
 def flatten(input: Tensor, start_dim: Number = 0, end_dim: Number = -1) -> Tensor:
     r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
 def flip(input: Tensor, *dims: Any) -> Tensor:
-    r"""The elements in reverse order along ``dims``, as a copy."""
+    r"""The elements in reverse order along ``dims``."""
 def fliplr(input: Tensor) -> Tensor:
-    r""":func:`flip` of dimension 1."""
+    r"""The columns in reverse order: :func:`flip` of dimension 1."""
 def flipud(input: Tensor) -> Tensor:
-    r""":func:`flip` of dimension 0."""
+    r"""The rows in reverse order: :func:`flip` of dimension 0."""
 def float_power(input: Tensor, exponent: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input ** exponent`` in float64 or complex128."""
+    r"""``input ** exponent``, computed in ``float64`` or ``complex128``."""
 def floor(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The largest integer not above."""
+    r"""The largest whole number that is not above ``input``."""
 def floor_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`floor`."""
+    r"""In-place form of :func:`floor`: ``input`` is overwritten with the result and given back."""
 def floor_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``floor(input / other)``, Python's ``//``."""
+    r"""``floor(input / other)``, rounded down as Python's ``//`` does."""
 def fmax(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The larger of the two; a number wins over NaN."""
 def fmin(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The smaller of the two; a number wins over NaN."""
 def fmod(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``."""
+    r"""``input - other * trunc(input / other)``: what is left, with the sign of ``input``, as C's ..."""
 def frac(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``input - trunc(input)``, with the sign of ``input``."""
+    r"""``input - trunc(input)``: what follows the point, with the sign of ``input``."""
 def frac_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`frac`."""
+    r"""In-place form of :func:`frac`: ``input`` is overwritten with the result and given back."""
 def frexp(input: Tensor, *, out: Any = None) -> return_types.frexp:
-    r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+    r"""Mantissa and exponent: ``input = mantissa * 2 ** exponent`` with ``0.5 <= |mantissa| < 1``."""
 def frobenius_norm(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
     = None
@@ -2452,39 +2405,39 @@ def from_file(
     | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False
 ) -> Tensor:
-    r"""A tensor over a file, mapped into memory."""
+    r"""A tensor over a file, mapped into memory: nothing is read before it is used."""
 def full(
     size: Sequence[builtins.int] | builtins.int, fill_value: Any, *, out: Any = None, dtype: _dtype | None = None,
     layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
     builtins.bool = False
 ) -> Tensor:
-    r"""A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
+    r"""A tensor of the given sizes filled with ``fill_value``."""
 def full_like(
     input: Tensor, fill_value: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str |
     None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
 ) -> Tensor:
-    r"""``fill_value``, in the sizes and dtype of ``input``."""
+    r"""A tensor with the sizes, dtype and device of ``input``, filled with ``fill_value``."""
 def gather(
     input: Tensor, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None
 ) -> Tensor:
-    r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
+    r"""The elements at ``index`` along ``dim``; for ``dim=1``: ``out[i][j] = input[i][index[i][j]]``."""
 def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The greatest common divisor, not negative."""
 def gcd_(input: Tensor, other: Tensor | Number) -> Tensor:
-    r"""In-place form of :func:`gcd`."""
+    r"""In-place form of :func:`gcd`: ``input`` is overwritten with the result and given back."""
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
 def geqrf(input: Tensor, *, out: Any = None) -> return_types.geqrf:
-    r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales"""
+    r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder vectors with ..."""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    r"""``out[i, j] = input[i] * vec2[j]``."""
+    r"""The products of every pair: ``out[i, j] = input[i] * vec2[j]``."""
 def get_device(input: Tensor) -> builtins.int:
-    r"""The number of the device that ``input`` is on; -1 for the CPU."""
+    r"""The number of the device that ``input`` is on."""
 def gradient(
     input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number
     = 1
 ) -> tuple[Tensor, ...]:
-    r"""Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
+    r"""Estimates of the derivative along each of ``dim``: ``(x[i + 1] - x[i - 1]) / 2`` inside, one- ..."""
 def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2493,35 +2446,31 @@ def group_norm(
     input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled:
     builtins.bool = True
 ) -> Tensor:
-    r"""Normalise over each group of channels and all positions (Wu and He 2018)."""
+    r"""``(input - mean) / sqrt(var + eps) * weight + bias`` with the mean and the variance of each ..."""
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
 def hamming_window(
-    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
-    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
-    False, **options: Any
+    window_length: Any, periodic: builtins.bool = True, alpha: Number = 0.54, beta: Number = 0.46, *, dtype: _dtype |
+    None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False
 ) -> Tensor:
-    r"""Hamming's window, ``alpha - beta cos``. Periodic by default: its period is its length, rather than one point
-    less."""
+    r"""Hamming's window: ``w[k] = alpha - beta * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length ..."""
 def hann_window(
-    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
-    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
-    False, **options: Any
+    window_length: Any, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None, device:
+    _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False
 ) -> Tensor:
-    r"""Hann's window. Periodic by default: its period is its length, rather than one point less."""
+    r"""Hann's window: ``w[k] = 0.5 - 0.5 * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``."""
 def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
-    r"""``input`` where its size exceeds ``lambd``, else 0."""
+    r"""``input`` where ``|input| > lambd``, 0 elsewhere."""
 def hash_tensor(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode:
     Number = 0, out: Any = None
 ) -> Tensor:
-    r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a
-    uint64."""
+    r"""A number that depends on the bits of the elements: those of ``float64``, or of integers of 64 ..."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
-    r"""0 below 0, 1 above it, ``values`` at 0."""
+    r"""0 below 0, 1 above it, and ``values`` at 0."""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
-    r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are
-    equal)."""
+    r"""How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``."""
 def histogram(
     input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out:
     Any = None
@@ -2532,62 +2481,60 @@ def histogramdd(
 ) -> return_types.histogramdd:
     r"""How many points (or how much weight) lie in each bin of several dimensions."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
+    r"""Pieces along dimension 1 (0 for vectors): so many of equal size, or cut before given positions."""
 def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    r"""Join along the columns: dimension 1, or 0 for vectors."""
+    r"""The tensors side by side: joined along dimension 1, vectors along dimension 0."""
 def hypot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+    r"""``sqrt(input ** 2 + other ** 2)``, the length of the hypotenuse, without overflow on the way."""
 def i0(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The modified Bessel function of the first kind of order 0."""
+    r"""The modified Bessel function of the first kind of order 0, ``I_0``: the sum of ``(input ** 2 / ..."""
 def i0_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`i0`."""
+    r"""In-place form of :func:`i0`: ``input`` is overwritten with the result and given back."""
 def igamma(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to
-    ``other``,"""
+    r"""The regularised lower incomplete gamma function: the integral of ``t ** (input - 1) * exp(-t)`` ..."""
 def igammac(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small."""
+    r"""The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also ..."""
 def imag(input: Tensor) -> Tensor:
-    r"""The imaginary part of a complex tensor, as a view."""
+    r"""The imaginary part of a complex tensor."""
 def index_add(
     input: Tensor, dim: builtins.int, index: Any, source: Any, *, alpha: Number = 1, out: Any = None
 ) -> Tensor:
-    r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
+    r"""A copy of ``input`` with ``alpha`` times the slices of ``source`` added at ``index`` along ..."""
 def index_copy(input: Tensor, dim: builtins.int, index: Any, source: Any, *, out: Any = None) -> Tensor:
-    r"""Write the slices of ``source`` at ``index`` along ``dim``."""
+    r"""A copy of ``input`` with the slices of ``source`` written at ``index`` along ``dim``."""
 def index_fill(input: Tensor, dim: builtins.int, index: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count
-    from"""
+    r"""A copy of ``input`` with ``value`` in the slices at ``index`` along ``dim``."""
 def index_put(
     input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None
 ) -> Tensor:
-    r"""Write ``values`` at ``indices``, or add them there."""
+    r"""A copy of ``input`` with ``values`` written at ``indices``, or added there: ``input[indices] = ..."""
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
-    r"""In-place form of :func:`index_put`."""
+    r"""In-place form of :func:`index_put`: ``input`` is overwritten with the result and given back."""
 def index_reduce(
     input: Tensor, dim: builtins.int, index: Any, source: Any, reduce: Any, *, include_self: builtins.bool = True, out:
     Any = None
 ) -> Tensor:
-    r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
+    r"""A copy of ``input`` with the slices of ``source`` combined into it at ``index`` along ``dim``."""
 def index_select(input: Tensor, dim: builtins.int, index: Any, *, out: Any = None) -> Tensor:
-    r"""The slices at ``index``, a vector, along ``dim``."""
+    r"""The slices of ``input`` at ``index`` along ``dim``: ``input[index]`` for ``dim=0``."""
 def inner(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
+    r"""The sums of products along the last dimensions: ``out[..., ---]`` is the sum of ``input[..., k] ..."""
 def inverse(A: Any, *, out: Any = None) -> Tensor:
-    r"""The inverse of square matrices ``(..., n, n)``."""
+    r"""The inverse: ``A @ inv(A)`` is the identity"""
 def is_complex(input: Tensor) -> builtins.bool:
     r"""Whether the dtype is a complex one."""
 def is_conj(input: Tensor) -> builtins.bool:
-    r"""Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
+    r"""Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` ..."""
 def is_floating_point(input: Tensor) -> builtins.bool:
     r"""Whether the dtype is a floating-point one."""
 def is_inference(input: Tensor) -> builtins.bool:
-    r"""Whether the tensor was made in inference mode."""
+    r"""Whether the tensor was made in :class:`inference_mode`."""
 def is_neg(input: Tensor) -> builtins.bool:
-    r"""False: negation is never lazy here."""
+    r"""Whether ``input`` is a view that shows the negatives of what its memory holds, as the imaginary ..."""
 def is_nonzero(input: Tensor) -> builtins.bool:
-    r"""Whether the one element of ``input`` is not zero."""
+    r"""Whether the one element of ``input`` is not zero, as a Python bool: what ``if x:`` asks."""
 def is_same_size(input: Tensor, other: Tensor | Number) -> builtins.bool:
-    r"""Whether the sizes are equal."""
+    r"""Whether two tensors have the same sizes."""
 def is_signed(input: Tensor) -> builtins.bool:
     r"""Whether the dtype has negative numbers."""
 def isclose(
@@ -2600,7 +2547,7 @@ def isin(
     elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Any
     = None
 ) -> Tensor:
-    r"""Whether each element is one of ``test_elements``; either may be a number."""
+    r"""Whether each element is one of ``test_elements``."""
 def isinf(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is infinite (either part of a complex one)."""
 def isnan(input: Tensor, *, out: Any = None) -> Tensor:
@@ -2616,204 +2563,195 @@ def istft(
     = True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool =
     False
 ) -> Tensor:
-    r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows'
-    squares."""
+    r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms times the window, ..."""
 def kaiser_window(
-    window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None,
-    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
-    False, **options: Any
+    window_length: Any, periodic: builtins.bool = True, beta: Number = 12.0, *, dtype: _dtype | None = None, layout: Any
+    = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
+    builtins.bool = False
 ) -> Tensor:
-    r"""Kaiser's window of shape ``beta``. Periodic by default: its period is its length, rather than one point less."""
+    r"""Kaiser's window: ``w[k] = I0(beta * sqrt(1 - (2 k / N - 1) ** 2)) / I0(beta)`` for ``k`` from 0 ..."""
 def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
+    r"""The Kronecker product: every element of ``input`` times the whole of ``other``."""
 def kthvalue(
     input: Tensor, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
 ) -> return_types.kthvalue:
-    r"""The ``k``-th smallest element (from 1) along a dimension, and its index."""
+    r"""The ``k``-th smallest element along ``dim``, and where it is."""
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enable:
     builtins.bool = True
 ) -> Tensor:
-    r"""``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016)."""
+    r"""``(input - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and ..."""
 def lcm(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The least common multiple, not negative."""
 def lcm_(input: Tensor, other: Tensor | Number) -> Tensor:
-    r"""In-place form of :func:`lcm`."""
+    r"""In-place form of :func:`lcm`: ``input`` is overwritten with the result and given back."""
 def ldexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input * 2 ** other``."""
+    r"""``input * 2 ** other``: the inverse of :func:`frexp`."""
 def ldexp_(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""In-place form of :func:`ldexp`."""
+    r"""In-place form of :func:`ldexp`: ``input`` is overwritten with the result and given back."""
 def le(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input <= other``."""
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Any = None) -> Tensor:
-    r"""``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
+    r"""``input + weight * (end - input)``: between ``input`` (weight 0) and ``end`` (weight 1), exact ..."""
 def less(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input < other``."""
 def less_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input <= other``."""
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The logarithm of ``|gamma(input)|``."""
+    r"""The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``."""
 def linspace(
     start: Any, end: Any, steps: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
+    r"""``steps`` evenly spaced numbers from ``start`` to ``end``, both included: ``start + i * (end - ..."""
 def lobpcg(
     A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any =
     None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any =
     None, ortho_bparams: Any = None
 ) -> Any:
-    r"""The ``k`` largest (smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``."""
+    r"""The ``k`` largest (or smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive ..."""
 def log(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The natural logarithm: -inf of 0, NaN of negative numbers."""
 def log10(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The logarithm to base 10."""
+    r"""The logarithm to base 10: -inf of 0, NaN of negative numbers."""
 def log10_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`log10`."""
+    r"""In-place form of :func:`log10`: ``input`` is overwritten with the result and given back."""
 def log1p(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``log(1 + input)``, exact for small ``input``."""
+    r"""``log(1 + input)``, exact also for small ``input``, where the sum would be 1."""
 def log1p_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`log1p`."""
+    r"""In-place form of :func:`log1p`: ``input`` is overwritten with the result and given back."""
 def log2(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The logarithm to base 2."""
+    r"""The logarithm to base 2: -inf of 0, NaN of negative numbers."""
 def log2_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`log2`."""
+    r"""In-place form of :func:`log2`: ``input`` is overwritten with the result and given back."""
 def log_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`log`."""
+    r"""In-place form of :func:`log`: ``input`` is overwritten with the result and given back."""
 def log_softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-    r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of
-    precision."""
+    r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its ..."""
 def logaddexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``log(exp(input) + exp(other))`` with no overflow."""
+    r"""``log(exp(input) + exp(other))`` without overflow: the sum of two probabilities that are given ..."""
 def logaddexp2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``log2(2 ** input + 2 ** other)`` with no overflow."""
+    r"""``log2(2 ** input + 2 ** other)`` without overflow."""
 def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Any = None) -> Tensor:
-    r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
+    r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow."""
 def logdet(input: Tensor) -> Tensor:
-    r"""The logarithm of the determinant: NaN where that is negative."""
+    r"""The logarithm of the determinant: NaN where that is negative, ``-inf`` where it is 0."""
 def logical_and(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether both are true; any number but 0 is."""
 def logical_not(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Whether the element is 0."""
+    r"""Whether the element is false, which only 0 is."""
 def logical_or(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether either is true; any number but 0 is."""
 def logical_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether exactly one is true; any number but 0 is."""
 def logit(input: Tensor, eps: Any = None, *, out: Any = None) -> Tensor:
-    r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+    r"""``log(input / (1 - input))``: the inverse of :func:`sigmoid`."""
 def logit_(input: Tensor, eps: Any = None) -> Tensor:
-    r"""In-place form of :func:`logit`."""
+    r"""In-place form of :func:`logit`: ``input`` is overwritten with the result and given back."""
 def logspace(
     start: Any, end: Any, steps: Any, base: Number = 10.0, *, out: Any = None, dtype: _dtype | None = None, layout: Any
     = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
     builtins.bool = False
 ) -> Tensor:
-    r"""``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
+    r"""``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``, both included."""
 def logsumexp(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+    r"""``log(sum(exp(input)))`` over ``dim``, without overflow: a smooth maximum."""
 def lstsq(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are
-    sums. Calling it is a RuntimeError."""
+    r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose ..."""
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input < other``."""
 def lu(A: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
-    r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+    r"""The older form of :func:`taeda.linalg.lu_factor`."""
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Tensor:
-    r"""The older argument order of :func:`linalg_lu_solve`."""
+    r"""``X`` with ``A @ X = b``: :func:`taeda.linalg.lu_solve` with its arguments in an older order."""
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any =
     None
 ) -> return_types.lu_unpack:
-    r"""``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
+    r"""``P``, ``L`` and ``U`` of a packed LU factorisation."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Any) -> Tensor:
-    r"""``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true."""
+    r"""``input`` with the elements of ``source``, in order, where ``mask`` is true."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
+    r"""The elements of ``input`` where ``mask`` is true, in row-major order: ``input[mask]``."""
 def matmul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Matrix product by the rank of the operands."""
+    r"""The matrix product ``input @ other``: ``out[..., i, j]`` is the sum of ``input[..., i, k] * ..."""
 def matrix_exp(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
+    r"""The exponential of matrices, ``sum(input^k / k!)``: the solution at time 1 of ``x' = input @ x``"""
 def matrix_power(input: Tensor, n: Any, *, out: Any = None) -> Tensor:
-    r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
+    r"""``input @ input @ ...``, ``n`` times, by repeated squaring."""
 def matrix_rank(*args: Any, **kwargs: Any) -> Tensor:
     r"""Removed from PyTorch: use linalg.matrix_rank(A, tol, hermitian=...). Calling it is a RuntimeError."""
 @overload
 def max(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-    maximum."""
+    r"""The largest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
 @overload
 def max(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> return_types.max:
-    r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-    maximum."""
+    r"""The largest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
 @overload
 def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-    maximum."""
+    r"""The largest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
 def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The larger of the two, NaN where either is NaN."""
+    r"""The larger of the two; NaN where either is NaN."""
 def mean(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
     _dtype | None = None, out: Any = None
 ) -> Tensor:
-    r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
+    r"""The sum of the elements over ``dim``, divided by their number."""
 @overload
 def median(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
+    r"""The element in the middle of the order; of an even number of elements the lower of the two"""
 @overload
 def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> return_types.median:
-    r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
+    r"""The element in the middle of the order; of an even number of elements the lower of the two"""
 def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
-    r"""Coordinates of a grid: each vector expanded to the grid's shape, as views."""
+    r"""The coordinates of a grid: for each vector a tensor that has its element at every point."""
 @overload
 def min(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-    minimum."""
+    r"""The smallest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
 @overload
 def min(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> return_types.min:
-    r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-    minimum."""
+    r"""The smallest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
 @overload
 def min(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise
-    minimum."""
+    r"""The smallest element of ``input``; along a dimension, with its position; or of two tensors, ..."""
 def minimum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""The smaller of the two, NaN where either is NaN."""
+    r"""The smaller of the two; NaN where either is NaN."""
 def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
-    r"""Product of two matrices: ``[m, k] @ [k, n]``."""
+    r"""The product of two matrices; see :func:`matmul` for batches and vectors."""
 def mode(
     input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
 ) -> return_types.mode:
-    r"""The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+    r"""The most frequent value along ``dim``, the smallest of equally frequent ones, and where it is last."""
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
-    r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+    r"""A view with dimensions ``source`` moved to ``destination``; the others stay in their order."""
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+    r"""A view with dimensions ``source`` moved to ``destination``; the others stay in their order."""
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The values sorted along dimension 0."""
+    r"""The elements in ascending order along dimension 0."""
 def mul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input * other``; of bools, whether both hold."""
+    r"""``input * other``; of bools, whether both are true."""
 def multinomial(
     input: Tensor, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any =
     None
 ) -> Tensor:
-    r"""Indices drawn with the probabilities (up to a factor) in each row."""
+    r"""Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``."""
 def multiply(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input * other``; of bools, whether both hold."""
+    r"""``input * other``; of bools, whether both are true."""
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
-    r"""Product of a matrix and a vector: ``[m, k] @ [k]``."""
+    r"""The product of a matrix and a vector."""
 def mvlgamma(input: Tensor, p: Any, *, out: Any = None) -> Tensor:
-    r"""The logarithm of the multivariate gamma function of dimension ``p``."""
+    r"""The logarithm of the multivariate gamma function: ``p * (p - 1) / 4 * log(pi)`` plus the sum of ..."""
 def nan_to_num(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Tensor:
-    r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
+    r"""``input`` with other numbers in place of NaN and the infinities."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
-    r"""In-place form of :func:`nan_to_num`."""
+    r"""In-place form of :func:`nan_to_num`: ``input`` is overwritten with the result and given back."""
 def nanmean(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
     _dtype | None = None, out: Any = None
 ) -> Tensor:
-    r"""Mean over ``dim`` of the elements that are not NaN."""
+    r"""The mean over ``dim`` of the elements that are not NaN."""
 @overload
 def nanmedian(input: Tensor, *, out: Any = None) -> Tensor:
     r""":func:`median` of the elements that are not NaN."""
@@ -2826,30 +2764,30 @@ def nanquantile(
     input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
     interpolation: builtins.str = 'linear', out: Any = None
 ) -> Tensor:
-    r""":func:`quantile` of the elements that are numbers."""
+    r""":func:`quantile` of the elements that are not NaN."""
 def nansum(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
     _dtype | None = None, out: Any = None
 ) -> Tensor:
-    r"""Sum over ``dim`` with NaN counted as 0."""
+    r"""The sum of the elements over ``dim``, NaN counted as 0."""
 def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Tensor:
-    r"""A view of ``length`` elements from ``start`` along ``dim``."""
+    r"""``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``."""
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Tensor:
-    r"""A copy of :func:`narrow`."""
+    r"""A copy of what :func:`narrow` gives, in memory of its own."""
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     r""":func:`layer_norm`, with the mean and the inverse deviation of each row."""
 def ne(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Whether the elements differ; NaN differs from all."""
+    r"""Whether the elements differ; NaN differs from everything."""
 def neg(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``-input``. For bools use ``~``."""
 def neg_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`neg`."""
+    r"""In-place form of :func:`neg`: ``input`` is overwritten with the result and given back."""
 def negative(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``-input``. For bools use ``~``."""
 def negative_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`neg`."""
+    r"""In-place form of :func:`neg`: ``input`` is overwritten with the result and given back."""
 def nextafter(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The next floating-point number from ``input`` toward ``other``."""
 @overload
@@ -2861,29 +2799,29 @@ def nonzero(input: Tensor, *, as_tuple: builtins.bool, out: Any = None) -> Any:
 def nonzero_static(
     input: Tensor, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1, out: Any = None
 ) -> Tensor:
-    r"""The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer."""
+    r"""The first ``size`` rows of :func:`nonzero`, filled up where there are fewer: a result whose ..."""
 def norm(
     input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool =
     False, dtype: _dtype | None = None, *, out: Any = None
 ) -> Tensor:
-    r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
+    r"""A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``"""
 def norm_except_dim(v: Any, pow: Number = 2, dim: builtins.int = 0) -> Tensor:
-    r"""Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
+    r"""The norms over all dimensions but one: those of weight normalisation."""
 def normal(
     mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None =
     None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None =
     None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any
 ) -> Tensor:
-    r"""Normal numbers with means and standard deviations given as tensors or numbers."""
+    r"""Random numbers, normal with the means and standard deviations given: ``mean + std * z``."""
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Whether the elements differ; NaN differs from all."""
+    r"""Whether the elements differ; NaN differs from everything."""
 def nuclear_norm(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = False, *, out: Any
     = None
 ) -> Tensor:
-    r"""The sum of the singular values of the matrices in ``dim``, which may be left out:"""
+    r"""The sum of the singular values of matrices: ``taeda.linalg.matrix_norm(input, "nuc")``, which is ..."""
 def numel(input: Tensor) -> builtins.int:
-    r"""The number of elements."""
+    r"""The number of elements: the product of the sizes."""
 def ones(
     *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
     layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
@@ -2894,322 +2832,318 @@ def ones_like(
     input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
     requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
 ) -> Tensor:
-    r"""Ones, in the sizes and dtype of ``input``."""
+    r"""A tensor of ones with the sizes, dtype and device of ``input``."""
 def orgqr(input: Tensor, tau: Any, *, out: Any = None) -> Tensor:
-    r""":func:`linalg_householder_product`."""
+    r""":func:`taeda.linalg.householder_product` under LAPACK's name."""
 def ormqr(
     input: Tensor, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *,
     out: Any = None
 ) -> Tensor:
-    r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H``
-    where"""
+    r"""``Q @ other`` for the product ``Q`` of Householder reflectors, without making ``Q``."""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    r"""``out[i, j] = input[i] * vec2[j]``."""
+    r"""The products of every pair: ``out[i, j] = input[i] * vec2[j]``."""
 def pca_lowrank(
     A: Any, q: Any = None, center: builtins.bool = True, niter: Number = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Principal components: :func:`svd_lowrank` of ``A``, with columns centred unless ``center`` is false."""
+    r"""Principal components: :func:`svd_lowrank` of ``A`` less the mean of its columns."""
 def pdist(input: Tensor, p: Any = 2.0) -> Tensor:
-    r"""Distances between every pair of rows, as a vector."""
+    r"""The distances between every pair of rows: those of :func:`cdist` above the diagonal."""
 def permute(input: Tensor, *dims: Any) -> Tensor:
-    r"""A view with dimensions in the order ``dims``."""
+    r"""A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``."""
 def permute_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`permute` views."""
+    r"""A copy of what :func:`permute` views, in memory of its own."""
 def pinverse(input: Tensor, rcond: Number = 1e-15) -> Tensor:
-    r""":func:`linalg_pinv` with the older default of the tolerance."""
+    r"""The Moore-Penrose inverse, :func:`taeda.linalg.pinv`, with an older default of the tolerance."""
 def poisson(input: Tensor, generator: Any | None = None, *, out: Any = None) -> Tensor:
-    r"""Poisson numbers with the rates in ``input``, in its dtype."""
+    r"""Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates ..."""
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Tensor:
-    r"""The complex tensor with these absolute values and arguments (radians)."""
+    r"""The complex numbers ``abs * (cos(angle) + i * sin(angle))``."""
 def polygamma(n: Any, input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The derivative of order ``n`` of :func:`digamma`, for ``n >= 0``: ``(-1)^(n+1) n! zeta(n + 1, input)``."""
+    r"""The derivative of order ``n`` of :func:`digamma`: ``(-1) ** (n + 1) * n! * zeta(n + 1, input)`` ..."""
 def positive(input: Tensor) -> Tensor:
     r"""``+input``: the tensor itself."""
 def pow(input: Tensor, exponent: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input ** exponent``; either may be a number."""
+    r"""``input ** exponent``."""
 def prelu(input: Tensor, weight: Any) -> Tensor:
-    r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+    r"""``input`` where it is positive, ``weight * input`` elsewhere (He et al"""
 def prod(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
     _dtype | None = None, out: Any = None
 ) -> Tensor:
-    r"""Product over ``dim`` (all dimensions by default)."""
+    r"""The product of the elements over ``dim``."""
 def put(input: Tensor, index: Any, source: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
-    r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
+    r"""A copy of ``input`` with ``source`` written, or added, at the positions ``index`` of ``input`` ..."""
 def qr(input: Tensor, some: builtins.bool = True, *, out: Any = None) -> return_types.qr:
-    r"""``input = Q R``, reduced unless ``some`` is false."""
+    r"""``input = Q @ R``: :func:`taeda.linalg.qr`, which is preferred."""
 def quantile(
     input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *,
     interpolation: builtins.str = 'linear', out: Any = None
 ) -> Tensor:
-    r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
+    r"""The value below which the share ``q`` of the elements lies, along ``dim``."""
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Radians to degrees."""
+    r"""Radians to degrees: ``input * 180 / pi``."""
 def rad2deg_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`rad2deg`."""
+    r"""In-place form of :func:`rad2deg`: ``input`` is overwritten with the result and given back."""
 def rand(
     *size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
     Any
 ) -> Tensor:
-    r"""Uniform numbers in [0, 1)."""
+    r"""Random numbers, uniform in [0, 1)."""
 def rand_like(
     input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
     requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory:
     builtins.bool = False
 ) -> Tensor:
-    r"""Uniform numbers in [0, 1), in a tensor like ``input``."""
+    r"""Random numbers, uniform in [0, 1), in the sizes of ``input``."""
 def randint(
     *args: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
     Any
 ) -> Tensor:
-    r"""Uniform integers: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high)."""
+    r"""Random integers, uniform: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in ..."""
 def randint_like(
     input: Tensor, low: Number = 0, high: Any = None, *, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator:
     Any | None = None, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
+    r"""Random integers, uniform in [low, high), in the sizes of ``input``."""
 def randn(
     *size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
     Any
 ) -> Tensor:
-    r"""Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
+    r"""Random numbers, normal with mean 0 and variance 1."""
 def randn_like(
     input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
     requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory:
     builtins.bool = False
 ) -> Tensor:
-    r"""Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
+    r"""Random numbers, normal with mean 0 and variance 1, in the sizes of ``input``."""
 def randperm(
     n: Any, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""A random permutation of 0 to ``n - 1``."""
+    r"""A random order of the numbers 0 to ``n - 1``."""
 def range(
     start: Number = 0, end: Any = None, step: Number = 1, *, out: Any = None, dtype: _dtype | None = None, layout: Any =
     None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False
 ) -> Tensor:
-    r"""Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
+    r"""Numbers from ``start`` to ``end``, which is included, ``step`` apart"""
 def ravel(input: Tensor) -> Tensor:
-    r"""All elements in one dimension."""
+    r"""All elements in one dimension, in row-major order."""
 def real(input: Tensor) -> Tensor:
-    r"""The real part, as a view; a real tensor is given back."""
+    r"""The real part; a real tensor is given back."""
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``1 / input``."""
+    r"""``1 / input``: infinite at 0."""
 def reciprocal_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`reciprocal`."""
+    r"""In-place form of :func:`reciprocal`: ``input`` is overwritten with the result and given back."""
 def relu(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``max(input, 0)``."""
+    r"""``max(input, 0)``, the rectified linear unit."""
 def relu_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`relu`."""
+    r"""In-place form of :func:`relu`: ``input`` is overwritten with the result and given back."""
 def remainder(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
+    r"""``input - other * floor(input / other)``: what is left, with the sign of ``other``, as Python's ..."""
 def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any, *, out: Any = None) -> Tensor:
-    r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+    r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, ..."""
 def repeat_interleave(
     input: Tensor | None = None, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *,
     output_size: Any = None
 ) -> Tensor:
-    r"""Each element, or slice along ``dim``, repeated in place."""
+    r"""Each element, or slice along ``dim``, repeated where it stands."""
 def reshape(input: Tensor, *shape: Any) -> Tensor:
-    r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a
-    copy."""
+    r"""The elements in row-major order with the sizes ``shape``."""
 def resize_as_(input: Tensor, the_template: Any, memory_format: Any = None) -> Tensor:
-    r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+    r"""Changes the sizes of ``input``, in place, to those of another tensor. New elements are not set."""
 def resolve_conj(input: Tensor) -> Tensor:
-    r"""``input``; of a conjugated view, a copy that holds what the view shows."""
+    r"""``input`` itself; of a conjugated view, a copy whose memory holds what the view shows."""
 def resolve_neg(input: Tensor) -> Tensor:
-    r"""``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
+    r"""``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the ..."""
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Tensor:
-    r"""``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019)."""
+    r"""``input / sqrt(mean(input ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich ..."""
 def roll(
     input: Tensor, shifts: Any, dims: Sequence[builtins.int] | builtins.int | None = None, *, out: Any = None
 ) -> Tensor:
-    r"""The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start."""
+    r"""The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start."""
 def rot90(input: Tensor, k: Number = 1, dims: Sequence[builtins.int] | builtins.int = ...) -> Tensor:
     r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
 def round(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Tensor:
-    r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+    r"""The nearest whole number, or the nearest multiple of ``10 ** -decimals``; a half goes to the ..."""
 def round_(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Tensor:
-    r"""In-place form of :func:`round`."""
+    r"""In-place form of :func:`round`: ``input`` is overwritten with the result and given back."""
 def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    r"""Join along the rows, dimension 0; vectors are rows."""
+    r"""The tensors below each other: joined along dimension 0, vectors as rows."""
 def rrelu(
     input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False,
     generator: Any | None = None
 ) -> Tensor:
-    r""":func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the
-    mean."""
+    r"""``input`` where it is positive, ``slope * input`` elsewhere, with a random slope in training (Xu ..."""
 def rrelu_(
     input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False,
     generator: Any | None = None
 ) -> Tensor:
-    r"""In-place form of :func:`rrelu`."""
+    r"""In-place form of :func:`rrelu`: ``input`` is overwritten with the result and given back."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``1 / sqrt(input)``."""
+    r"""``1 / sqrt(input)``: infinite at 0, NaN of negative numbers."""
 def rsqrt_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`rsqrt`."""
+    r"""In-place form of :func:`rsqrt`: ``input`` is overwritten with the result and given back."""
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
-    r"""``other - alpha * input``."""
+    r"""``other - alpha * input``: :func:`sub` with the operands in the other order."""
 def scalar_tensor(
     s: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
     requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""The number ``s`` as a tensor of no dimensions."""
+    r"""The number ``s`` as a tensor without dimensions."""
 def scatter(
     input: Tensor, dim: builtins.int, index: Any, src: Tensor | Number | None = None, *, reduce: Any = None, value:
     Tensor | Number | None = None, out: Any = None
 ) -> Tensor:
-    r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+    r"""A copy of ``input`` with ``src`` written at ``index`` along ``dim``; for ``dim=1``: ..."""
 def scatter_add(input: Tensor, dim: builtins.int, index: Any, src: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
+    r"""A copy of ``input`` with ``src`` added at ``index`` along ``dim``; for ``dim=0``: ..."""
 def scatter_reduce(
     input: Tensor, dim: builtins.int, index: Any, src: Tensor | Number, reduce: Any, *, include_self: builtins.bool =
     True, out: Any = None
 ) -> Tensor:
-    r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
+    r"""A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``."""
 def searchsorted(
     sorted_sequence: Any, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: Any =
     None, sorter: Any = None, out: Any = None
 ) -> Tensor:
-    r"""Where values would go into sorted rows."""
+    r"""Where values would go into a sorted sequence: the number of items that come before."""
 def segment_reduce(
     data: Any, reduce: Any, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0, unsafe:
     builtins.bool = False, initial: Any = None
 ) -> Tensor:
-    r"""Reduce consecutive segments along ``axis``, which is the last dimension of ``lengths`` or ``offsets``."""
+    r"""Reduces consecutive segments of ``data`` along ``axis``, which is the last dimension of ..."""
 def select(input: Tensor, dim: builtins.int, index: Any) -> Tensor:
-    r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
+    r"""The slice at ``index`` along ``dim``, without that dimension: ``input[index]`` for ``dim=0``."""
 def select_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`select` views."""
+    r"""A copy of what :func:`select` views, in memory of its own."""
 def select_scatter(input: Tensor, src: Tensor | Number, dim: builtins.int, index: Any, *, out: Any = None) -> Tensor:
-    r"""A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
+    r"""A copy of ``input`` with ``src`` in the slice that :func:`select` would view."""
 def selu(input: Tensor) -> Tensor:
-    r"""Self-normalising :func:`elu` (Klambauer et al. 2017), with its two constants."""
+    r"""``scale * (max(input, 0) + min(alpha * (exp(input) - 1), 0))`` with ``scale = 1.0507`` and ..."""
 def selu_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`selu`."""
+    r"""In-place form of :func:`selu`: ``input`` is overwritten with the result and given back."""
 def sgn(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``input / |input|``, 0 at 0."""
+    r"""``input / |input|``, 0 at 0: the sign, of a complex number the point of the unit circle in its ..."""
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``1 / (1 + exp(-input))``."""
+    r"""``1 / (1 + exp(-input))``: any number to a probability."""
 def sigmoid_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`sigmoid`."""
+    r"""In-place form of :func:`sigmoid`: ``input`` is overwritten with the result and given back."""
 def sign(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""-1, 0 or 1. For complex numbers see :func:`sgn`."""
+    r"""-1, 0 or 1, as the number is negative, zero or positive. For complex numbers see :func:`sgn`."""
 def signbit(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether the sign bit is set: of negative numbers and of -0.0."""
 def sin(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The sine of an angle in radians."""
 def sin_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`sin`."""
+    r"""In-place form of :func:`sin`: ``input`` is overwritten with the result and given back."""
 def sinc(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``sin(pi x) / (pi x)``, 1 at 0."""
+    r"""``sin(pi * input) / (pi * input)``, 1 at 0."""
 def sinc_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`sinc`."""
+    r"""In-place form of :func:`sinc`: ``input`` is overwritten with the result and given back."""
 def sinh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The hyperbolic sine."""
+    r"""The hyperbolic sine, ``(exp(input) - exp(-input)) / 2``."""
 def sinh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`sinh`."""
+    r"""In-place form of :func:`sinh`: ``input`` is overwritten with the result and given back."""
 def slice_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`slice` views."""
+    r"""A copy of a slice, ``input[start:end:step]`` along ``dim``, in memory of its own."""
 def slice_inverse(
     input: Tensor, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
 ) -> Any:
-    r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``."""
+    r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes ..."""
 def slice_scatter(
     input: Tensor, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1, *,
     out: Any = None
 ) -> Tensor:
-    r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
+    r"""A copy of ``input`` with ``src`` in a slice along ``dim``: ``out[start:end:step] = src`` for ..."""
 def slogdet(input: Tensor, *, out: Any = None) -> return_types.slogdet:
-    r""":func:`linalg_slogdet`."""
+    r"""The sign of the determinant and the logarithm of its absolute value: :func:`taeda.linalg.slogdet`."""
 def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-    r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
+    r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow: scores become probabilities ..."""
 def solve(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for
-    the factors. Calling it is a RuntimeError."""
+    r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or ..."""
 def sort(
     input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None
 ) -> return_types.sort:
-    r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+    r"""The elements in order along ``dim``, and where each was"""
 def sparse_bsc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""Sparse matrices of blocks, compressed by columns: :func:`sparse_csc_tensor` with values of sizes"""
+    r"""Sparse matrices of blocks, compressed by columns: as :func:`sparse_csc_tensor`, with indices ..."""
 def sparse_bsr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""Sparse matrices of blocks, compressed by rows: :func:`sparse_csr_tensor` with values of sizes"""
+    r"""Sparse matrices of blocks, compressed by rows: as :func:`sparse_csr_tensor`, with indices that ..."""
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None,
     *, layout: Any = None, **kwargs: Any
 ) -> Tensor:
-    r""":func:`sparse_csr_tensor`, or of another layout, as ``layout`` says."""
+    r"""Sparse matrices in one of the compressed layouts: :func:`sparse_csr_tensor`, ..."""
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype
     | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
     builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""A sparse tensor in coordinate form."""
+    r"""A sparse tensor in coordinate form: element ``indices[:, i]`` is ``values[i]``, all others are 0."""
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
+    r"""Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each ..."""
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *,
     dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
     requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None
 ) -> Tensor:
-    r"""Sparse matrices compressed by rows."""
+    r"""Sparse matrices compressed by rows: the entries of row ``i`` are those from ``crow_indices[i]`` ..."""
 def split(
     tensor: Tensor, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None
 ) -> tuple[Tensor, ...]:
-    r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+    r"""Consecutive pieces along ``dim``: all of one size, or of the sizes in a list."""
 def split_copy(input: Tensor, *args: Any, out: Any = None) -> tuple[Tensor, ...]:
-    r"""A copy of what :func:`split` views."""
+    r"""A copy of the pieces that :func:`split` views, each in memory of its own."""
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r"""Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
+    r"""Consecutive pieces of sizes ``split_sizes`` along ``dim``."""
 def split_with_sizes_copy(input: Tensor, *args: Any, out: Any = None) -> tuple[Tensor, ...]:
-    r"""A copy of what :func:`split_with_sizes` views."""
+    r"""A copy of what :func:`split_with_sizes` views, in memory of its own."""
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The square root; NaN of negative numbers."""
+    r"""The square root; NaN of negative numbers. The gradient at 0 is infinite."""
 def sqrt_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`sqrt`."""
+    r"""In-place form of :func:`sqrt`: ``input`` is overwritten with the result and given back."""
 def square(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""``input * input``; of bools, as whole numbers."""
+    r"""``input * input``; bools count as whole numbers."""
 def square_(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""In-place form of :func:`square`."""
+    r"""In-place form of :func:`square`: ``input`` is overwritten with the result and given back."""
 def squeeze(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-    r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+    r"""A view without the dimensions of size 1: all of them, or those in ``dim``."""
 def squeeze_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`squeeze` views."""
+    r"""A copy of what :func:`squeeze` views, in memory of its own."""
 def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
-    r"""Join tensors of one shape along a new dimension."""
+    r"""The tensors side by side along a new dimension: ``stack(tensors)[i]`` is ``tensors[i]``."""
 def std(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
     builtins.bool = False, *, correction: Any = None, out: Any = None
 ) -> Tensor:
-    r"""Standard deviation: the square root of :func:`var`."""
+    r"""The standard deviation over ``dim``: the square root of :func:`var`."""
 def std_mean(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
     builtins.bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
-    r""":func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
+    r""":func:`std` and :func:`mean` in one pass."""
 def stft(
     input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool
     = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None, return_complex:
     Any = None, align_to_window: Any = None
 ) -> Tensor:
-    r"""Fourier transforms of overlapping pieces of a signal."""
+    r"""The Fourier transforms of overlapping pieces of a signal: ``out[f, t]`` is the sum of ..."""
 def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
 def subtract(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
@@ -3218,160 +3152,159 @@ def sum(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
     _dtype | None = None, out: Any = None
 ) -> Tensor:
-    r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
+    r"""The sum of the elements over ``dim``. It is taken in blocks, so that long sums stay accurate."""
 def svd(
     input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None
 ) -> return_types.svd:
-    r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
+    r"""``input = U @ diag(S) @ V.mH``: the older form of :func:`taeda.linalg.svd`, which gives ``V``."""
 def svd_lowrank(A: Any, q: Number = 6, niter: Number = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
-    r"""``A - M ~= U diag(S) V^H`` of rank ``q``, by a random projection and ``niter`` power iterations."""
+    r"""``A - M ~= U @ diag(S) @ V.mH`` of rank ``q``, by a random projection and ``niter`` power ..."""
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
 def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
 def symeig(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh. Calling it is a RuntimeError."""
+    r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh"""
 def t(input: Tensor) -> Tensor:
-    r"""The transpose of a matrix; a vector or a scalar is given back."""
+    r"""The transpose of a matrix; a vector, or a tensor without dimensions, is given back."""
 def t_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`t` views."""
+    r"""A copy of what :func:`t` views, in memory of its own."""
 def take(input: Tensor, index: Any, *, out: Any = None) -> Tensor:
-    r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
+    r"""The elements of ``input``, taken as one dimension, at ``index``."""
 def take_along_dim(
     input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
 ) -> Tensor:
-    r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+    r""":func:`gather` with ``indices`` broadcast against ``input``: takes what :func:`argsort` or ..."""
 def tan(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The tangent of an angle in radians."""
 def tan_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`tan`."""
+    r"""In-place form of :func:`tan`: ``input`` is overwritten with the result and given back."""
 def tanh(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The hyperbolic tangent."""
+    r"""The hyperbolic tangent, ``(exp(input) - exp(-input)) / (exp(input) + exp(-input))``, in [-1, 1]."""
 def tanh_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`tanh`."""
+    r"""In-place form of :func:`tanh`: ``input`` is overwritten with the result and given back."""
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r"""Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
+    r"""Pieces along ``dim``: ``n`` of nearly equal size, or cut before the given positions"""
 def tensordot(
     a: Any, b: Any, dims: Sequence[builtins.int] | builtins.int | builtins.int = 2, out: Any = None
 ) -> Tensor:
-    r"""Contract ``a`` and ``b`` over several dimensions."""
+    r"""Sums of products over several dimensions of ``a`` and ``b``."""
 def threshold(input: Tensor, threshold: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input`` where above ``threshold`` or NaN, else ``value``."""
+    r"""``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere."""
 def threshold_(input: Tensor, threshold: Any, value: Tensor | Number) -> Tensor:
-    r"""In-place form of :func:`threshold`."""
+    r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
 def tile(input: Tensor, *args: Any, dims: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
-    r""":func:`repeat`, with missing leading counts taken as one."""
+    r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
 def topk(
     input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out:
     Any = None
 ) -> return_types.topk:
-    r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come
-    first."""
+    r"""The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are; of equal ..."""
 def trace(input: Tensor) -> Tensor:
     r"""The sum of the diagonal of a matrix."""
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
 def transpose_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`transpose` views."""
+    r"""A copy of what :func:`transpose` views, in memory of its own."""
 def trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Tensor:
-    r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    r"""The integral of ``y`` along ``dim`` by the trapezoidal rule: the sum of ``(y[i] + y[i + 1]) / 2 ..."""
 def trapz(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Tensor:
-    r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    r"""The integral of ``y`` along ``dim`` by the trapezoidal rule: the sum of ``(y[i] + y[i + 1]) / 2 ..."""
 def triangular_solve(
     b: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False,
     *, out: Any = None
 ) -> return_types.triangular_solve:
-    r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
+    r"""``X`` with ``A @ X = b`` for triangular ``A``: the older form of ..."""
 def tril(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
-    r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    r"""The lower triangle of matrices, zero elsewhere."""
 def tril_indices(
     row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None =
     None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""Coordinates of the lower triangle, as two rows."""
+    r"""Where the lower triangle of a matrix is: the coordinates of its elements, row by row."""
 def triu(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
-    r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    r"""The upper triangle of matrices, zero elsewhere."""
 def triu_indices(
     row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None =
     None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""Coordinates of the upper triangle, as two rows."""
+    r"""Where the upper triangle of a matrix is: the coordinates of its elements, row by row."""
 def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input / other``; whole numbers give the default floating-point dtype."""
 def trunc(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Rounded toward zero."""
+    r"""The whole part: ``input`` rounded toward zero."""
 def trunc_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`trunc`."""
+    r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
 def unbind(input: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r"""The slices along ``dim``, as a tuple of views without that dimension."""
+    r"""The slices along ``dim``, without that dimension: what :func:`stack` joined."""
 def unbind_copy(input: Tensor, *args: Any, out: Any = None) -> tuple[Tensor, ...]:
-    r"""A copy of what :func:`unbind` views."""
+    r"""A copy of what :func:`unbind` views, in memory of its own."""
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-    r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
+    r"""Dimension ``dim`` split into ``sizes``: the reverse of :func:`flatten`."""
 def unfold_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`unfold` views."""
+    r"""A copy of what :meth:`Tensor.unfold` views, in memory of its own: windows along a dimension."""
 def unique(
     input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool =
     False, dim: builtins.int | Sequence[builtins.int] | None = None
 ) -> Any:
-    r"""The distinct values in ascending order."""
+    r"""The distinct values, in ascending order."""
 def unique_consecutive(
     input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int |
     Sequence[builtins.int] | None = None
 ) -> Any:
-    r"""One element of each run of equal ones; arguments as for :func:`unique`."""
+    r"""One element of each run of equal ones."""
 def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> tuple[Tensor, ...]:
-    r"""Flat indices into an array of ``shape`` as one index tensor per dimension."""
+    r"""Positions in row-major order as one index per dimension: ``x.reshape(-1)[i]`` is ..."""
 def unsafe_chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r""":func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
+    r""":func:`chunk`, whose pieces the graph does not take for views: each may be written in place on ..."""
 def unsafe_split(tensor: Tensor, split_size: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r""":func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+    r""":func:`split`, whose pieces the graph does not take for views: each may be written in place on ..."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    r""":func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
+    r""":func:`split_with_sizes`, whose pieces the graph does not take for views: each may be written in ..."""
 def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
-    r"""A view with a dimension of size 1 inserted at ``dim``."""
+    r"""A view with a dimension of size 1 put in at ``dim``."""
 def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`unsqueeze` views."""
+    r"""A copy of what :func:`unsqueeze` views, in memory of its own."""
 def vander(x: Any, N: Any = None, increasing: builtins.bool = False) -> Tensor:
-    r"""The Vandermonde matrix: powers of a vector's elements, as columns."""
+    r"""The Vandermonde matrix: powers of the elements, as columns."""
 def var(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
     builtins.bool = False, *, correction: Any = None, out: Any = None
 ) -> Tensor:
-    r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
+    r"""The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``."""
 def var_mean(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
     builtins.bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
-    r""":func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
+    r""":func:`var` and :func:`mean` in one pass."""
 def vdot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""Inner product of two vectors, the first conjugated."""
+    r"""The inner product of two vectors, the first conjugated: the sum of ``conj(input[i]) * other[i]``."""
 def view_as_complex(input: Tensor) -> Tensor:
-    r"""A real tensor whose last dimension is (real, imaginary) as a complex one."""
+    r"""A real tensor whose last dimension is ``(real, imaginary)`` as a complex one."""
 def view_as_complex_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`view_as_complex` views."""
+    r"""A copy of what :func:`view_as_complex` views, in memory of its own."""
 def view_as_real(input: Tensor) -> Tensor:
-    r"""A complex tensor as a real one with a last dimension (real, imaginary)."""
+    r"""A complex tensor as a real one with a last dimension ``(real, imaginary)``."""
 def view_as_real_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`view_as_real` views."""
+    r"""A copy of what :func:`view_as_real` views, in memory of its own."""
 def view_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`view` views."""
+    r"""A copy of what :meth:`Tensor.view` views, in memory of its own. It may have sizes that no view has."""
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    r"""Views of pieces along dimension 0; see :func:`tensor_split`."""
+    r"""Pieces along dimension 0: so many of equal size, or cut before given positions."""
 def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-    r"""Join along the rows, dimension 0; vectors are rows."""
+    r"""The tensors below each other: joined along dimension 0, vectors as rows."""
 @overload
 def where(condition: Tensor, *, out: Any = None) -> tuple[Tensor, ...]:
-    r"""``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true."""
+    r"""``input`` where ``condition`` is true, ``other`` elsewhere; of a condition alone, the places ..."""
 @overload
 def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true."""
+    r"""``input`` where ``condition`` is true, ``other`` elsewhere; of a condition alone, the places ..."""
 def xlogy(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+    r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN: a term of an entropy."""
 def xlogy_(input: Tensor, other: Tensor | Number) -> Tensor:
-    r"""In-place form of :func:`xlogy`."""
+    r"""In-place form of :func:`xlogy`: ``input`` is overwritten with the result and given back."""
 def zero_(input: Tensor) -> Tensor:
-    r"""In-place form of :func:`zero`."""
+    r"""In-place form of :func:`zero`: ``input`` is overwritten with the result and given back."""
 def zeros(
     *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
     layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
@@ -3382,4 +3315,4 @@ def zeros_like(
     input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
     requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...
 ) -> Tensor:
-    r"""Zeros, in the sizes and dtype of ``input``."""
+    r"""A tensor of zeros with the sizes, dtype and device of ``input``."""

@@ -10,8 +10,8 @@ from typing import Any
 #: Modules of taeda.
 MODULES = frozenset(
     "accelerator amp array_api backends compiler cpu cuda distributed distributions export fft func futures fx hub io "
-    "jit library masked mps multiprocessing nested nn onnx optim profiler quasirandom serialization signal sparse "
-    "standin testing utils xpu".split()
+    "jit kernel library masked mps multiprocessing nested nn onnx optim profiler quasirandom serialization signal "
+    "sparse standin testing utils xpu".split()
 )
 
 #: Functions and classes that live in one of them, by public name.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +32,7 @@ def _schema(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
     """What is written to is what ``mutates_args`` says, and results are new tensors."""
     versions = [(t, t._version, t.detach().clone()) for t in _tensors((args, kwargs))]
     result = op(*args, **kwargs)
-    given = inspect.signature(op._fn).bind(*args, **kwargs).arguments
+    given = op._by_name(args, kwargs)
     declared = (
         {id(t) for name in op._mutates for t in _tensors(given.get(name))} if op._mutates != ("unknown",) else None
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import float4_e2m1fn_x2, get_default_dtype, uint8
+from ._core import float4_e2m1fn_x2, get_default_dtype, install, uint8
 from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
@@ -40,18 +40,23 @@ def set_printoptions(
     precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None,
 ) -> None:  # fmt: skip
-    """Set how tensors are printed. An argument left out keeps its value, but ``sci_mode`` goes back to automatic.
+    """Sets how tensors are printed. An argument left out keeps its value, but ``sci_mode`` goes back to automatic.
 
     Args:
-        precision: digits after the point of floating point numbers (4).
-        threshold: tensors of more elements than this are summarised (1000).
-        edgeitems: elements kept at each end of a summarised dimension (3).
+        precision: digits after the point of floating-point numbers (4).
+        threshold: tensors of more elements than this are shortened (1000).
+        edgeitems: elements kept at each end of a shortened dimension (3).
         linewidth: characters a line (80).
         profile: ``"default"``, ``"short"`` or ``"full"``, set before the other arguments.
         sci_mode: scientific notation on or off; None chooses by the values.
     Raises:
         TypeError: an option is no number.
         ValueError: there is no such profile.
+    Examples:
+        >>> taeda.set_printoptions(precision=2)
+        >>> taeda.tensor([1 / 3])
+        tensor([0.33])
+        >>> taeda.set_printoptions(profile="default")
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     given = {name: value for name, value in given.items() if value is not None}
@@ -64,13 +69,28 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The print options now in force, as :func:`set_printoptions` takes them."""
+    """The print options now in force, as :func:`set_printoptions` takes them.
+
+    Returns:
+        A dict.
+    Examples:
+        >>> taeda.get_printoptions()["precision"]
+        4
+    """
     return dict(vars(_options))
 
 
 @contextmanager
 def printoptions(**kwargs: Any) -> Iterator[None]:
-    """Set print options inside a ``with`` block; takes :func:`set_printoptions`'s arguments."""
+    """Sets print options inside a ``with`` block.
+
+    Args:
+        kwargs: as :func:`set_printoptions` takes them.
+    Examples:
+        >>> with taeda.printoptions(precision=2):
+        ...     print(taeda.tensor([1 / 3]))
+        tensor([0.33])
+    """
     before = get_printoptions()
     try:
         set_printoptions(**kwargs)
@@ -272,3 +292,13 @@ def sparse_repr(t: Any, new_line: bool, **parts: Any) -> str:
 
 
 callbacks.repr = tensor_repr
+
+
+def _tensor_html(self: Any) -> str:
+    """How a notebook shows a tensor."""
+    from ._html import tensor
+
+    return tensor(self)
+
+
+install("_repr_html_", _tensor_html)

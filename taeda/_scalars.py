@@ -15,27 +15,74 @@ __all__ = [
 
 
 def sym_float(a: Any) -> Any:
-    """``a`` as a float."""
+    """``a`` as a float, also where it is a size that an exported program leaves open.
+
+    Args:
+        a: a number.
+    Returns:
+        A float.
+    Examples:
+        >>> taeda.sym_float(3)
+        3.0
+    """
     return a.__sym_float__() if hasattr(a, "__sym_float__") else builtins.float(a)
 
 
 def sym_int(a: Any) -> Any:
-    """``a`` as an int, rounded towards zero."""
+    """``a`` as an int, rounded toward zero.
+
+    Args:
+        a: a number.
+    Returns:
+        An int.
+    Examples:
+        >>> taeda.sym_int(-2.5)
+        -2
+    """
     return a.__sym_int__() if hasattr(a, "__sym_int__") else builtins.int(a)
 
 
 def sym_not(a: Any) -> Any:
-    """Not ``a``."""
+    """Not ``a``.
+
+    Args:
+        a: a bool.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.sym_not(True)
+        False
+    """
     return a.__sym_not__() if hasattr(a, "__sym_not__") else not a
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """The larger one; a float where one is a float, whichever is larger."""
+    """The larger of two numbers; a float where one is a float, whichever is larger.
+
+    Args:
+        a: a number.
+        b: a number.
+    Returns:
+        An int or a float.
+    Examples:
+        >>> taeda.sym_max(3, 2.0)
+        3.0
+    """
     return _common(_chosen("max", a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """The smaller one; a float where one is a float, whichever is smaller."""
+    """The smaller of two numbers; a float where one is a float, whichever is smaller.
+
+    Args:
+        a: a number.
+        b: a number.
+    Returns:
+        An int or a float.
+    Examples:
+        >>> taeda.sym_min(3, 2.0)
+        2.0
+    """
     return _common(_chosen("min", a, b), a, b)
 
 
@@ -55,7 +102,18 @@ def _common(x: Any, a: Any, b: Any) -> Any:
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
-    """``t`` if ``b``, else ``f``, which are of one type."""
+    """``t`` if ``b``, else ``f``.
+
+    Args:
+        b: a bool.
+        t: a value.
+        f: another of the same type.
+    Returns:
+        One of the two.
+    Examples:
+        >>> taeda.sym_ite(True, 1, 2)
+        1
+    """
     if hasattr(b, "__sym_ite__"):
         return b.__sym_ite__(t, f)
     if not isinstance(b, builtins.bool):
@@ -66,12 +124,30 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
 
 
 def sym_sqrt(a: Any) -> builtins.float:
-    """The square root."""
+    """The square root of a number.
+
+    Args:
+        a: a number, not negative.
+    Returns:
+        A float.
+    Examples:
+        >>> taeda.sym_sqrt(9)
+        3.0
+    """
     return math.sqrt(a)
 
 
 def sym_sum(args: Iterable[Any]) -> Any:
-    """The sum of numbers."""
+    """The sum of numbers.
+
+    Args:
+        args: a list or tuple of numbers.
+    Returns:
+        Their sum.
+    Examples:
+        >>> taeda.sym_sum([1, 2, 3])
+        6
+    """
     return builtins.sum(args)
 
 
@@ -109,10 +185,16 @@ def _check_is_size(i: builtins.int, message: Any = None, *, max: builtins.int | 
 
 
 def sym_constrain_range(size: Any, *, min: builtins.int | None = None, max: builtins.int | None = None) -> None:
-    """Require a number to lie between bounds.
+    """Requires a number to lie between bounds.
 
+    Args:
+        size: a number.
+        min: the smallest that is allowed. Default: any.
+        max: the largest. Default: any.
     Raises:
-        RuntimeError: it does not.
+        RuntimeError: it is outside.
+    Examples:
+        >>> taeda.sym_constrain_range(5, min=1, max=10)
     """
     low, high = -(1 << 63) if min is None else min, (1 << 63) - 1 if max is None else max
     if high < low:
@@ -125,7 +207,17 @@ def sym_constrain_range(size: Any, *, min: builtins.int | None = None, max: buil
 def sym_constrain_range_for_size(
     size: Any, *, min: builtins.int | None = None, max: builtins.int | None = None
 ) -> None:
-    """Require a size, which is at least 0, to lie between bounds; otherwise as :func:`sym_constrain_range`."""
+    """Requires a size, which is at least 0, to lie between bounds.
+
+    Args:
+        size: an int.
+        min: the smallest that is allowed. Default: 0.
+        max: the largest. Default: any.
+    Raises:
+        RuntimeError: it is outside.
+    Examples:
+        >>> taeda.sym_constrain_range_for_size(5, max=10)
+    """
     sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 

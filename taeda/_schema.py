@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import collections.abc
+import functools
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _core
 from ._core import Tensor
@@ -48,10 +51,18 @@ def infer_schema(
     """The signature of a function with type hints, as ``(Tensor x, SymInt n=2) -> Tensor``.
 
     Args:
+        prototype_function: the function.
         mutates_args: names of arguments that it writes to, or ``"unknown"``: all tensors.
         op_name: a name to put in front.
+
     Raises:
         ValueError: a hint is missing, or an op cannot have an argument or a result of this type.
+
+    Examples:
+        >>> def scaled(x: taeda.Tensor, by: float = 2.0) -> taeda.Tensor:
+        ...     return x * by
+        >>> taeda.library.infer_schema(scaled, mutates_args=())
+        '(Tensor x, float by=2.0) -> Tensor'
     """
     signature = inspect.signature(prototype_function)
 
@@ -89,3 +100,223 @@ def infer_schema(
         raise fail(f"Return has unsupported type {result}.")
     given = str(words[0]) if len(words) == 1 else f"({', '.join(map(str, words))})"
     return f"{op_name or ''}({', '.join(parts)}) -> {given}"
+
+
+# ---- reading them, and checking arguments by them --------------------------------------------------------------------
+
+
+class Argument(NamedTuple):
+    """A parameter in a signature."""
+
+    name: str
+    kind: str  #: ``"Tensor"``, ``"int"``, ``"float"``, ``"bool"``, ``"str"``, ``"Scalar"``, ``"ScalarType"``, ...
+    optional: bool  #: whether None is taken
+    listed: bool  #: whether it is a list
+    inner_optional: bool  #: whether None is taken in the list
+    mutated: bool
+    default: Any  #: ``inspect.Parameter.empty`` where there is none
+    keyword_only: bool
+
+    @property
+    def spelled(self) -> str:
+        """Its type as errors have it: ``Optional[List[int]]``."""
+        name = "number" if self.kind == "Scalar" else self.kind
+        name = f"Optional[{name}]" if self.inner_optional else name
+        name = f"List[{name}]" if self.listed else name
+        return f"Optional[{name}]" if self.optional else name
+
+
+class Schema(NamedTuple):
+    """A signature that was read."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    returns: tuple[str, ...]
+    text: str  #: without the name
+
+    @property
+    def mutated(self) -> tuple[str, ...]:
+        """The names of the arguments that are written to."""
+        return tuple(a.name for a in self.arguments if a.mutated)
+
+
+_TYPE = re.compile(r"(\w+)(\([^()]*\))?(\?)?(\[\d*\])?(\([^()]*\))?(\?)?")
+_KNOWN = "Tensor int SymInt float bool str Scalar ScalarType Device Layout MemoryFormat Generator Dimname".split()
+_ENUMS = {"Mean": 1, "Sum": 2}
+
+
+def _default_value(text: str, kind: str, fail: Callable) -> Any:
+    if kind == "ScalarType":
+        return getattr(_core, text.strip("'\""), None)
+    try:
+        return {"None": None, "True": True, "False": False}[text] if text in ("None", "True", "False") else (
+            ast.literal_eval(text)
+        )  # fmt: skip
+    except (ValueError, SyntaxError):
+        if text in _ENUMS or text in ("strided", "contiguous_format", "preserve_format", "long"):
+            return _ENUMS.get(text, text)
+        raise fail(f"cannot read the default {text!r}") from None
+
+
+@functools.lru_cache(maxsize=1024)
+def read_schema(text: str) -> Schema:
+    """Read ``name(Tensor x, float s, *, int n=2) -> Tensor``; the name may be left out.
+
+    Raises:
+        RuntimeError: it cannot be read, or has a type that there is not.
+    """
+
+    def fail(why: str) -> RuntimeError:
+        return RuntimeError(f"schema {text!r}: {why}; expected one like 'name(Tensor x, float s, int n=2) -> Tensor'")
+
+    found = re.fullmatch(r"\s*([\w:.]*)\s*\((.*)\)\s*->\s*(.*?)\s*", text, re.S)
+    if found is None:
+        raise fail("it has no '(arguments) -> results'")
+    name, inside, result = found.groups()
+    arguments, keyword_only = [], False
+    for part in _parts(inside):
+        if part == "*":
+            keyword_only = True
+            continue
+        shape = _TYPE.match(part)
+        if shape is None or shape[1] not in _KNOWN:
+            raise fail(f"unknown type in {part!r} (known are {', '.join(_KNOWN)})")
+        rest = re.fullmatch(r"\s+(\w+)\s*(?:=\s*(.*))?", part[shape.end() :], re.S)
+        if rest is None:
+            raise fail(f"cannot read {part!r}")
+        kind = "int" if shape[1] == "SymInt" else shape[1]
+        listed = shape[4] is not None
+        arguments.append(
+            Argument(
+                rest[1], kind, bool(shape[6] if listed else shape[3] or shape[6]), listed, listed and bool(shape[3]),
+                "!" in (shape[2] or "") + (shape[5] or ""),
+                inspect.Parameter.empty if rest[2] is None else _default_value(rest[2].strip(), kind, fail),
+                keyword_only,
+            )
+        )  # fmt: skip
+    inner = result[1:-1] if result.startswith("(") and result.endswith(")") else result
+    returns = tuple(part.split()[0] for part in _parts(inner))
+    for word in returns:
+        if (_TYPE.match(word) or [""] * 2)[1] not in _KNOWN:
+            raise fail(f"unknown type {word!r} of a result")
+    if len({a.name for a in arguments}) < len(arguments):
+        raise fail("two arguments have one name")
+    return Schema(name, tuple(arguments), returns, text[text.index("(") :].strip())
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas that are in no brackets or quotes."""
+    found = re.findall(r"(?:\[[^\]]*\]|\([^()]*\)|\"[^\"]*\"|'[^']*'|[^,\[\]()\"'])+", text)
+    return [part.strip() for part in found if part.strip()]
+
+
+def _as_number(x: Any, kinds: str) -> Any:
+    """A NumPy number or a tensor of one element as a Python number, if it is of one of these kinds; else None."""
+    if isinstance(x, Tensor) and type(x) is Tensor and x.numel() == 1 and not x.is_meta:
+        x = x.item()
+        return x if kinds != "iub" or isinstance(x, (int, bool)) else None
+    return x.item() if _is_numpy(x) and getattr(x, "shape", None) == () and x.dtype.kind in kinds else None
+
+
+def _is_numpy(x: Any) -> bool:
+    """Whether ``x`` is an array or a number of NumPy's."""
+    return type(x).__module__ == "numpy" and hasattr(x, "dtype")
+
+
+def _converted(x: Any, kind: str) -> Any:
+    """``x`` as an argument of the kind takes it; ``_WRONG`` where it does not."""
+    if kind == "Tensor":
+        return x if isinstance(x, Tensor) else _WRONG
+    if kind == "str":
+        return x if isinstance(x, str) else _WRONG
+    if kind in ("int", "float", "bool", "Scalar"):
+        number = x if isinstance(x, (int, float, complex)) else _as_number(x, "iub" if kind == "int" else "iubf")
+        if number is None:
+            symbolic = hasattr(x, "__index__") or hasattr(x, "__float__")  # sizes and numbers of a program on record
+            return x if symbolic and not isinstance(x, Tensor) and not _is_numpy(x) else _WRONG
+        if kind == "int":
+            return int(number) if isinstance(number, int) and type(number) in (int, bool) else (
+                number if isinstance(number, int) else _WRONG
+            )  # fmt: skip
+        if kind == "float":
+            return _WRONG if isinstance(number, complex) else float(number) if type(number) in (int, bool) else number
+        if kind == "bool":
+            return bool(number) if type(number) in (int, bool) else _WRONG
+        return number
+    if kind == "ScalarType":
+        return x if isinstance(x, (_core.dtype, int)) else _WRONG
+    if kind == "Device":
+        return x if isinstance(x, (_core.device, str, int)) else _WRONG
+    return x
+
+
+_WRONG = object()
+
+
+def checked(qualname: str, schema: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of a call, as the op takes them: those with names in their places, except for those that go by name
+    alone; defaults are not filled in.
+
+    Raises:
+        RuntimeError: there are too many or too few, one is not known, or one is of the wrong type.
+    """
+
+    def declared() -> str:
+        return f"Declaration: {qualname}{schema.text}"
+
+    places = [a for a in schema.arguments if not a.keyword_only]
+    if len(args) > len(places):
+        raise RuntimeError(
+            f"{qualname}() expected at most {len(places)} argument(s) but received {len(args)} argument(s). "
+            f"{declared()}"
+        )
+    given = {a.name: x for a, x in zip(places, args, strict=False)}
+    for name, x in kwargs.items():
+        if name in given:
+            raise RuntimeError(f"{qualname}(): argument '{name}' is given by position and by name. {declared()}")
+        given[name] = x
+    placed: list = []
+    named: dict[str, Any] = {}
+    late = False  # an argument before was left to its default: those after it go by name
+    for a in schema.arguments:
+        if a.name not in given:
+            if a.default is inspect.Parameter.empty:
+                raise RuntimeError(f"{qualname}() is missing value for argument '{a.name}'. {declared()}")
+            late = True
+            continue
+        x = given.pop(a.name)
+        if x is not None or not (a.optional or (a.kind == "Tensor" and not a.listed)):
+            x = _checked_argument(qualname, a, x, declared)
+        if a.keyword_only or late:
+            named[a.name] = x
+        else:
+            placed.append(x)
+    if given:
+        raise RuntimeError(f"{qualname}(): unknown keyword argument '{next(iter(given))}'. {declared()}")
+    return tuple(placed), named
+
+
+def _checked_argument(qualname: str, a: Argument, x: Any, declared: Callable[[], str]) -> Any:
+    if not a.listed:
+        made = _converted(x, a.kind)
+    elif isinstance(x, (list, tuple)):
+        items = [y if y is None and a.inner_optional else _converted(y, a.kind) for y in x]
+        made = _WRONG if any(y is _WRONG for y in items) else items
+    else:
+        made = _WRONG
+    if made is _WRONG:
+        raise RuntimeError(
+            f"{qualname}() Expected a value of type '{a.spelled}' for argument '{a.name}' but instead found type "
+            f"'{type(x).__name__}'. {declared()}"
+        )
+    return made
+
+
+def takes(schema: Schema) -> tuple[str, ...]:
+    """What the arguments that go by position take, in the words of ``_core.custom.TAKES``."""
+    plain = {"Tensor", "int", "float", "bool", "str"}
+    return tuple(
+        ("Tensor[]" if a.kind == "Tensor" and not a.inner_optional else "?") if a.listed
+        else a.kind if a.kind in plain else "?"
+        for a in schema.arguments if not a.keyword_only
+    )  # fmt: skip

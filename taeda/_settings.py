@@ -40,17 +40,30 @@ _devices = _Devices()
 
 
 def get_default_device() -> Any:
-    """The device of new tensors for which none is named."""
+    """The device of new tensors for which none is named.
+
+    Returns:
+        A :class:`device`.
+    Examples:
+        >>> taeda.get_default_device()
+        device(type='cpu')
+    """
     return _devices.default
 
 
 def set_default_device(device: Any) -> None:
-    """Make new tensors on ``device`` where none is named.
+    """Makes new tensors on ``device`` where none is named.
 
     Args:
         device: a device or its name; None stands for the CPU.
     Raises:
-        RuntimeError, NotImplementedError: tensors cannot be on that device.
+        RuntimeError: tensors cannot be on that device.
+        NotImplementedError: tensors cannot be on that device yet.
+    Examples:
+        >>> taeda.set_default_device("meta")
+        >>> taeda.zeros(1000, 1000).device  # sizes and dtype, without memory
+        device(type='meta')
+        >>> taeda.set_default_device(None)
     """
     device = _core.device("cpu" if device is None else device)
     number_of(device)
@@ -105,11 +118,19 @@ callbacks.default_device = get_default_device
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Deprecated: set the default dtype (and device) to those of a tensor type such as ``"torch.DoubleTensor"``.
+    """Deprecated: sets the default dtype (and device) to those of a tensor type. Use :func:`set_default_dtype`.
 
+    Args:
+        t: a tensor type or its name, such as ``"torch.DoubleTensor"``.
     Raises:
         TypeError: the type's elements are not floating-point numbers.
         AttributeError: no type has that name.
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.set_default_tensor_type("torch.FloatTensor")
+        >>> taeda.get_default_dtype()
+        taeda.float32
     """
     from . import types
 
@@ -141,24 +162,43 @@ def _need_bool(name: str, value: Any) -> builtins.bool:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for ops whose result is the same every time. taeda's always are; what this changes is that memory which
-    ``empty`` and its kin give is filled (see ``taeda.utils.deterministic``).
+    """Asks for ops whose result is the same every time. taeda's always are; what this changes is that memory which
+    :func:`empty` and its kin give is filled (see ``taeda.utils.deterministic``).
 
     Args:
         mode: on or off.
         warn_only: whether an op that is not deterministic warns instead of raising (none is).
+    Examples:
+        >>> taeda.use_deterministic_algorithms(True)
+        >>> taeda.empty(2)  # filled with NaN, which is easy to see
+        tensor([nan, nan])
+        >>> taeda.use_deterministic_algorithms(False)
     """
     settings.warn_only = _need_bool("use_deterministic_algorithms(): argument 'warn_only'", warn_only)
     settings.deterministic = _need_bool("use_deterministic_algorithms(): argument 'mode'", mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` is on."""
+    """Whether :func:`use_deterministic_algorithms` is on.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.are_deterministic_algorithms_enabled()
+        False
+    """
     return settings.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` was asked for warnings only."""
+    """Whether :func:`use_deterministic_algorithms` was asked for warnings only.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return settings.warn_only
 
 
@@ -166,7 +206,15 @@ _DEBUG_MODES = ("default", "warn", "error")
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """:func:`use_deterministic_algorithms` by one number or name: 0 ``"default"``, 1 ``"warn"``, 2 ``"error"``."""
+    """:func:`use_deterministic_algorithms` by one number or name.
+
+    Args:
+        debug_mode: 0 or ``"default"`` for off, 1 or ``"warn"`` for warnings, 2 or ``"error"`` for errors.
+    Raises:
+        RuntimeError: it is another.
+    Examples:
+        >>> taeda.set_deterministic_debug_mode("default")
+    """
     if isinstance(debug_mode, str):
         if debug_mode not in _DEBUG_MODES:
             raise RuntimeError(
@@ -181,7 +229,14 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """0, 1 or 2: see :func:`set_deterministic_debug_mode`."""
+    """What :func:`set_deterministic_debug_mode` set.
+
+    Returns:
+        0, 1 or 2.
+    Examples:
+        >>> taeda.get_deterministic_debug_mode()
+        0
+    """
     return 0 if not settings.deterministic else 1 if settings.warn_only else 2
 
 
@@ -197,8 +252,19 @@ class _State:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allow float32 products a lower precision: ``"highest"``, ``"high"`` or ``"medium"``. On the CPU they are always
-    exact float32, which is what each of the three allows."""
+    """Allows products of ``float32`` a lower precision. On the CPU they are always exact ``float32``, which is what
+    each of the three allows.
+
+    Args:
+        precision: ``"highest"``, ``"high"`` or ``"medium"``.
+    Raises:
+        RuntimeError: it is another.
+    Examples:
+        >>> taeda.set_float32_matmul_precision("high")
+        >>> taeda.get_float32_matmul_precision()
+        'high'
+        >>> taeda.set_float32_matmul_precision("highest")
+    """
     if precision not in ("highest", "high", "medium"):
         warnings.warn(
             f"set_float32_matmul_precision: {precision!r} is not one of 'highest', 'high', 'medium'; nothing was "
@@ -211,15 +277,29 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What :func:`set_float32_matmul_precision` set."""
+    """What :func:`set_float32_matmul_precision` set.
+
+    Returns:
+        A string.
+    Examples:
+        >>> taeda.get_float32_matmul_precision()
+        'highest'
+    """
     return _State.matmul_precision
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Take denormal numbers (below ``finfo.tiny``) for zero in what this thread computes from now on, or stop doing so.
+    """Takes denormal numbers (below ``finfo.tiny``) for zero in what this thread computes from now on, or stops doing
+    so. They can be slow.
 
+    Args:
+        mode: on or off.
     Returns:
         Whether the processor can.
+    Raises:
+        RuntimeError: ``mode`` is no bool.
+    Examples:
+        >>> done = taeda.set_flush_denormal(False)
     """
     if not isinstance(mode, bool):
         raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
@@ -227,15 +307,29 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_num_interop_threads() -> int:
-    """The number of threads for work between ops: kept for PyTorch programs, ops run one after the other."""
+    """The number of threads for work between ops: kept for PyTorch programs, ops run one after the other.
+
+    Returns:
+        An int.
+    Examples:
+        >>> taeda.get_num_interop_threads() >= 1
+        True
+    """
     return _core.get_num_threads() if _State.interop_threads is None else _State.interop_threads
 
 
 def set_num_interop_threads(count: int) -> None:
-    """Set what :func:`get_num_interop_threads` gives; as in PyTorch, once.
+    """Sets what :func:`get_num_interop_threads` gives; as in PyTorch, once in a process.
 
+    Args:
+        count: a positive int.
     Raises:
         RuntimeError: ``count`` is not a positive int, or it was set before.
+    Examples:
+        >>> taeda.set_num_interop_threads(0)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: set_num_interop_threads expects a positive integer
     """
     if isinstance(count, bool) or not isinstance(count, int):
         raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(count).__name__}")
@@ -247,13 +341,31 @@ def set_num_interop_threads(count: int) -> None:
 
 
 def set_warn_always(b: bool) -> None:
-    """Ask that a warning is given each time rather than once. taeda's go through Python's ``warnings``, whose filters
-    decide; the setting is kept for whoever asks."""
+    """Asks that a warning is given each time rather than once. taeda's go through Python's ``warnings``, whose filters
+    decide; the setting is kept for whoever asks.
+
+    Args:
+        b: on or off.
+    Raises:
+        RuntimeError: ``b`` is no bool.
+    Examples:
+        >>> taeda.set_warn_always(True)
+        >>> taeda.is_warn_always_enabled()
+        True
+        >>> taeda.set_warn_always(False)
+    """
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _State.warn_always = b
 
 
 def is_warn_always_enabled() -> bool:
-    """What :func:`set_warn_always` set."""
+    """What :func:`set_warn_always` set.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_warn_always_enabled()
+        False
+    """
     return _State.warn_always

@@ -8,14 +8,16 @@ from typing import Any, NoReturn
 from . import _core
 from ._core import devices as _devices
 
+#: Functions here, and the function of the device's module that each calls.
 _PASSED_ON = {
-    "current_device_index": "current_device", "current_device_idx": "current_device",
-    "current_stream": "current_stream", "get_memory_info": "mem_get_info", "max_memory_allocated": "max_memory_allocated",
-    "max_memory_reserved": "max_memory_reserved", "memory_allocated": "memory_allocated",
-    "memory_reserved": "memory_reserved", "memory_stats": "memory_stats",
-    "reset_accumulated_memory_stats": "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats": "reset_peak_memory_stats", "set_device_idx": "set_device",
-    "set_device_index": "set_device", "set_stream": "set_stream",
+    "current_device_index": "current_device", "current_device_idx": "current_device", "get_memory_info": "mem_get_info",
+    "set_device_index": "set_device", "set_device_idx": "set_device",
+} | {
+    name: name
+    for name in (
+        "current_stream", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+        "memory_stats", "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_stream",
+    )
 }  # fmt: skip
 
 
@@ -116,7 +118,13 @@ class Event:
 
     Args:
         device: the CPU.
-        enable_timing, blocking, interprocess: accepted for compatibility.
+        enable_timing: accepted.
+        blocking: accepted.
+        interprocess: accepted.
+    Examples:
+        >>> event = taeda.Event("cpu")
+        >>> event.query()
+        True
     """
 
     event_id = 0
@@ -156,7 +164,10 @@ class Stream:
 
     Args:
         device: the CPU.
-        priority: accepted for compatibility.
+        priority: accepted.
+    Examples:
+        >>> taeda.Stream("cpu").query()
+        True
     """
 
     stream_id, device_index, device_type = 0, -1, 0

@@ -64,7 +64,8 @@ def compile(
     mode: str | None = None, options: dict | None = None, name: str | None = None, disable: bool = False,
     recompile_limit: int | None = None, isolate_recompiles: bool = False, shapes_spec: Any = None,
 ) -> Any:  # fmt: skip
-    """``model`` (a function, method or Module) with the same behaviour and results; also a decorator.
+    """``model`` with the same behaviour and results, faster: ops that follow each other become one kernel. Also a
+    decorator.
 
     Args:
         model: a function, method or Module. A Module gives a Module that shares its parameters, with the original as
@@ -73,20 +74,30 @@ def compile(
             of each form.
         dynamic: for a backend that is a function: one graph for all sizes.
         backend: ``"inductor"`` (the default) computes pointwise ops together; ``"eager"`` and ``"aot_eager"`` run them
-            one by one; see :func:`list_backends`. A function is called with an ``fx.GraphModule`` and example inputs,
-            for each graph and each form of inputs, and returns a function of the same inputs. If a value is needed in
-            the middle, the ops so far are one graph, and those after it another.
+            one by one; see :func:`taeda.compiler.list_backends`. A function is called with an ``fx.GraphModule`` and
+            example inputs, for each graph and each form of inputs, and returns a function of the same inputs. If a
+            value is needed in the middle, the ops so far are one graph, and those after it another.
         mode: ``"reduce-overhead"`` and ``"max-autotune"`` replay a call without its Python code where that is safe.
             ``"max-autotune"`` also measures which variant of that is fastest (``docs/compile.md``). ``"default"``,
             ``"lite"`` and ``"max-autotune-no-cudagraphs"`` do neither.
         options: options of PyTorch's compiler; checked, and without effect.
-        name, recompile_limit, isolate_recompiles, shapes_spec: accepted; there are no guards and nothing is compiled
-            again.
+        name: accepted.
         disable: give ``model`` itself back.
+        recompile_limit: accepted; there are no guards and nothing is compiled again.
+        isolate_recompiles: accepted.
+        shapes_spec: accepted.
+    Returns:
+        A function, or a Module; without ``model`` a decorator.
     Raises:
         RuntimeError: both ``mode`` and ``options`` are given, or one of them is unknown.
         AssertionError: ``model`` cannot be called.
         torch._dynamo.exc.InvalidBackend: there is no backend of that name.
+    Examples:
+        >>> @taeda.compile
+        ... def norm(x, y):
+        ...     return taeda.sqrt(x * x + y * y)
+        >>> norm(taeda.tensor([3.0, 5.0]), taeda.tensor([4.0, 12.0]))
+        tensor([ 5., 13.])
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -483,6 +494,15 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
     return CacheInfo({"kernel": [name[3:-2] for name in found]})
 
 
+def describe_cache() -> str:
+    """The folder of compiled kernels, and how much is in it."""
+    from .graph import tuning
+
+    paths = list(build.cache_dir().glob("*/*.o"))
+    size = sum(path.stat().st_size for path in paths)
+    return f"{build.cache_dir()}: {len(paths)} kernels, {size / 1e6:.1f} MB, {len(tuning.kept())} choices"
+
+
 def _main() -> None:
     import argparse
 
@@ -493,11 +513,9 @@ def _main() -> None:
     )
     parser.add_argument("--clear", action="store_true", help="remove all of them")
     clear = parser.parse_args().clear
-    paths, choices = list(build.cache_dir().glob("*/*.o")), tuning.kept()
-    size = sum(path.stat().st_size for path in paths)
-    print(f"{build.cache_dir()}: {len(paths)} kernels, {size / 1e6:.1f} MB, {len(choices)} choices")
+    print(describe_cache())
     if clear:
-        for path in (*paths, *choices):
+        for path in (*build.cache_dir().glob("*/*.o"), *tuning.kept()):
             path.unlink(missing_ok=True)
         print("removed")
 

@@ -6,23 +6,30 @@ The stand-in has them as ``torch.ops.<library>.<op>``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._core import Tensor, is_grad_enabled, mode_stack
-from ._refuse import refuse
-from .autograd.function import Function
+from ._core import Tensor, bump, is_recorded, mode_stack, record_nothing, restore_grad_mode
+from ._core.custom import CustomOp, share_memory
+from ._refuse import refused_function
+from ._schema import Schema, checked, infer_schema, read_schema, takes
+from .autograd.function import Function, _context_class, _own_outputs
 from .ops.aten import OpOverload, OpOverloadPacket
 from .ops.parts import OfValues
 from .ops.registry import OPS
 from .overrides import handle_torch_function, has_torch_function
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autocast", "register_autograd",
-    "register_fake", "register_kernel", "register_vmap", "triton_op", "wrap_triton",
+    "CustomOpDef", "Library", "bind", "custom_op", "define", "impl", "impl_abstract", "infer_schema",
+    "register_autocast", "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch",
+    "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
 _ops: dict[str, CustomOpDef] = {}
+#: Implementations of ops that are not defined yet, by name: pairs of a key and a function.
+_waiting: dict[str, list[tuple[str, Callable]]] = {}
 
 
 def __getattr__(name: str) -> Any:
@@ -30,10 +37,6 @@ def __getattr__(name: str) -> Any:
         from . import _opcheck
 
         return getattr(_opcheck, name)
-    if name == "infer_schema":
-        from ._schema import infer_schema
-
-        return infer_schema
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -41,13 +44,32 @@ def _gives_nothing(*args: Any, **kwargs: Any) -> None:
     """The form of the result of an op that only writes: it needs no ``register_fake``."""
 
 
-class CustomOpDef:
-    """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
+class CustomOpDef(CustomOp):
+    """A function under a qualified name, ``library::op``, with a derivative if one is registered.
+
+    Args:
+        name: ``"library::op"``.
+        fn: what computes it on the CPU; None: it is given later.
+        mutates_args: names of arguments that it writes to.
+        schema: its signature, by which arguments are checked; None: they are not.
+        tags: what is said of it.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::twice", mutates_args=())
+        ... def twice(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x * 2
+        >>> twice, twice(taeda.tensor(3.0))
+        (<CustomOpDef(docs::twice)>, tensor(6.))
+    """
 
     vmap: Callable = staticmethod(Function.vmap)  #: the rule for a batch, as of a Function; none at first
     generate_vmap_rule = False
+    #: What a call gives whose arguments require grad: an error when it is differentiated, at once, or constants.
+    without_derivative = "later"
 
-    def __init__(self, name: str, fn: Callable | None, mutates_args: Any) -> None:
+    def __init__(
+        self, name: str, fn: Callable | None, mutates_args: Any, schema: str | None = None, tags: Sequence = ()
+    ) -> None:
         if name.count("::") != 1:
             raise ValueError(f"custom_op: expected a name like 'library::op', got {name!r}")
         if name.startswith("prim::"):
@@ -55,23 +77,53 @@ class CustomOpDef:
         if name.removeprefix("aten::") in OPS:
             raise RuntimeError(f"custom_op: there is an op {name}; choose another name")
         self._qualname = name
+        self._read: Schema | None = None if schema is None else read_schema(schema)
         self._mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
+        self.tags = list(tags)
         self._function: Any = None
+        self._refusing: Any = None  # in its place where none was registered: an error when it is differentiated
         self._fake: Callable | None = None
-        self._closed = fn is not None and not self._mutates  # made by custom_op: gradients do not see into it
+        self.closed = fn is not None and not self._mutates  # made by custom_op: gradients do not see into it
         self._compute: Callable = CustomOpDef._run
         namespace, _, label = name.partition("::")
         self.__name__ = label
         self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
-        self._fn: Callable = self._lacking if fn is None else fn
         if fn is not None:
             functools.update_wrapper(self, fn)
-            if self._mutates and getattr(fn, "__annotations__", {}).get("return", fn) in (None, "None", type(None)):
+            nothing = (None, "None", type(None))
+            gives = getattr(fn, "__annotations__", {}).get("return", fn) if self._read is None else self._read.returns
+            if self._mutates and (gives in nothing if self._read is None else not gives):
                 self._fake = _gives_nothing
+        self._use(fn)
         _ops[name] = self
+        for key, function in _waiting.pop(name, ()):
+            _implement(name, key, function)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
+
+    def _use(self, fn: Callable | None) -> None:
+        """Compute the op by ``fn`` on the CPU; None: by nothing."""
+        self._fn: Callable = self._lacking if fn is None else fn
+        if fn is None or self._read is None or self._mutates:
+            self.set_direct(None, (), 0)
+            return
+        kinds, required = takes(self._read), [a for a in self._read.arguments if a.default is inspect.Parameter.empty]
+        if any(a.keyword_only for a in required):
+            self.set_direct(None, (), 0)
+            return
+        self.set_direct(fn, kinds, self._fewest(fn, len(required)))
+
+    def _fewest(self, fn: Callable, required: int) -> int:
+        """How many arguments a call gives at least that ``fn`` can take as it is: its own defaults are the schema's."""
+        assert self._read is not None
+        given = [a.default for a in self._read.arguments if not a.keyword_only]
+        try:
+            own = [p.default for p in inspect.signature(fn).parameters.values()]
+        except (TypeError, ValueError):
+            return len(given)
+        agree = len(own) >= len(given) and all(a == b for a, b in zip(given[required:], own[required:], strict=False))
+        return required if agree else len(given)
 
     def _lacking(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
@@ -79,32 +131,138 @@ class CustomOpDef:
             f"implementation for the CPU was given with impl"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for mode in reversed(mode_stack()):
-            if hasattr(mode, "custom_op"):
-                made = mode.custom_op(self, args, kwargs)
-                if made is not NotImplemented:
-                    return made
+    def dispatch(self, args: tuple, kwargs: dict) -> Any:
+        """A call that something else may see first: a mode, a subclass, a derivative."""
         given = [x for x in (*args, *kwargs.values()) if not isinstance(x, OfValues)]  # the function sees sparse ones
-        if has_torch_function(given):
+        modes = [mode for mode in reversed(mode_stack()) if hasattr(mode, "custom_op")]
+        if not modes and has_torch_function(given):
             return handle_torch_function(self._overload, given, *args, **kwargs)
-        if self._fake is not None and any(isinstance(x, Tensor) and x.is_meta for x in given):
+        if self._read is not None:
+            args, kwargs = checked(self._qualname, self._read, args, kwargs)
+        for mode in modes:
+            made = mode.custom_op(self, args, kwargs)
+            if made is not NotImplemented:
+                return made
+        if modes and has_torch_function(given):
+            return handle_torch_function(self._overload, given, *args, **kwargs)
+        leaves = _leaves((*args, *kwargs.values()))
+        if self._fake is not None and any(isinstance(x, Tensor) and x.is_meta for x in leaves):
             return self._sizes(*args, **kwargs)
         return self._compute(self, *args, **kwargs)
 
-    apply = __call__  # as of a Function: vmap runs both by their `vmap`
+    def apply(self, *args: Any, **kwargs: Any) -> Any:
+        """A call; as of a Function: vmap runs both by their ``vmap``."""
+        return self(*args, **kwargs)
+
+    def _complete(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of a call with defaults: all that go by position, then those by name alone."""
+        if self._read is None:
+            bound = inspect.signature(self._fn).bind(*args, **kwargs)
+            bound.apply_defaults()
+            return bound.args, bound.kwargs
+        places, named = list(args), {}
+        for i, a in enumerate(self._read.arguments):
+            if a.keyword_only:
+                named[a.name] = kwargs.get(a.name, a.default)
+            elif i >= len(args):
+                places.append(kwargs.get(a.name, a.default))
+        return tuple(places), named
+
+    def _by_name(self, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """The arguments of a call by name, with defaults."""
+        places, named = self._complete(args, kwargs)
+        if self._read is not None:
+            names = [a.name for a in self._read.arguments if not a.keyword_only]
+        else:
+            names = list(inspect.signature(self._fn).parameters)
+        return {**dict(zip(names, places, strict=False)), **named}
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        function = self._function
-        if function is None:
-            if not self._closed or not is_grad_enabled() or not _any_requires_grad((*args, *kwargs.values())):
-                return self._fn(*args, **kwargs)
-            function = self._as_function(self._no_derivative, None)
-        import inspect
+        if self._mutates:
+            return self._write(args, kwargs)
+        if self._function is None and not self.closed:
+            return self._fn(*args, **kwargs)
+        leaves = _leaves((*args, *kwargs.values()))
+        if not is_recorded() or not any(x.requires_grad for x in leaves if isinstance(x, Tensor)):
+            return self._apart(*self._complete(args, kwargs))
+        args, kwargs = self._complete(args, kwargs)
+        if self._function is None and self.without_derivative != "later":
+            if self.without_derivative == "error":
+                self._refuse_grad(leaves)
+            return self._apart(args, kwargs)
+        if self._function is None and self._refusing is None:
+            self._refusing = self._as_function(self._no_derivative, None)
+            self._differentiate_by(self._refusing)
+        function = self._function or self._refusing
+        if self._is_plain():
+            return function.apply(*args)
+        flat, form = _flattened(args, kwargs)
+        return function.apply(*flat, form)
 
-        bound = inspect.signature(self._fn).bind(*args, **kwargs)
-        bound.apply_defaults()
-        return function.apply(*bound.args, *bound.kwargs.values())
+    def _is_plain(self) -> bool:
+        """Whether every argument goes by position and is no list: they are those of a Function."""
+        return self._read is not None and not any(a.keyword_only or a.listed for a in self._read.arguments)
+
+    def _apart(self, args: tuple, kwargs: dict) -> Any:
+        """The implementation, whose ops are not recorded where the op is closed."""
+        if not self.closed:
+            return self._fn(*args, **kwargs)
+        setting = record_nothing()
+        try:
+            result = self._fn(*args, **kwargs)
+        finally:
+            restore_grad_mode(setting)
+        return self.checked((*args, *kwargs.values()), result)
+
+    def checked(self, args: tuple, result: Any) -> Any:
+        """``result`` of the implementation, if it is what the op may give.
+
+        Raises:
+            RuntimeError: it is not of the types in the schema, is an argument, or has the memory of one.
+        """
+        if self._read is not None:
+            count = len(self._read.returns)
+            if count == 1 and self._read.returns == ("Tensor",) and not isinstance(result, Tensor):
+                raise RuntimeError(
+                    f"{self._qualname}(): its schema says that it gives a Tensor, its implementation gave "
+                    f"{type(result).__name__}"
+                )
+            if count > 1 and not (isinstance(result, (tuple, list)) and len(result) == count):
+                raise RuntimeError(
+                    f"{self._qualname}(): its schema says that it gives {count} values, its implementation gave "
+                    f"{f'{len(result)} values' if isinstance(result, (tuple, list)) else type(result).__name__}"
+                )
+        if self.closed:
+            made = [x for x in _leaves([result]) if isinstance(x, Tensor)]
+            others = [x for x in _leaves(args) if isinstance(x, Tensor)]
+            for i, x in enumerate(made):
+                if any(share_memory(x, y) for y in (*others, *made[:i])):
+                    raise RuntimeError(
+                        f"{self._qualname}(): a result of its implementation is an argument or another result, or has "
+                        f"the memory of one. Callers may write to what an op gives: return a clone, as in "
+                        f"`return x.clone()`, or name what is written to in mutates_args"
+                    )
+        return result
+
+    def _write(self, args: tuple, kwargs: dict) -> Any:
+        """An op that writes to its arguments: these writes count."""
+        if self.without_derivative == "error" and is_recorded():
+            self._refuse_grad(_leaves((*args, *kwargs.values())))
+        result = self._fn(*args, **kwargs)
+        values = self._by_name(args, kwargs)
+        written = values if self._mutates == ("unknown",) else self._mutates
+        for x in _leaves([values.get(name) for name in written]):
+            if isinstance(x, Tensor) and not x.is_inference():
+                bump(x)
+        return result
+
+    def _refuse_grad(self, leaves: list) -> None:
+        if any(isinstance(x, Tensor) and x.requires_grad for x in leaves):
+            mend = "use no_grad()" if self._mutates else "give one with register_autograd or bind(backward=...)"
+            raise RuntimeError(
+                f"{self._qualname}(): an argument requires grad, and there is no derivative: {mend}; or detach the "
+                f"argument, or bind(no_grad=True): then nothing that it gives requires grad"
+            )
 
     def _no_derivative(self, ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
@@ -124,54 +282,97 @@ class CustomOpDef:
         """Results without values; what is written to counts as written."""
         assert self._fake is not None
         if self._mutates and self._mutates != ("unknown",):
-            import inspect
-
-            given = inspect.signature(self._fn).bind(*args, **kwargs).arguments
+            given = self._by_name(args, kwargs)
             for name in self._mutates:
                 if given.get(name) is not None:
                     given[name].zero_()
         return self._fake(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
-        """Another implementation: kept where it is for the CPU."""
+        """Another implementation, for devices of these types (None: all). It is used where that is the CPU.
+
+        Raises:
+            RuntimeError: there is no device of that type.
+        """
+        used = _runs_on_the_cpu(device_types)
 
         def decorate(function: Callable) -> Callable:
-            kinds = [device_types] if isinstance(device_types, str) else device_types
-            if kinds is None or "cpu" in kinds:
-                self._fn = function
+            if used:
+                self._use(function)
             return function
 
         return decorate if fn is None else decorate(fn)
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
-        """The derivative: ``backward(ctx, *grads)``, after ``setup_context(ctx, inputs, output)``."""
+        """The derivative: ``backward(ctx, *grads)``, after ``setup_context(ctx, inputs, output)``.
+
+        Where there are arguments by name alone, ``setup_context`` is given those as ``keyword_only_inputs``. The
+        gradient of a list of tensors is a list.
+
+        Raises:
+            RuntimeError: the op writes to its arguments.
+            NotImplementedError: a tensor goes by name alone.
+        """
+        if self._mutates:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self!r} with schema "
+                f"{self._qualname}{self._schema}. Please create a functional operator and register an autograd formula "
+                f"for that."
+            )
+        if self._read is not None and any(a.keyword_only and a.kind == "Tensor" for a in self._read.arguments):
+            raise NotImplementedError(
+                f"{self._qualname}: a tensor that goes by name alone has no gradient; let it go by position. Got: "
+                f"{self._read.text}"
+            )
         self._function = self._as_function(backward, setup_context)
+        self._differentiate_by(self._function)
+
+    def _differentiate_by(self, function: Any) -> None:
+        """Let calls whose arguments require grad go straight to ``function``, where their forms allow it."""
+        if self._is_plain():
+            self.set_derivative(_context_class(function), function.setup_context, _own_outputs)
+
+    def _forward(self, *args: Any) -> Any:
+        return self._apart(args, {}) if self.direct is None else self.compute(*args)
 
     def _as_function(self, backward: Callable, setup_context: Callable | None) -> Any:
-        owner = self
+        owner, name = self, f"GeneratedBackwardFor_{self._qualname.replace('::', '_')}_default"
+        if self._is_plain():
+            plain = {
+                "forward": staticmethod(self._forward), "setup_context": staticmethod(_by_place(setup_context)),
+                "backward": staticmethod(backward),
+            }  # fmt: skip
+            return type(name, (Function,), plain)
 
-        def forward(*args: Any) -> Any:
-            return owner._fn(*args)
+        def forward(*given: Any) -> Any:
+            args, kwargs = _restored(given)
+            return owner.checked(args, owner._fn(*args, **kwargs))
 
         def setup(ctx: Any, inputs: tuple, output: Any) -> None:
             if setup_context is not None:
-                setup_context(ctx, inputs, output)
+                args, kwargs = _restored(inputs)
+                more = {"keyword_only_inputs": kwargs} if kwargs else {}
+                setup_context(ctx=ctx, inputs=args, output=output, **more)
+            ctx._form = inputs[-1]
 
         def back(ctx: Any, *grads: Any) -> Any:
-            return backward(ctx, *grads)
+            counts, names = ctx._form
+            made = _flat_gradients(owner._qualname, backward(ctx, *grads), counts)
+            expected = len(ctx.needs_input_grad) - 1 - len(names)
+            if len(made) != expected:
+                raise RuntimeError(
+                    f"{owner._qualname}: its derivative returned an incorrect number of gradients (expected "
+                    f"{expected}, got {len(made)})"
+                )
+            return (*made, *(None,) * len(names), None)
 
-        return type(
-            f"GeneratedBackwardFor_{self._qualname.replace('::', '_')}_default",
-            (Function,),
-            {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)},
-        )
+        made = {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)}
+        return type(name, (Function,), made)
 
     @property
     def _schema(self) -> str:
-        """Its signature, from the type hints of the function."""
-        from ._schema import infer_schema
-
-        return infer_schema(self._fn, mutates_args=self._mutates)
+        """Its signature, as it was given or from the type hints of the function."""
+        return self._read.text if self._read is not None else infer_schema(self._fn, mutates_args=self._mutates)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """Under autocast, cast the tensors that are given to the dtype ``cast_inputs``, and run with autocast off."""
@@ -213,36 +414,191 @@ class _Namespace:
 ops = _Namespace()
 
 
+_DEVICES = frozenset(
+    "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia "
+    "privateuseone".split()
+)
+
+
+def _runs_on_the_cpu(device_types: Any) -> bool:
+    """Whether an implementation for devices of these types (a name, several, None for all) is one for the CPU."""
+    kinds = [device_types] if isinstance(device_types, str) else device_types
+    for kind in kinds or ():
+        if not isinstance(kind, str) or kind.partition(":")[0] not in _DEVICES:
+            raise RuntimeError(f"Expected one of {', '.join(sorted(_DEVICES))} device type, got {kind!r}")
+    return kinds is None or "cpu" in kinds
+
+
+def _checked_tags(tags: Any) -> list:
+    """``tags``, one or several, as a list.
+
+    Raises:
+        TypeError: one is no ``torch.Tag``.
+    """
+    import enum
+
+    found = [] if tags is None else list(tags) if isinstance(tags, (list, tuple, set, frozenset)) else [tags]
+    for tag in found:
+        if not isinstance(tag, enum.Enum):
+            raise TypeError(f"tags: expected a Tag or a sequence of them, got {tag!r}")
+    return found
+
+
 def custom_op(
-    name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), device_types: Any = None,
+    name: str, fn: Callable | None = None, /, *, mutates_args: Any, device_types: Any = None,
     schema: str | None = None, tags: Any = None,
 ) -> Any:  # fmt: skip
     """Make a function an op called ``library::op``; also a decorator.
 
+    A call checks its arguments by the signature. Gradients do not see into the function: :func:`register_autograd`
+    gives a derivative. ``vmap`` runs it example by example, or by :func:`register_vmap`; on device meta and in programs
+    that are recorded it goes by :func:`register_fake`.
+
     Args:
-        mutates_args: names of arguments that it writes into.
+        name: ``"library::op"``.
+        fn: the function. It gives new tensors, no argument and no view of one.
+        mutates_args: names of arguments that it writes into, or ``"unknown"`` for all tensors.
+        device_types: types of devices, such as ``"cpu"``, that the function is for; None: all.
+        schema: the signature, as ``"(Tensor x, float s) -> Tensor"``; None: from the function's type hints.
+        tags: what is said of the op; kept in its ``tags``.
+
+    Raises:
+        ValueError: a type hint is missing, or ``schema`` does not go with ``mutates_args``.
+        RuntimeError: the schema cannot be read, or there is no such device.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::cube", mutates_args=())
+        ... def cube(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return taeda.from_numpy(x.detach().numpy() ** 3)
+        >>> def keep(ctx, inputs, output):
+        ...     ctx.save_for_backward(*inputs)
+        >>> def backward(ctx, grad):
+        ...     (x,) = ctx.saved_tensors
+        ...     return grad * 3 * x**2
+        >>> cube.register_autograd(backward, setup_context=keep)
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> cube(x).sum().backward()
+        >>> x.grad
+        tensor([12.])
     """
+    used, kept = _runs_on_the_cpu(device_types), _checked_tags(tags)
 
     def decorate(function: Callable) -> CustomOpDef:
-        return CustomOpDef(name, function, mutates_args)
+        read = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        declared = read_schema(read).mutated
+        if schema is not None and mutates_args != "unknown" and set(declared) != set(mutates_args):
+            raise ValueError(
+                f"custom_op: mutates_args is {set(mutates_args) or '()'}, and by its schema {schema} the op writes to "
+                f"{set(declared) or 'nothing'}; let both say the same"
+            )
+        made = CustomOpDef(name, function, mutates_args, read, kept)
+        if not used:
+            made._use(None)
+        return made
 
     return decorate if fn is None else decorate(fn)
 
 
-def _any_requires_grad(args: Any) -> bool:
-    return any(x.requires_grad for x in args if isinstance(x, Tensor))
+def _leaves(args: Sequence) -> list:
+    """``args``, with what is in lists and tuples in their place."""
+    return [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,))]
+
+
+def _by_place(setup_context: Callable | None) -> Callable:
+    """``setup_context`` as a function of ctx, inputs and output, in this order."""
+    if setup_context is None:
+        return lambda ctx, inputs, output: None
+    try:
+        names = list(inspect.signature(setup_context).parameters)
+    except (TypeError, ValueError):
+        names = []
+    if names[:3] == ["ctx", "inputs", "output"] or sorted(names) != ["ctx", "inputs", "output"]:
+        return setup_context
+    return lambda ctx, inputs, output: setup_context(ctx=ctx, inputs=inputs, output=output)
+
+
+def _flattened(args: tuple, kwargs: dict) -> tuple[list, tuple]:
+    """Arguments as a Function takes them, those in lists one by one, and what :func:`_restored` needs to know.
+
+    That is, of each argument that goes by position, how many there are if it is a list, else -1, or None where none is
+    one; and the names of the others.
+    """
+    if not any(isinstance(a, list) for a in args):
+        return [*args, *kwargs.values()], (None, tuple(kwargs))
+    counts = tuple(len(a) if isinstance(a, list) else -1 for a in args)
+    return [*_leaves(args), *kwargs.values()], (counts, tuple(kwargs))
+
+
+def _restored(given: tuple) -> tuple[tuple, dict]:
+    """What :func:`_flattened` was given; the last of ``given`` is the form."""
+    (counts, names), end = given[-1], len(given) - 1 - len(given[-1][1])
+    kwargs = dict(zip(names, given[end:-1], strict=True)) if names else {}
+    if counts is None:
+        return given[:end], kwargs
+    rest = iter(given[:end])
+    return tuple(next(rest) if n < 0 else [next(rest) for _ in range(n)] for n in counts), kwargs
+
+
+def _flat_gradients(name: str, made: Any, counts: tuple | None) -> tuple:
+    """Gradients of arguments, those of lists one by one."""
+    made = made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) and counts is None else (made,)
+    if counts is None:
+        return made
+    if len(made) != len(counts):
+        raise RuntimeError(f"{name}: expected the derivative to give {len(counts)} gradients, got {len(made)}")
+    flat: list = []
+    for g, n in zip(made, counts, strict=True):
+        if n >= 0 and g is not None and (not isinstance(g, (list, tuple)) or len(g) != n):
+            raise RuntimeError(f"{name}: expected a list of {n} gradients for a list of {n} tensors, got {g!r:.80}")
+        flat.extend((g,) if n < 0 else (None,) * n if g is None else g)
+    return tuple(flat)
 
 
 def _find(op: Any) -> Any:
-    return op if isinstance(op, CustomOpDef) else _ops.get(op.name() if isinstance(op, OpOverload) else op)
+    if isinstance(op, (OpOverload, OpOverloadPacket)):
+        op = op.name() if isinstance(op, OpOverload) else op._qualified_op_name
+    return op if isinstance(op, CustomOpDef) else _ops.get(op)
+
+
+def _named(op: Any, what: str, lib: Any) -> CustomOpDef:
+    """The op of a name.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    found = _find(f"{lib.ns}::{op}" if isinstance(op, str) and lib is not None and "::" not in op else op)
+    if found is None:
+        raise AttributeError(f"library.{what}: there is no op {op!r}; make it with taeda.library.custom_op or define")
+    return found
 
 
 def register_fake(
     op: Any, func: Callable | None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
 ) -> Any:
-    """What gives results of an op without values, from tensors without values; also a decorator.
+    """What gives results of an op without values, from tensors without values: programs are recorded with it. Also a
+    decorator.
 
     For an op that was not made here it is accepted and not used.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        func: a function of the op's arguments; it gives tensors of the right sizes and dtypes.
+        lib: the :class:`Library` that a name without ``::`` is of.
+        allow_override: accepted.
+        **kwargs: accepted.
+
+    Returns:
+        ``func``.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::flat", mutates_args=())
+        ... def flat(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return taeda.from_numpy(x.numpy().ravel().copy())
+        >>> @taeda.library.register_fake("docs::flat")
+        ... def _(x):
+        ...     return x.new_empty(x.numel())
+        >>> flat(taeda.ones(2, 3, device="meta")).shape
+        taeda.Size([6])
     """
     found = _find(f"{lib.ns}::{op}" if isinstance(op, str) and lib is not None and "::" not in op else op)
 
@@ -258,15 +614,42 @@ impl_abstract = register_fake
 def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
 ) -> None:
-    """The derivative of a :func:`custom_op`."""
-    found = _find(op)
-    if found is None:
-        refuse(f"library.register_autograd({op!r})", "there is no such op: make it with taeda.library.custom_op")
+    """The derivative of a :func:`custom_op`.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::half", mutates_args=())
+        ... def half(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x / 2
+        >>> taeda.library.register_autograd("docs::half", lambda ctx, grad: grad / 2)
+        >>> x = taeda.ones(2, requires_grad=True)
+        >>> half(x).sum().backward()
+        >>> x.grad
+        tensor([0.5000, 0.5000])
+    """
+    found = _named(op, "register_autograd", lib)
     found.register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Another implementation of a :func:`custom_op`."""
+    """Another implementation of a :func:`custom_op`, for some devices; also a decorator.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        device_types: ``"cpu"``, several such names, or None for any; others are accepted and not used.
+        func: the function.
+        lib: accepted.
+
+    Returns:
+        ``func``.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::inc", mutates_args=())
+        ... def inc(x: taeda.Tensor) -> taeda.Tensor:
+        ...     raise NotImplementedError
+        >>> _ = taeda.library.register_kernel("docs::inc", "cpu", lambda x: x + 1)
+        >>> inc(taeda.tensor(1.0))
+        tensor(2.)
+    """
     found = _find(op)
     if found is None:
         return func if func is not None else lambda function: function
@@ -274,106 +657,349 @@ def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /,
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """What vmap runs on the whole batch of a :func:`custom_op`: see :meth:`CustomOpDef.register_vmap`."""
+    """What :func:`taeda.vmap` runs on the whole batch of a :func:`custom_op`; also a decorator.
+
+    Without it the op runs example by example.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        func: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
+        lib: accepted.
+
+    Returns:
+        ``func``.
+
+    Raises:
+        ValueError: ``op`` is of another type.
+        NotImplementedError: there is no such op.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::total", mutates_args=())
+        ... def total(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x.sum()
+        >>> @taeda.library.register_vmap("docs::total")
+        ... def _(info, in_dims, x):
+        ...     return x.movedim(in_dims[0], 0).flatten(1).sum(1), 0
+        >>> taeda.vmap(total)(taeda.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([3., 7.])
+    """
     if not isinstance(op, (str, CustomOpDef, OpOverload)):
         raise ValueError(f"register_vmap({op}): got unexpected type for op: {type(op)}")
-    found = _find(op)
-    if found is None:
-        refuse(f"library.register_vmap({op!r})", "there is no such op: make it with taeda.library.custom_op")
-    return found.register_vmap(func)
+    return _named(op, "register_vmap", lib).register_vmap(func)
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, **kwargs: Any) -> Any:
-    """Accepted: classes and modes see custom ops through ``__torch_function__``."""
+    """Accepted: classes and modes see custom ops through ``__torch_function__``.
+
+    Examples:
+        >>> taeda.library.register_torch_dispatch("docs::any", object, len) is len
+        True
+    """
     return func if func is not None else lambda function: function
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
-    """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`."""
-    found = _find(op)
-    if found is None:
-        refuse(f"library.register_autocast({op!r})", "there is no such op: make it with taeda.library.custom_op")
+    """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::same", mutates_args=())
+        ... def same(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x.clone()
+        >>> taeda.library.register_autocast("docs::same", "cpu", taeda.bfloat16)
+        >>> with taeda.autocast("cpu", dtype=taeda.bfloat16):
+        ...     same(taeda.ones(2)).dtype
+        taeda.bfloat16
+    """
+    found = _named(op, "register_autocast", lib)
     found.register_autocast(device_type, cast_inputs)
 
 
 #: Keys under which an implementation is taken: for the CPU, or for any device.
-_KEYS = {"", "cpu", "default", "autograd", "compositeexplicitautograd", "compositeimplicitautograd"}
+_KEYS = {"", "cpu", "default", "compositeexplicitautograd", "compositeimplicitautograd", "autograd", "autogradcpu"}
+#: Others that there are: an implementation for them is kept out of use here.
+_OTHER_KEYS = {
+    f"{prefix}{kind}"
+    for prefix in ("", "autograd", "autocast", "sparse", "sparsecsr", "nestedtensor", "quantized")
+    for kind in "cpu cuda xpu mps xla hpu ipu mtia meta lazy privateuse1 hip ve fpga maia vulkan".split()
+} | set(
+    "meta backendselect python fake functionalize adinplaceorview functorch funcTorchbatched funcTorchvmapmode batched "
+    "vmapmode compositeexplicitautogradnonfunctional autogradother autogradnestedtensor tracer zerotensor conjugate "
+    "negative named pythontlssnapshot catchall undefined mkldnncpu".lower().split()
+)
+
+#: Namespaces that a Library of kind "DEF" has.
+_defined: set[str] = set()
 
 
 class Library:
-    """Ops under the name ``ns``: defined here (kind "DEF", "FRAGMENT"), or given implementations (kind "IMPL")."""
+    """Ops under the name ``ns``: defined here (kind "DEF", "FRAGMENT"), or given implementations (kind "IMPL").
+
+    What it defines goes with it: keep it as long as the ops are used.
+
+    Raises:
+        ValueError: there is no such kind, or the namespace is reserved.
+        RuntimeError: there is another Library of kind "DEF" for the namespace.
+
+    Examples:
+        >>> lib = taeda.library.Library("docs_lib", "DEF")
+        >>> lib.define("double(Tensor x) -> Tensor")
+        'double'
+        >>> lib.impl("double", lambda x: x * 2, "CPU")
+        >>> taeda.library.ops.docs_lib.double(taeda.tensor(2.0))
+        tensor(4.)
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if ns in ("prim", "prims"):
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF" and (ns in _defined or ns == "aten"):
+            raise RuntimeError(
+                f"Only one Library of kind 'DEF' may be made for the namespace {ns}; use kind 'FRAGMENT' to add to it"
+            )
+        _check_key(dispatch_key)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._names: list[str] = []
+        if kind == "DEF":
+            _defined.add(ns)
+        self._end = weakref.finalize(self, _forget, self._names, ns if kind == "DEF" else "")
+        self._end.atexit = False
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """An op of the name in ``schema``, without an implementation yet; gives the name."""
-        name = schema.partition("(")[0].strip().partition(".")[0]
-        _define(f"{self.ns}::{name}")
+        """An op of the name and the signature in ``schema``, without an implementation yet; gives the name.
+
+        Raises:
+            RuntimeError: the schema cannot be read, or there is an op of that name.
+            ValueError: the Library is of kind "IMPL".
+        """
+        if self.kind == "IMPL":
+            raise ValueError(f"Library('{self.ns}', 'IMPL') gives implementations: define needs 'DEF' or 'FRAGMENT'")
+        name = read_schema(schema).name.partition(".")[0].rpartition("::")[2]
+        _define(f"{self.ns}::{name}", schema, _checked_tags(tags))
+        self._names.append(f"{self.ns}::{name}")
         return name
 
     def impl(
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:  # fmt: skip
-        """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU or for any device."""
+        """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU or for any device.
+
+        Raises:
+            TypeError: ``fn`` cannot be called.
+            RuntimeError: there is no such key.
+        """
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = str(getattr(op_name, "__name__", op_name)).rpartition("::")[2].partition(".")[0]
         _implement(f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
 
     def _register_fake(self, op_name: str, fn: Callable, _stacklevel: int = 1, **options: Any) -> None:
         register_fake(op_name, fn, lib=self)
 
+    def _destroy(self) -> None:
+        """Take back what it defined."""
+        self._end()
 
-def _define(name: str) -> None:
-    if name not in _ops:
-        CustomOpDef(name, None, ())
+
+def _forget(names: list[str], ns: str) -> None:
+    for name in names:
+        _ops.pop(name, None)
+    _defined.discard(ns)
+
+
+def _check_key(key: str) -> None:
+    if key.lower() not in _KEYS | _OTHER_KEYS:
+        raise RuntimeError(f"could not parse dispatch key: {key}")
+
+
+def _define(name: str, schema: str, tags: list) -> None:
+    if name in _ops:
+        raise RuntimeError(
+            f"Tried to register an operator ({name}) with the same name and overload name multiple times: {name} is "
+            f"defined, as {name}{_ops[name]._schema}"
+        )
+    CustomOpDef(name, None, read_schema(schema).mutated, schema, tags)
 
 
 def _implement(name: str, key: str, function: Callable) -> None:
-    if name in _ops and key.lower() in _KEYS:  # what is given for PyTorch's own ops is not used
-        _ops[name]._fn = function
-    elif name in _ops and key.lower() == "meta":
+    _check_key(key)
+    if name not in _ops:
+        _waiting.setdefault(name, []).append((key, function))  # of PyTorch's own ops it is not used
+    elif key.lower() in _KEYS:
+        _ops[name]._use(function)
+    elif key.lower() == "meta":
         _ops[name].register_fake(function)
 
 
 def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()) -> Any:
-    """An op ``library::op``, without an implementation yet; also a decorator of one.
+    """An op ``library::op`` with the signature ``schema``, ``"(Tensor x) -> Tensor"``, without an implementation yet.
+
+    Also a decorator of one.
 
     Raises:
-        ValueError: the name is not of that form.
+        ValueError: the name is not of that form, or there is no schema.
+        RuntimeError: the schema cannot be read, or there is an op of that name.
+
+    Examples:
+        >>> @taeda.library.define("docs::less", "(Tensor x) -> Tensor")
+        ... def less(x):
+        ...     return x - 1
+        >>> taeda.library.ops.docs.less(taeda.tensor(2.0))
+        tensor(1.)
     """
     if schema is None or callable(schema):
         raise ValueError(f"define: expected a name like 'library::op' and a schema, got {qualname!r} and {schema!r}")
-    _define(qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}")
+    name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
+    _define(name, schema, _checked_tags(tags))
+    if lib is not None:
+        lib._names.append(name)
 
     def decorate(function: Callable) -> Callable:
-        _implement(qualname, "", function)
+        _implement(name, "", function)
         return function
 
     return decorate
 
 
 def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -> Any:
-    """Let ``func`` be what an op does on devices of ``types``; also a decorator, and as ``impl(lib, name, key)``."""
+    """Let a function be what an op does on some devices; also a decorator, and as ``impl(lib, name, key)``.
+
+    Args:
+        qualname: ``library::op``, or with ``lib`` its last part.
+        types: ``"cpu"``, several such names, or empty for any; ``"meta"`` is as :func:`register_fake`; others are not
+            used.
+        func: the function.
+        lib: a :class:`Library`.
+
+    Returns:
+        ``func``.
+
+    Examples:
+        >>> _ = taeda.library.define("docs::more", "(Tensor x) -> Tensor")
+        >>> _ = taeda.library.impl("docs::more", "cpu", lambda x: x + 1)
+        >>> taeda.library.ops.docs.more(taeda.tensor(2.0))
+        tensor(3.)
+    """
     if isinstance(qualname, Library):  # the older form
         lib, qualname, types, func = qualname, types, func or qualname.dispatch_key, None
+        types = [types]
+    else:
+        types = [types] if isinstance(types, str) else types
+        for kind in types:
+            if kind not in ("", "default"):
+                _runs_on_the_cpu(kind)
     name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
 
     def decorate(function: Callable) -> Callable:
-        for key in [types] if isinstance(types, str) else types:
+        for key in types:
             _implement(name, key, function)
         return function
 
     return decorate if func is None else decorate(func)
 
 
-def wrap_triton(triton_kernel: Any, /) -> Any:
-    """Refused: there is no Triton."""
-    refuse("library.wrap_triton", "there is no GPU")
+def bind(
+    declaration: str, library: Any = None, *, name: str | None = None, mutates_args: Sequence[str] = (),
+    threads: str | None = None, backward: Callable | None = None, setup_context: Callable | None = None,
+    no_grad: bool = False,
+) -> CustomOpDef:  # fmt: skip
+    """Make an op of a function in C that reads and writes the memory of tensors.
+
+    The declaration says what is what. A pointer to const is a tensor that is read; another pointer is a result, a new
+    tensor, unless ``mutates_args`` names it: then it is given, and written. ``float *x`` is a tensor of any shape. All
+    such have one shape, and ``int64_t n`` is their number of elements. ``float x[rows][columns]`` is a tensor with
+    these sizes, and the whole number ``rows`` is its first size. A call gives what is left, in the order of the
+    declaration: tensors that are read or written, numbers, and sizes that no given tensor has. It gives back the
+    results: None, a tensor, or a tuple.
+
+    Dtypes, shapes and contiguity are checked. Python's lock is released while the function runs. On tensors without
+    memory of their own (meta, batched by vmap) the op goes by its shapes, or example by example.
+
+    Args:
+        declaration: as in C: ``"void f(const float *x, float *y, int64_t n)"``. It gives nothing back but through
+            pointers. Half floats are ``_Float16`` and ``__bf16``, complex numbers ``float _Complex``.
+        library: file of the shared library, one that ``ctypes`` has opened, or None for this program.
+        name: of the op; default: ``"<library>::<function>"``.
+        mutates_args: names of parameters that are given, read and written.
+        threads: a size that is the first dimension of every tensor: threads call the function with parts of it.
+        backward, setup_context: the derivative, as for :func:`register_autograd`. Without one a call with a tensor that
+            requires grad is an error.
+        no_grad: without a derivative, results do not require grad, whatever the arguments do.
+
+    Raises:
+        ValueError: the declaration cannot be read, or does not go with the other arguments.
+        OSError: the library cannot be loaded.
+        AttributeError: it has no function of that name.
+
+    Examples:
+        >>> declaration = "void swab(const uint8_t *x, uint8_t *y, int64_t n)"  # of the C library: swaps neighbours
+        >>> swap = taeda.library.bind(declaration, name="docs::swap")
+        >>> swap(taeda.tensor([1, 2, 3, 4], dtype=taeda.uint8))
+        tensor([2, 1, 4, 3], dtype=taeda.uint8)
+    """
+    import re
+
+    from . import _c_functions
+
+    declared = _c_functions.parse(declaration)
+    opened = _c_functions.load(library)
+    address = _c_functions.address_of(opened, declared[0])
+    if name is None:
+        stem = re.sub(r"^lib|\W.*$", "", str(opened._name or "program").replace("\\", "/").rpartition("/")[2])
+        name = f"{re.sub(r'^(?=[0-9])|^$', '_', stem)}::{declared[0]}"
+    return _bind(name, declared, address, opened, mutates_args, threads, backward, setup_context, no_grad)
 
 
-def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), **kwargs: Any) -> Any:
-    """As :func:`custom_op`."""
-    return custom_op(name, fn, mutates_args=mutates_args)
+def _bind(
+    name: str, declared: tuple, address: int, opened: Any, mutates_args: Sequence[str] = (),
+    threads: str | None = None, backward: Callable | None = None, setup_context: Callable | None = None,
+    no_grad: bool = False,
+) -> CustomOpDef:  # fmt: skip
+    from . import _c_functions
+    from .ops.creation import zeros
+    from .ops.joining import stack
+
+    mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
+    bound = _c_functions.as_op(name, declared, address, mutates, threads, opened)
+    if no_grad and backward is not None:
+        raise ValueError(f"library.bind: {name} is given a derivative and no_grad=True")
+
+    made = CustomOpDef(name, bound.function, mutates, bound.schema)
+    made.__doc__ = f"{name}{bound.schema}: a function in C."
+
+    def results(args: tuple, batch: tuple = (), device: str = "meta") -> Any:
+        found = [zeros((*batch, *shape), dtype=dtype, device=device) for shape, dtype in bound.function.shapes(args)]
+        return found[0] if len(found) == 1 else tuple(found) if found else None
+
+    def by_example(info: Any, in_dims: tuple, *args: Any) -> tuple:
+        rows = [
+            made(*(a if d is None else a.select(d, i).contiguous() for a, d in zip(args, in_dims, strict=True)))
+            for i in range(info.batch_size)
+        ]
+        if not rows:
+            one = tuple(
+                a if d is None else zeros([n for i, n in enumerate(a.shape) if i != d], dtype=a.dtype, device="meta")
+                for a, d in zip(args, in_dims, strict=True)
+            )
+            out = results(one, (0,), "cpu")
+        else:
+            out = stack(rows) if isinstance(rows[0], Tensor) else tuple(map(stack, zip(*rows, strict=True)))
+        return out, 0 if isinstance(out, Tensor) else (0,) * len(out)
+
+    made.register_fake(lambda *args: results(args))
+    if not mutates:
+        made.register_vmap(by_example)
+    if backward is not None:
+        made.register_autograd(backward, setup_context=setup_context)
+    made.without_derivative = "constant" if no_grad else "error"
+    return made
+
+
+_NO_TRITON = (
+    "there is no Triton, whose kernels are compiled for GPUs. Make the op with taeda.library.custom_op, with "
+    "taeda.library.bind from C, or from an expression with taeda.kernel"
+)
+wrap_triton = refused_function("library.wrap_triton", _NO_TRITON)
+triton_op = refused_function("library.triton_op", _NO_TRITON)

@@ -44,7 +44,19 @@ from .ops.views import diagonal as _diagonal
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
-    """A view of the diagonals of matrices."""
+    """The diagonals of matrices, as the last dimension: :func:`diagonal` of the last two dimensions by default.
+
+    Args:
+        A: a tensor of at least two dimensions.
+        offset: which diagonal: 0 the main one, positive ones above it.
+        dim1: the dimension of the rows.
+        dim2: that of the columns.
+    Returns:
+        A view of ``A``.
+    Examples:
+        >>> taeda.linalg.diagonal(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     return _diagonal(A, offset, dim1, dim2)
 
 

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _mask(mask: Tensor | None, input: Tensor, name: str) -> Tensor | None:
-    """The mask in the sizes of ``input``."""
+    """The mask in the sizes of ``input``: a copy, so that the caller's may be written before the backward pass."""
     expect_tensors(f"masked.{name}", input=input, **({} if mask is None else {"mask": mask}))
     if mask is None:
         return None
@@ -36,7 +36,7 @@ def _mask(mask: Tensor | None, input: Tensor, name: str) -> Tensor | None:
             f"masked.{name}: expected a mask of at most {input.dim()} dimensions, those of the input, got shape "
             f"{tuple(mask.shape)} for input of shape {tuple(input.shape)}"
         )
-    return mask.bool().expand(input.shape)
+    return mask.to(_core.bool_, copy=True).expand(input.shape)
 
 
 def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
@@ -211,12 +211,11 @@ def _variance(
     mask = _mask(mask, input, name)
     x = input.to(_float_dtype(input, dtype))
     dims = _dims(dim, input)
-    if mask is None:
-        return x.var(dims or None, correction=correction, keepdim=keepdim).to(x.dtype)
-    count = mask.sum(dims, True)
-    middle = _filled(x, mask, 0).sum(dims, True) / count
-    rest = _filled(x - middle, mask, 0)
+    count = _count(x, dims, mask)
+    rest = _filled(x - _filled(x, mask, 0).sum(dims, True) / count, mask, 0)
     total = (rest * rest.conj_physical()).sum(dims, keepdim)
+    if mask is None:
+        return total / max(count - correction, 0)
     count = mask.sum(dims, keepdim)
     return (total / ((count - correction).clamp(min=0) if correction else count)).to(x.dtype)
 

@@ -66,13 +66,38 @@ class _Switch:
 
 
 class DisableTorchFunctionSubclass(_Switch):
-    """Within it, subclasses of Tensor (and other classes) do not override; modes do."""
+    """Within it, subclasses of Tensor (and other classes) do not override functions by ``__torch_function__``; modes
+    do.
+
+    Examples:
+        >>> class Loud(taeda.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "mine"
+        >>> x = taeda.ones(2).as_subclass(Loud)
+        >>> with taeda.DisableTorchFunctionSubclass():
+        ...     print(taeda.add(x, 1))
+        tensor([2., 2.])
+    """
 
     _bit = _NO_SUBCLASSES
 
 
 class DisableTorchFunction(_Switch):
-    """Within it, nothing overrides: no class and no mode."""
+    """Within it nothing overrides a function of tensors: no class by ``__torch_function__``, and no mode.
+
+    Examples:
+        >>> class Loud(taeda.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "mine"
+        >>> x = taeda.ones(2).as_subclass(Loud)
+        >>> taeda.add(x, 1)
+        'mine'
+        >>> with taeda.DisableTorchFunction():
+        ...     print(taeda.add(x, 1))
+        tensor([2., 2.])
+    """
 
     _bit = _NONE
 
@@ -298,7 +323,7 @@ _PLAIN = {
     "__subclasshook__", "__dict__", "__weakref__", "__doc__", "__module__", "__sizeof__", "__dir__", "__reduce__",
     "__torch_function__", "__array_priority__", "_make_subclass", "__hash__", "__pyx_vtable__", "__setstate__",
     "__setstate_cython__", "__reduce_cython__", "__getstate__", "_make_wrapper_subclass", "as_subclass", "__slots__",
-    "__abstractmethods__", "__array_namespace__",
+    "__abstractmethods__", "__array_namespace__", "_repr_html_",
 }  # fmt: skip
 
 #: Python's operators on Tensor run ops, which the core sees.
@@ -552,7 +577,17 @@ def _make_wrapper_subclass(
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """What a parameter becomes when the entry ``other`` of a state dict is loaded into it, where
-    ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say."""
+    ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say.
+
+    Args:
+        other: the entry.
+        assign: take ``other`` itself, rather than its values.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.zeros(2).module_load(taeda.ones(2))
+        tensor([1., 1.])
+    """
     if has_torch_function((self, other)):
         return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
     if not isinstance(other, Tensor):

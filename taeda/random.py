@@ -37,38 +37,83 @@ def _ordered(function: Callable[P, R]) -> Callable[P, R]:
 
 @_ordered
 def manual_seed(seed: int) -> Generator:
-    """Seed the global generator; gives it.
-
-    Equal seeds and equal calls give equal numbers, also as PyTorch on the CPU, whatever the number of threads.
+    """Seeds the global generator: equal seeds and equal calls give equal numbers, also as PyTorch on the CPU, whatever
+    the number of threads.
 
     Args:
         seed: an int in [-2**63, 2**64); a negative one counts down from 2**64.
+    Returns:
+        The global :class:`Generator`.
     Raises:
         ValueError: ``seed`` is out of that range.
+    Examples:
+        >>> generator = taeda.manual_seed(7)
+        >>> first = taeda.rand(3)
+        >>> generator = taeda.manual_seed(7)
+        >>> taeda.equal(first, taeda.rand(3))
+        True
     """
     return default_generator.manual_seed(seed)
 
 
 @_ordered
 def seed() -> int:
-    """Seed the global generator from the system's entropy; gives the seed."""
+    """Seeds the global generator from the system's entropy, so that no two runs are equal.
+
+    Returns:
+        The seed, an int.
+    Examples:
+        >>> seed = taeda.seed()
+        >>> seed == taeda.initial_seed()
+        True
+    """
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed that the global generator was started with."""
+    """The seed that the global generator was started with.
+
+    Returns:
+        An int.
+    Examples:
+        >>> generator = taeda.manual_seed(7)
+        >>> taeda.initial_seed()
+        7
+    """
     return default_generator.initial_seed()
 
 
 @_ordered
 def get_rng_state() -> Any:
-    """The state of the global generator, a uint8 tensor (5056)."""
+    """The state of the global generator, to go on from later with :func:`set_rng_state`.
+
+    Returns:
+        ``uint8``, a vector of 5056 elements.
+    Examples:
+        >>> state = taeda.get_rng_state()
+        >>> first = taeda.rand(3)
+        >>> taeda.set_rng_state(state)
+        >>> taeda.equal(first, taeda.rand(3))
+        True
+    """
     return default_generator.get_state()
 
 
 @_ordered
 def set_rng_state(new_state: Any) -> None:
-    """Continue the global generator from a state of :func:`get_rng_state` (PyTorch's are the same)."""
+    """Continues the global generator from a state of :func:`get_rng_state`; PyTorch's are the same.
+
+    Args:
+        new_state: ``uint8``, a vector of 5056 elements.
+    Raises:
+        RuntimeError: it is no such state.
+    Examples:
+        >>> state = taeda.get_rng_state()
+        >>> first = taeda.rand(3)
+        >>> taeda.set_rng_state(state)
+        >>> taeda.equal(first, taeda.rand(3))
+        True
+    """
     default_generator.set_state(new_state)
 
 
@@ -79,9 +124,16 @@ def fork_rng(
     """Within the block random numbers may be drawn at will: after it the global generator goes on as before.
 
     Args:
-        devices, device_type: accepted; the generator of the CPU is always kept.
+        devices: accepted; the generator of the CPU is always kept.
         enabled: if false, do nothing.
+        device_type: accepted.
         names: how PyTorch's messages name the caller and its arguments; accepted.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> with taeda.fork_rng():
+        ...     _ = taeda.rand(100)
+        >>> taeda.rand(1)  # the first number after the seed
+        tensor([0.4963])
     """
     if not enabled:
         yield

@@ -32,8 +32,17 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """``mat1 @ mat2`` with a sparse ``mat1``; dense unless both are sparse.
 
     Args:
+        mat1: a sparse matrix ``(m, k)``.
+        mat2: a matrix ``(k, n)``.
         reduce: what is made of the products of an element: their ``"sum"``, ``"mean"``, ``"amax"`` or ``"amin"``. Of
             all but the sum, ``mat1`` is in CSR layout and ``mat2`` dense, and an element without products is 0.
+    Returns:
+        ``(m, n)``.
+    Examples:
+        >>> graph = taeda.tensor([[0.0, 1.0], [1.0, 1.0]]).to_sparse()
+        >>> taeda.spmm(graph, taeda.tensor([[1.0], [10.0]]))  # sums over neighbours
+        tensor([[10.],
+                [11.]])
     """
     if reduce == "sum":
         return taeda.mm(mat1, mat2)
@@ -52,12 +61,41 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``beta * mat + alpha * (mat1 @ mat2)`` with a sparse ``mat1``."""
+    """``beta * mat + alpha * (mat1 @ mat2)`` with a sparse ``mat1``.
+
+    Args:
+        mat: a dense matrix ``(m, n)``.
+        mat1: a sparse matrix ``(m, k)``.
+        mat2: a dense matrix ``(k, n)``.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        A dense matrix ``(m, n)``.
+    Raises:
+        RuntimeError: the sizes or the dtypes do not fit.
+    Examples:
+        >>> taeda.sparse.addmm(taeda.ones(2, 2), taeda.eye(2).to_sparse(), taeda.ones(2, 2))
+        tensor([[2., 2.],
+                [2., 2.]])
+    """
     return taeda.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
-    """The sum of all elements, or along ``dim``, where it is sparse as long as a sparse dimension is left."""
+    """The sum of all elements, or along ``dim``, where it is sparse as long as a sparse dimension is left.
+
+    Args:
+        input: a sparse tensor.
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: of the computation and the result. Default: that of ``input``.
+    Returns:
+        A tensor without the dimensions ``dim``.
+    Raises:
+        NotImplementedError: ``input`` is dense.
+    Examples:
+        >>> taeda.sparse.sum(taeda.eye(3).to_sparse())
+        tensor(3.)
+    """
     _expect_sparse("sum", input)
     return input.sum(dim, dtype=dtype)
 
@@ -75,17 +113,64 @@ def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> Spa
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Softmax along ``dim`` of the elements that are kept, the others being minus infinity."""
+    """:func:`taeda.softmax` along ``dim`` of the elements that are kept; the others count as minus infinity.
+
+    Args:
+        input: a sparse tensor, floating point.
+        dim: the dimension that sums to 1.
+        dtype: what ``input`` is converted to first. Default: its own.
+    Returns:
+        A sparse tensor with the same places.
+    Raises:
+        NotImplementedError: ``input`` is dense.
+    Examples:
+        >>> x = taeda.tensor([[2.0, 0.0, 2.0], [0.0, 5.0, 0.0]]).to_sparse()
+        >>> taeda.sparse.softmax(x, 1).to_dense()
+        tensor([[0.5000, 0.0000, 0.5000],
+                [0.0000, 1.0000, 0.0000]])
+    """
     return _normalised(taeda.softmax, input, dim, dtype)
 
 
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """The logarithm of :func:`softmax`."""
+    """The logarithm of :func:`taeda.sparse.softmax` at the elements that are kept.
+
+    Args:
+        input: a sparse tensor, floating point.
+        dim: the dimension along which probabilities sum to 1.
+        dtype: what ``input`` is converted to first. Default: its own.
+    Returns:
+        A sparse tensor with the same places.
+    Raises:
+        NotImplementedError: ``input`` is dense.
+    Examples:
+        >>> x = taeda.tensor([[2.0, 0.0, 2.0]]).to_sparse()
+        >>> taeda.sparse.log_softmax(x, 1).to_dense()
+        tensor([[-0.6931,  0.0000, -0.6931]])
+    """
     return _normalised(taeda.log_softmax, input, dim, dtype)
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``alpha * (mat1 @ mat2) + beta * input`` at the places that the sparse ``input`` has."""
+    """``alpha * (mat1 @ mat2) + beta * input`` at the places that the sparse ``input`` has: the others are not
+    computed.
+
+    Args:
+        input: a sparse matrix ``(m, n)``, in CSR layout as in PyTorch or in coordinate form.
+        mat1: a dense matrix ``(m, k)``.
+        mat2: a dense matrix ``(k, n)``.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        A sparse matrix with the same places.
+    Raises:
+        RuntimeError: the sizes or the dtypes do not fit.
+    Examples:
+        >>> places = taeda.eye(2).to_sparse_csr()
+        >>> taeda.sparse.sampled_addmm(places, taeda.ones(2, 3), taeda.ones(3, 2), beta=0).to_dense()
+        tensor([[3., 0.],
+                [0., 3.]])
+    """
     expect_tensors("sparse.sampled_addmm", input=input, mat1=mat1, mat2=mat2)
     layout = input.layout
     if layout is taeda.strided or mat1.dim() != 2 or mat2.dim() != 2:
@@ -105,10 +190,23 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1,
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
-    """A sparse matrix of ``shape`` whose diagonal ``offsets[k]`` is row ``k`` of ``diagonals``, read from column 0 on.
+    """A sparse matrix whose diagonal ``offsets[k]`` is row ``k`` of ``diagonals``, read from column 0 on.
 
+    Args:
+        diagonals: a matrix with a diagonal in each row, or a vector for one.
+        offsets: a vector of ints: 0 for the main diagonal, positive ones above it.
+        shape: rows and columns.
+        layout: which sparse layout. Default: ``taeda.sparse_coo``.
+    Returns:
+        A sparse matrix of sizes ``shape``.
     Raises:
         ValueError: the sizes do not fit, or an offset occurs twice.
+    Examples:
+        >>> diagonals = taeda.tensor([[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]])
+        >>> taeda.sparse.spdiags(diagonals, taeda.tensor([1, 0]), (3, 3)).to_dense()
+        tensor([[-2.,  1.,  0.],
+                [ 0., -2.,  1.],
+                [ 0.,  0., -2.]])
     """
     expect_tensors("sparse.spdiags", diagonals=diagonals, offsets=offsets)
     offsets = taeda.atleast_1d(offsets)
@@ -134,7 +232,15 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
-    """``gradcheck``, which takes sparse tensors as it is."""
+    """``gradcheck`` itself, which takes sparse tensors as it is.
+
+    Args:
+        gradcheck: :func:`taeda.autograd.gradcheck`.
+    Returns:
+        The function.
+    Examples:
+        >>> check = taeda.sparse.as_sparse_gradcheck(taeda.autograd.gradcheck)
+    """
     return gradcheck
 
 
@@ -154,7 +260,16 @@ spmm = dsmm = mm
 
 
 class check_sparse_tensor_invariants:
-    """Whether new sparse tensors are checked: they always are, so this changes nothing."""
+    """Whether new sparse tensors are checked: they always are, so this changes nothing. A context manager.
+
+    Args:
+        enable: accepted.
+    Examples:
+        >>> with taeda.sparse.check_sparse_tensor_invariants():
+        ...     x = taeda.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))
+        >>> taeda.sparse.check_sparse_tensor_invariants.is_enabled()
+        True
+    """
 
     def __init__(self, enable: bool = True) -> None:
         self.enabled = enable

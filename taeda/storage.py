@@ -25,12 +25,17 @@ _NAMES = {
 
 
 class TypedStorage:
-    """A storage seen as elements of a dtype.
+    """A storage seen as elements of a dtype: PyTorch's older interface. :class:`UntypedStorage` has the bytes.
 
     Args:
         args: nothing, a number of elements, or a sequence of them.
         wrap_storage: an untyped storage to look at instead.
-        dtype: of the elements. Default: the default floating-point dtype.
+        dtype: of the elements. Default: that of :func:`get_default_dtype`.
+        device: the CPU.
+    Examples:
+        >>> storage = taeda.TypedStorage([1.0, 2.0])
+        >>> storage[1]
+        2.0
     """
 
     dtype: Any
@@ -323,7 +328,18 @@ _warned = False
 
 
 def _storage(input: Tensor) -> TypedStorage:
-    """The memory of the tensor as elements of its dtype (deprecated: :meth:`Tensor.untyped_storage` is what stays)."""
+    """The memory of the tensor as elements of its dtype (deprecated: use :meth:`Tensor.untyped_storage`).
+
+    Args:
+        input: a tensor.
+    Returns:
+        A :class:`TypedStorage`.
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     len(taeda.ones(2, 3).storage())
+        6
+    """
     global _warned
     if not _warned:
         _warned = True
@@ -336,7 +352,16 @@ def _storage(input: Tensor) -> TypedStorage:
 
 
 def _storage_type(input: Tensor) -> Any:
-    """The class of the storage."""
+    """The class of the storage.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A class.
+    Examples:
+        >>> taeda.ones(2).storage_type().__name__
+        'TypedStorage'
+    """
     return type(_typed_storage(input))
 
 

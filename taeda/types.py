@@ -13,10 +13,18 @@ from .ops.table import composite
 
 
 class finfo:
-    """Limits of a floating-point dtype (for a complex one, of its parts).
+    """The limits of a floating-point dtype; of a complex one, those of its parts.
 
-    Attributes:
-        bits, eps, max, min, tiny, smallest_normal, resolution: as in NumPy.
+    ``bits``, ``eps`` (1 and the next number differ by it), ``max``, ``min``, ``tiny`` and ``smallest_normal`` (the
+    smallest positive number that is not denormal) and ``resolution`` are as in NumPy.
+
+    Args:
+        type: a dtype. Default: that of :func:`get_default_dtype`.
+    Raises:
+        TypeError: it is no floating-point dtype.
+    Examples:
+        >>> taeda.finfo(taeda.float16).max, taeda.finfo(taeda.float16).eps == 2**-10
+        (65504.0, True)
     """
 
     _FORMATS: ClassVar[dict[str, tuple[int, int, float]]] = {
@@ -62,7 +70,16 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype: ``bits``, ``min``, ``max``."""
+    """The limits of an integer dtype: ``bits``, ``min`` and ``max``.
+
+    Args:
+        type: a dtype.
+    Raises:
+        TypeError: it is no integer dtype.
+    Examples:
+        >>> taeda.iinfo(taeda.int8).min, taeda.iinfo(taeda.int8).max
+        (-128, 127)
+    """
 
     def __init__(self, type: Any) -> None:
         if not isinstance(type, _core.dtype):
@@ -89,12 +106,30 @@ def _name(x: Any) -> str:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether ``obj`` is a Tensor."""
+    """Whether ``obj`` is a tensor.
+
+    Args:
+        obj: anything.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_tensor(taeda.ones(2)), taeda.is_tensor([1, 1])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether ``obj`` is the memory of a tensor."""
+    """Whether ``obj`` is the memory of a tensor.
+
+    Args:
+        obj: anything.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_storage(taeda.ones(2).untyped_storage())
+        True
+    """
     from .storage import TypedStorage
 
     return isinstance(obj, (_core.Storage, TypedStorage))
@@ -102,49 +137,124 @@ def is_storage(obj: Any) -> bool:
 
 @composite(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating-point one."""
+    """Whether the dtype is a floating-point one.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_floating_point(taeda.tensor([1.0])), taeda.is_floating_point(taeda.tensor([1]))
+        (True, False)
+    """
     return _tensor_argument("is_floating_point", input).is_floating_point()
 
 
 @composite(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one."""
+    """Whether the dtype is a complex one.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_complex(taeda.tensor([1j]))
+        True
+    """
     return _tensor_argument("is_complex", input).is_complex()
 
 
 @composite(method=False)
 def is_conj(input: Tensor) -> bool:
-    """Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
+    """Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_conj(taeda.tensor([1j]).conj())
+        True
+    """
     return input.is_conj()
 
 
 @composite(method=False)
 def is_neg(input: Tensor) -> bool:
-    """False: negation is never lazy here."""
+    """Whether ``input`` is a view that shows the negatives of what its memory holds, as the imaginary part of a
+    conjugated view does.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_neg(taeda.tensor([1j]).conj().imag)
+        True
+    """
     return input.is_neg()
 
 
 @composite(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode."""
+    """Whether the tensor was made in :class:`inference_mode`.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> with taeda.inference_mode():
+        ...     x = taeda.ones(2)
+        >>> taeda.is_inference(x)
+        True
+    """
     return input.is_inference()
 
 
 @composite(method=False)
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """The number of elements: the product of the sizes.
+
+    Args:
+        input: a tensor.
+    Returns:
+        An int.
+    Examples:
+        >>> taeda.numel(taeda.zeros(2, 3))
+        6
+    """
     return _tensor_argument("numel", input).numel()
 
 
 @composite(method=False)
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype has negative numbers.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_signed(taeda.tensor([1], dtype=taeda.uint8))
+        False
+    """
     return _tensor_argument("is_signed", input).is_signed()
 
 
 @composite(method=False)
 def get_device(input: Tensor) -> int:
-    """The number of the device that ``input`` is on; -1 for the CPU."""
+    """The number of the device that ``input`` is on.
+
+    Args:
+        input: a tensor.
+    Returns:
+        An int; -1 for the CPU.
+    Examples:
+        >>> taeda.get_device(taeda.ones(2))
+        -1
+    """
     return _tensor_argument("get_device", input).get_device()
 
 
@@ -155,8 +265,16 @@ def _tensor_argument(name: str, x: Any) -> Tensor:
 
 
 def typename(obj: Any, /) -> str:
-    """The full name of the type of ``obj`` (of a tensor: ``"torch.FloatTensor"``), or of ``obj`` if it is a type
-    itself."""
+    """The full name of a type.
+
+    Args:
+        obj: a type; or anything, for the name of its type.
+    Returns:
+        A string; of a tensor that of its old type, ``"torch.FloatTensor"``.
+    Examples:
+        >>> taeda.typename(taeda.ones(2))
+        'torch.FloatTensor'
+    """
     if isinstance(obj, Tensor):
         return obj.type()
     module = getattr(obj, "__module__", "") or ""
@@ -239,7 +357,18 @@ def _uninitialised(size: Any, dtype: Any) -> Tensor:
 
 
 def new(self, *args: Any, **kwargs: Any) -> Tensor:
-    """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments."""
+    """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments. Use
+    ``new_zeros`` and its kin.
+
+    Args:
+        args: sizes or data.
+        kwargs: ``device``.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.tensor([1, 2]).new([3, 4])
+        tensor([3, 4])
+    """
     return legacy_tensor(*args, dtype=self.dtype, **kwargs)
 
 
@@ -256,8 +385,14 @@ def _new(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 _core.install("__new__", staticmethod(_new))
 _core.install("new", new)
-for _name_of_kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
-    _core.install(f"is_{_name_of_kind}", property(lambda self: False, doc="False: tensors are strided, on the CPU."))
+for _kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
+    _is_doc = f"""Always False: there are no tensors of this kind, or they have a class of their own.
+
+    Examples:
+        >>> taeda.ones(2).is_{_kind}
+        False
+    """
+    _core.install(f"is_{_kind}", property(lambda self: False, doc=_is_doc))
 
 
 def _typed(name: str, dtype: Any) -> Any:

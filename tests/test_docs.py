@@ -36,7 +36,7 @@ def _run(name: str, monkeypatch, *args: str) -> None:
 #: Runs the blocks of a page, given as JSON, one after the other. A process each: the page on the stand-in installs it.
 RUN = """
 import json, sys
-names = {}
+names = {"__name__": "__main__"}
 for block in json.load(sys.stdin):
     exec(compile(block, sys.argv[1], "exec"), names)
 """

@@ -299,8 +299,9 @@ def _result(name: str, target: Any, prefix: str) -> str:
 
 
 def _summary(target: Any) -> str:
-    lines = (target.__doc__ or "").strip().splitlines()
-    text = lines[0].strip().replace("\\", "\\\\") if lines else ""
+    paragraph = " ".join((target.__doc__ or "").strip().partition("\n\n")[0].split())
+    sentence = paragraph if len(paragraph) <= 100 else paragraph.partition(". ")[0]
+    text = textwrap.shorten(sentence, 100, placeholder=" ...").replace("\\", "\\\\")
     return f'r"""{text}"""' if '"""' not in text and text and not text.endswith('"') else "..."
 
 

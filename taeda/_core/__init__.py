@@ -107,6 +107,7 @@ from .tensor import (
     renamed,
     restore_grad_mode,
     result_type,
+    run_function,
     same_edge,
     save,
     saved_hooks_active,

@@ -23,6 +23,7 @@ class Callbacks:
     write_out: Callable[..., Any]  # puts a result into `out=`
     as_today: Callable[..., Any]  # the arguments of a call in an older form
     refused: Callable[..., Any]  # the error for an argument of a wrong type
+    docstring: Callable[..., str | None]  # of an op or a composite, completed
 
     # ops/conversion.py: numbers, lists and arrays as operands
     operand: Callable[..., Any]
@@ -74,6 +75,8 @@ class Callbacks:
     repr: Callable[..., str]
     array: Callable[..., Any]
     from_array: Callable[..., Any]
+    array_ufunc: Callable[..., Any]  # NumPy's functions
+    array_function: Callable[..., Any]
 
     # autograd/, _core/engine.pyx
     backward: Callable[..., None]

@@ -76,7 +76,6 @@ def renamed(function, str name):
     for key in OF_FUNCTIONS:
         setattr(made, key, getattr(plain, key, None))
     made.name = made.__name__ = made.__qualname__ = name
-    made.__doc__ = function.__doc__
     made.vectorcall = <void*>renamed_entry
     made.params, made.defaults, made.positions = (), (), {}
     made.function = made.__wrapped__ = function

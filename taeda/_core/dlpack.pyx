@@ -228,11 +228,17 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     Args:
         ext_tensor: an object with ``__dlpack__``, or a DLPack capsule.
         device: where it is wanted.
-        copy: True copies, False forbids to.
+        copy: True copies, False forbids to, None copies only where it must.
+    Returns:
+        A tensor that shares memory with ``ext_tensor``, unless it was copied.
     Raises:
         BufferError: the data is not on the CPU, or of a type that tensors do not have.
         ValueError: a tensor on device meta.
         RuntimeError: ``ext_tensor`` does not speak DLPack.
+    Examples:
+        >>> import numpy as np
+        >>> taeda.from_dlpack(np.arange(3))
+        tensor([0, 1, 2])
     """
     cdef Borrowed owner = Borrowed.__new__(Borrowed)
     if device is not None:

@@ -10,7 +10,15 @@ cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
 @cython.final
 @cython.binding(False)
 cdef class dtype:
-    """The type of a tensor's elements."""
+    """The type of a tensor's elements: ``taeda.float32``, ``taeda.int64``, ``taeda.bool``, ... It cannot be made.
+
+    ``itemsize`` is the size of an element in bytes; ``is_floating_point``, ``is_complex`` and ``is_signed`` say its
+    kind; ``to_real()`` and ``to_complex()`` give its kin.
+
+    Examples:
+        >>> taeda.ones(2).dtype, taeda.float32.itemsize, taeda.float32.to_complex()
+        (taeda.float32, 4, taeda.complex64)
+    """
 
     def __init__(self, *args, **kwargs):
         raise TypeError(f"cannot create '{NAMESPACE}.dtype' instances; take one of {NAMESPACE}.float32, "
@@ -144,12 +152,32 @@ cdef dtype common_dtype(int code):
 
 
 def promote_types(dtype type1, dtype type2):
-    """The dtype that both can be converted to without loss of kind, as PyTorch defines it."""
+    """The dtype of a result of two dtypes: the one of the higher kind (bool, integer, floating point, complex); of one
+    kind the smallest that holds both.
+
+    Args:
+        type1: a dtype.
+        type2: a dtype.
+    Returns:
+        A dtype.
+    Raises:
+        TypeError: an argument is no dtype.
+    Examples:
+        >>> taeda.promote_types(taeda.int64, taeda.float16), taeda.promote_types(taeda.uint8, taeda.int8)
+        (taeda.float16, taeda.int16)
+    """
     return common_dtype(PROMOTE[type1.code][type2.code])
 
 
 def get_default_dtype():
-    """The dtype of new floating-point tensors."""
+    """The dtype of new floating-point tensors.
+
+    Returns:
+        A dtype; ``float32`` unless :func:`set_default_dtype` set another.
+    Examples:
+        >>> taeda.get_default_dtype()
+        taeda.float32
+    """
     return DTYPES[DEFAULT_FLOAT]
 
 
@@ -158,10 +186,17 @@ cdef int default_code() noexcept:
 
 
 def set_default_dtype(dtype d):
-    """Set the dtype of new floating-point tensors.
+    """Sets the dtype of new floating-point tensors.
 
+    Args:
+        d: ``float16``, ``bfloat16``, ``float32`` or ``float64``.
     Raises:
-        TypeError: ``d`` is not a floating-point dtype.
+        TypeError: ``d`` is another dtype.
+    Examples:
+        >>> taeda.set_default_dtype(taeda.float64)
+        >>> taeda.tensor([0.5]).dtype
+        taeda.float64
+        >>> taeda.set_default_dtype(taeda.float32)
     """
     global DEFAULT_FLOAT
     if KIND[d.code] != 2 or DOMAIN[d.code] >= FLOAT8:
@@ -170,7 +205,23 @@ def set_default_dtype(dtype d):
 
 
 def result_type(*operands, **named):
-    """The dtype of an arithmetic operation on two tensors or numbers, by position or by any names."""
+    """The dtype of an arithmetic operation on two tensors or numbers.
+
+    Only a higher kind (bool, integer, floating point, complex) of a number changes the dtype of a tensor, and only a
+    higher kind of a tensor without dimensions that of one with dimensions.
+
+    Args:
+        operands: two tensors or numbers.
+        named: the same by any names.
+    Returns:
+        A dtype.
+    Raises:
+        TypeError: there are not two, or one is something else.
+    Examples:
+        >>> x = taeda.tensor([1], dtype=taeda.uint8)
+        >>> taeda.result_type(x, 1000), taeda.result_type(x, 0.5)
+        (taeda.uint8, taeda.float32)
+    """
     cdef int levels[3]
     operands += tuple(named.values())
     if len(operands) != 2:
@@ -200,7 +251,22 @@ DEVICE_NAMES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "idee
 
 @cython.final
 cdef class device:
-    """Where a tensor's memory is: ``device("cpu")``, ``device("cuda", 0)``, ``device("cuda:0")``."""
+    """Where a tensor's memory is: ``device("cpu")``, ``device("meta")``, ``device("cuda", 0)`` or ``device("cuda:0")``.
+    As a context manager it makes new tensors there.
+
+    Args:
+        type: the kind of device, also with a number after a colon, or a device.
+        index: which device of that kind. Default: None, for the current one.
+    Raises:
+        RuntimeError: there is no such kind, or ``index`` does not fit.
+    Examples:
+        >>> taeda.device("cuda:1").index
+        1
+        >>> with taeda.device("meta"):
+        ...     x = taeda.zeros(10000, 10000)  # sizes and dtype, without memory
+        >>> x.device
+        device(type='meta')
+    """
 
     def __init__(self, type, index=None):
         if isinstance(type, device) and index is None:
@@ -325,7 +391,14 @@ cdef int check_device(object given) except -1:
 
 
 class layout:
-    """How elements are laid out."""
+    """How elements are laid out: ``taeda.strided``, ``taeda.sparse_coo``, ``taeda.sparse_csr``, ...
+
+    Args:
+        name: what it is called.
+    Examples:
+        >>> taeda.ones(2).layout
+        taeda.strided
+    """
 
     def __init__(self, name):
         self.name = name
@@ -338,7 +411,16 @@ class layout:
 
 
 class memory_format:
-    """The order of strides that a new tensor gets."""
+    """The order of the dimensions in memory of a new tensor: ``taeda.contiguous_format``, ``taeda.channels_last``,
+    ``taeda.channels_last_3d`` or ``taeda.preserve_format``.
+
+    Args:
+        name: what it is called.
+    Examples:
+        >>> images = taeda.zeros(8, 3, 32, 32).to(memory_format=taeda.channels_last)
+        >>> images.shape, images.stride()
+        (taeda.Size([8, 3, 32, 32]), (3072, 1, 96, 3))
+    """
 
     def __init__(self, name):
         self.name = name
@@ -359,7 +441,17 @@ channels_last_3d = memory_format("channels_last_3d")
 
 
 class Size(tuple):
-    """The sizes of a tensor's dimensions: a tuple that knows its product."""
+    """The sizes of a tensor's dimensions: a tuple that knows its product, ``numel()``.
+
+    Args:
+        sizes: ints.
+    Raises:
+        TypeError: an item is no int.
+    Examples:
+        >>> size = taeda.ones(2, 3).shape
+        >>> size, size[0], size.numel()
+        (taeda.Size([2, 3]), 2, 6)
+    """
 
     __slots__ = ()
 

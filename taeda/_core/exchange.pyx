@@ -465,14 +465,24 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
     Args:
         data: a number, nested sequences of numbers, a NumPy array or scalar, or anything with ``__array__``.
-        dtype: of the result. Default: from the data; Python floats have the default dtype.
-        device: of the result.
-        requires_grad: whether operations on the result are recorded.
+        dtype: dtype of the result. Default: that of an array; ``bool``, ``int64``, the default floating-point dtype or
+            a complex one for Python's numbers.
+        device: where the result is. Default: that of :func:`set_default_device`.
+        requires_grad: whether operations on the result are recorded for a backward pass.
         pin_memory: False, as there is no device to pin memory for.
+    Returns:
+        A tensor with a dimension per level of nesting.
     Raises:
-        ValueError: nested sequences of unequal length.
-        TypeError: elements that are no numbers.
-        RuntimeError: a value that the dtype cannot hold.
+        ValueError: nested sequences have different lengths.
+        TypeError: an element is no number.
+        RuntimeError: the dtype cannot hold a value.
+    Examples:
+        >>> taeda.tensor([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]])
+        >>> taeda.tensor([1, 2.5])
+        tensor([1.0000, 2.5000])
+        >>> weight = taeda.tensor([0.5], requires_grad=True)
     """
     cdef int code = code_of(dtype)
     cdef Tensor t, source
@@ -507,7 +517,25 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 def as_tensor(data, dtype=None, device=None):
-    """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
+    """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy.
+
+    Args:
+        data: a tensor, a NumPy array, a number or nested sequences of numbers.
+        dtype: dtype of the result. Default: that of ``data``. Another one makes a copy.
+        device: where the result is. Default: where ``data`` is.
+    Returns:
+        A tensor.
+    Raises:
+        ValueError: nested sequences have different lengths.
+        TypeError: an element is no number.
+    Examples:
+        >>> import numpy as np
+        >>> array = np.array([1.0, 2.0])
+        >>> x = taeda.as_tensor(array)
+        >>> x[0] = 5.0
+        >>> array.tolist()
+        [5.0, 2.0]
+    """
     cdef int code = code_of(dtype)
     cdef Tensor t
     if device is not None or defaults_elsewhere or modes_alive:
@@ -530,12 +558,18 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     Args:
         obj: a tensor, a NumPy array, a DLPack capsule, an object with DLPack or the buffer protocol, a number or nested
             sequences.
-        dtype: of the result. Default: that of the data.
-        device: of the result.
+        dtype: dtype of the result. Default: that of the data.
+        device: where the result is.
         copy: True always copies, False never does (and raises where it must), None copies only where it must.
         requires_grad: whether operations on the result are recorded. Default: as for ``obj``.
+    Returns:
+        A tensor.
     Raises:
         ValueError: ``copy=False`` and the data cannot be shared.
+    Examples:
+        >>> x = taeda.tensor([1, 2])
+        >>> taeda.asarray(x) is x, taeda.asarray(x, copy=True) is x
+        (True, False)
     """
     cdef int code = code_of(dtype)
     cdef Tensor t
@@ -615,9 +649,20 @@ cdef Tensor array_tensor(object array, bint warn):
 def from_numpy(array):
     """A tensor over the memory of a NumPy array: writing to either changes both.
 
+    Args:
+        array: a ``numpy.ndarray`` of any strides.
+    Returns:
+        A tensor with the sizes, the strides and the dtype of ``array``.
     Raises:
         TypeError: ``array`` is no ``numpy.ndarray``, or of a dtype that tensors do not have.
         ValueError: its byte order is not the machine's, or its strides are not multiples of the element size.
+    Examples:
+        >>> import numpy as np
+        >>> array = np.zeros(2)
+        >>> taeda.from_numpy(array).add_(1)
+        tensor([1., 1.], dtype=taeda.float64)
+        >>> array.tolist()
+        [1.0, 1.0]
     """
     if not numpy_loaded() or not isinstance(array, ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
@@ -625,16 +670,21 @@ def from_numpy(array):
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A 1-d tensor over the memory of an object with the buffer protocol.
+    """A vector over the memory of an object with the buffer protocol: writing to either changes both.
 
     Args:
         buffer: for instance a bytearray, a memoryview, an mmap.
-        dtype: of the result.
+        dtype: dtype of the result.
         count: elements to take; -1 takes all.
         offset: bytes to skip.
-        requires_grad: whether operations on the result are recorded.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector.
     Raises:
         ValueError: the buffer is empty, or too short, or its length is no multiple of the element size.
+    Examples:
+        >>> taeda.frombuffer(bytearray([1, 0, 2, 0]), dtype=taeda.uint8)
+        tensor([1, 0, 2, 0], dtype=taeda.uint8)
     """
     cdef int code = code_of(dtype)
     cdef Exported held = Exported.__new__(Exported)
@@ -731,6 +781,11 @@ def numpy_(self, *, force=False):
         RuntimeError: the tensor requires a gradient, which is recorded, or is a conjugated or negated view, and
             ``force`` is false.
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
+    Examples:
+        >>> x = taeda.zeros(2)
+        >>> x.numpy()[0] = 5.0
+        >>> x
+        tensor([5., 0.])
     """
     if (<Tensor>self).device_type:
         if (<Tensor>self).device_type == META_NUMBER:
@@ -784,7 +839,14 @@ cdef object listed(Tensor t, int dim, const char* p):
 
 
 def tolist(Tensor self):
-    """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
+    """The values as nested lists of Python numbers; of a tensor without dimensions, its number.
+
+    Returns:
+        A list, or a number.
+    Examples:
+        >>> taeda.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+    """
     if self.nd == 0:
         return self.item()
     if self.device_type > META_NUMBER:

@@ -318,7 +318,17 @@ cdef object dtype_of(object x):
 @cython.binding(False)
 cdef class Node:
     """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input
-    gradients."""
+    gradients. ``tensor.grad_fn`` is the node that made a tensor.
+
+    ``next_functions`` are the nodes of the inputs, ``name()`` is that of the derivative, ``register_hook(fn)`` calls
+    ``fn(grad_inputs, grad_outputs)`` when the node has run.
+
+    Examples:
+        >>> x = taeda.tensor(2.0, requires_grad=True)
+        >>> node = (x * 3).grad_fn
+        >>> node.name(), [after.name() for after, _ in node.next_functions if after is not None]
+        ('MulBackward0', ['taeda::autograd::AccumulateGrad'])
+    """
 
     def __cinit__(self):
         self.nrs = self.nr_inline

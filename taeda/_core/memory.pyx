@@ -201,7 +201,12 @@ cdef int64_t memory_limit = -1
 
 
 class OutOfMemoryError(RuntimeError):
-    """The system has no more memory, though the cache was emptied. The program can go on."""
+    """The system has no more memory, though the cache was emptied. The program can go on. A RuntimeError.
+
+    Examples:
+        >>> issubclass(taeda.OutOfMemoryError, RuntimeError)
+        True
+    """
 
 
 cdef inline int class_of(int64_t nbytes) noexcept nogil:

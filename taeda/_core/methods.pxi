@@ -110,8 +110,25 @@ cdef int _prepare_op_type() except -1:
     t.tp_vectorcall_offset = <char*>&composite.vectorcall - <char*><void*>composite
     t.tp_call = PyVectorcall_Call
     t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+    (<dict>t.tp_dict)["__doc__"] = Docstring(Composite.__doc__)
+    PyType_Modified(t)
+    t = <PyTypeObject*>Op
+    (<dict>t.tp_dict)["__doc__"] = Docstring(Op.__doc__)
     PyType_Modified(t)
     return 0
+
+
+class Docstring:
+    """The docstring of ops: that of a stanza is completed when it is read (``ops/docs.py``), not when it is made."""
+
+    def __init__(self, of_type):
+        self.of_type = of_type
+
+    def __get__(self, function, owner=None):
+        return self.of_type if function is None else callbacks.docstring(function)
+
+    def __set__(self, function, text):
+        vars(function)["__doc__"] = text
 
 
 METHODS_OWN = frozenset(

@@ -229,7 +229,15 @@ def exit_forward_mode(int setting):
 
 
 def is_grad_enabled():
-    """Whether ops on this thread are recorded for reverse passes."""
+    """Whether ops on this thread are recorded for backward passes.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> with taeda.no_grad():
+        ...     print(taeda.is_grad_enabled())
+        False
+    """
     return NO_GRAD[0] == GRAD_ON or INFERENCE[0] == INFERENCE_ENABLED
 
 
@@ -246,7 +254,15 @@ def set_inference(int enabled):
 
 
 def is_inference_mode_enabled():
-    """Whether tensors made now are inference tensors."""
+    """Whether tensors made now are inference tensors; see :class:`inference_mode`.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> with taeda.inference_mode():
+        ...     print(taeda.is_inference_mode_enabled())
+        True
+    """
     return INFERENCE[0] != 0
 
 

@@ -129,13 +129,13 @@ def is_another(x):
 
 
 cdef int number_named(object x) except -2:
-    """The number of the device that ``x`` is or names; -1: there is none."""
+    """The number of the device that ``x`` is or names; -1: there is none, or ``x`` is something else."""
     if type(x) is str:
         name, colon, index = (<str>x).partition(":")
-        return number_of(name, int(index) if index.isdecimal() else None)
-    if not isinstance(x, device):
+        return number_of(name, int(index) if index.isdecimal() else None) if name in DEVICE_TYPES else -1
+    if type(x) is int:
         x = device(x)  # the index of an accelerator, or an error
-    return number_of((<device>x).type, (<device>x).index)
+    return number_of((<device>x).type, (<device>x).index) if isinstance(x, device) else -1
 
 
 cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t n, PyObject* kwnames):

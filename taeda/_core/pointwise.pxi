@@ -335,7 +335,7 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams, in
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
-            x = read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
+            x = (<Tensor>x).item() if (<Tensor>x).device_type else read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)
         elif not (PyFloat_Check(x) or PyLong_Check(x) or x is None or isinstance(x, Tensor)) and hasattr(x,

@@ -475,15 +475,29 @@ def get_num_threads():
 
     By default what the process may really use (affinity and cgroup quota), unless ``TAEDA_NUM_THREADS`` or
     ``OMP_NUM_THREADS`` says otherwise.
+
+    Returns:
+        An int of at least 1.
+    Examples:
+        >>> taeda.get_num_threads() >= 1
+        True
     """
     return thread_count()
 
 
 def set_num_threads(count):
-    """Let operations use ``count`` threads. Results do not depend on it.
+    """Lets operations use ``count`` threads. Results do not depend on it.
 
+    Args:
+        count: a positive int.
     Raises:
         RuntimeError: ``count`` is not a positive int.
+    Examples:
+        >>> before = taeda.get_num_threads()
+        >>> taeda.set_num_threads(1)
+        >>> taeda.get_num_threads()
+        1
+        >>> taeda.set_num_threads(before)
     """
     global threads
     if not isinstance(count, int) or isinstance(count, bool):

@@ -4,11 +4,15 @@
 @cython.no_gc  # `owner` is foreign memory or another storage, never a tensor: no cycle can pass through here
 @cython.binding(False)
 cdef class Storage:
-    """A block of bytes that any number of tensors view: ``UntypedStorage(nbytes)``, or of a sequence of bytes.
+    """A block of bytes that any number of tensors view.
 
     Args:
         content: a number of bytes, or a sequence of ints below 256. Nothing: no bytes.
         device: the CPU.
+    Examples:
+        >>> storage = taeda.tensor([1, 2], dtype=taeda.int16).untyped_storage()
+        >>> storage.nbytes(), list(storage)
+        (4, [1, 0, 2, 0])
     """
 
     def __init__(self, content=0, *, device=None):

@@ -50,7 +50,23 @@ cdef inline void forget_attributes(Tensor t) noexcept:
 @cython.trashcan(True)
 @cython.binding(False)
 cdef class Tensor:
-    """A multi-dimensional array that records the operations done on it."""
+    """An array of numbers of one dtype, in any number of dimensions, that records the operations done on it.
+
+    Make one by :func:`tensor`, :func:`zeros`, :func:`randn` and their kin; ``Tensor(2, 3)`` is PyTorch's older form,
+    with elements that are not set. ``shape``, ``dtype`` and ``device`` say what it is. Every function of ``taeda`` that
+    takes a tensor first is also a method; a method whose name ends in an underscore writes its result into the tensor.
+    With ``requires_grad`` a call of ``backward()`` on a result fills ``grad``.
+
+    Args:
+        args: sizes, or data.
+        kwargs: ``device``.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> loss = (x * x).sum()
+        >>> loss.backward()
+        >>> x.grad
+        tensor([2., 4., 6.])
+    """
 
     def __cinit__(self):
         forget_attributes(self)
@@ -67,11 +83,29 @@ cdef class Tensor:
     # ---- metadata ---------------------------------------------------------------------------------------------------
     @property
     def shape(self):
-        """The sizes of the dimensions."""
+        """The sizes of the dimensions, a :class:`Size`.
+
+        Examples:
+            >>> taeda.zeros(2, 3).shape
+            taeda.Size([2, 3])
+        """
         return callbacks.traced_sizes(self) if tracers else make_size(self.nd, self.sizes)
 
     def size(self, dim=None, *, axis=None):
-        """All sizes, or the size of one dimension, which ``axis`` names as well."""
+        """The sizes of all dimensions, or of one.
+
+        Args:
+            dim: which dimension; negative ones count from the end. Default: all.
+            axis: another name of ``dim``.
+        Returns:
+            A :class:`Size`, or an int.
+        Raises:
+            IndexError: there is no such dimension.
+        Examples:
+            >>> x = taeda.zeros(2, 3)
+            >>> x.size(), x.size(1)
+            (taeda.Size([2, 3]), 3)
+        """
         dim = axis if dim is None else dim
         if dim is None:
             return self.shape
@@ -81,7 +115,20 @@ cdef class Tensor:
         return callbacks.traced_sizes(self)[dim] if tracers else self.sizes[<int>dim]
 
     def stride(self, dim=None, *, axis=None):
-        """All strides in elements, or that of one dimension, which ``axis`` names as well."""
+        """The strides of all dimensions, or of one: how many elements lie between one index and the next.
+
+        Args:
+            dim: which dimension; negative ones count from the end. Default: all.
+            axis: another name of ``dim``.
+        Returns:
+            A tuple of ints, or an int.
+        Raises:
+            IndexError: there is no such dimension.
+        Examples:
+            >>> x = taeda.zeros(2, 3)
+            >>> x.stride(), x.t().stride()
+            ((3, 1), (1, 3))
+        """
         cdef int i
         dim = axis if dim is None else dim
         if dim is None:
@@ -89,57 +136,113 @@ cdef class Tensor:
         return self.strides[wrap_dim(dim, self.nd, "stride")]
 
     def dim(self):
-        """The number of dimensions."""
+        """The number of dimensions, an int.
+
+        Examples:
+            >>> taeda.zeros(2, 3).dim()
+            2
+        """
         return self.nd
 
     ndimension = dim
 
     @property
     def ndim(self):
-        """The number of dimensions."""
+        """The number of dimensions, an int.
+
+        Examples:
+            >>> taeda.zeros(2, 3).ndim
+            2
+        """
         return self.nd
 
     def numel(self):
-        """The number of elements."""
+        """The number of elements, an int: the product of the sizes.
+
+        Examples:
+            >>> taeda.zeros(2, 3).numel()
+            6
+        """
         return self.shape.numel() if tracers else self.count
 
     nelement = numel
 
     @property
     def dtype(self):
-        """The type of the elements, such as ``taeda.float32``."""
+        """The type of the elements, such as ``taeda.float32``.
+
+        Examples:
+            >>> taeda.tensor([1, 2]).dtype
+            taeda.int64
+        """
         return DTYPES[self.code]
 
     @property
     def device(self):
-        """The device that the memory is on: ``cpu`` or ``meta``."""
+        """The device that the memory is on.
+
+        Examples:
+            >>> taeda.ones(2).device
+            device(type='cpu')
+        """
         return device_at(self.device_type)
 
     @property
     def layout(self):
-        """How the elements lie in memory: ``taeda.strided``."""
+        """How the elements lie in memory: ``taeda.strided``, or a sparse layout.
+
+        Examples:
+            >>> taeda.ones(2).layout
+            taeda.strided
+        """
         return strided
 
     @property
     def itemsize(self):
-        """Bytes per element."""
+        """Bytes per element, an int.
+
+        Examples:
+            >>> taeda.ones(2).itemsize
+            4
+        """
         return ITEMSIZE[self.code]
 
     def element_size(self):
-        """Bytes per element."""
+        """Bytes per element, an int.
+
+        Examples:
+            >>> taeda.ones(2).element_size()
+            4
+        """
         return ITEMSIZE[self.code]
 
     @property
     def nbytes(self):
-        """Bytes of all elements: ``numel() * itemsize``."""
+        """Bytes of all elements: ``numel() * itemsize``.
+
+        Examples:
+            >>> taeda.ones(2, 3).nbytes
+            24
+        """
         return self.count * ITEMSIZE[self.code]
 
     def storage_offset(self):
-        """Elements between the start of the storage and the first element."""
+        """How many elements there are between the start of the storage and the first element, an int.
+
+        Examples:
+            >>> taeda.arange(5)[2:].storage_offset()
+            2
+        """
         return (self.raw - self.storage.data) // ITEMSIZE[self.code]
 
     def data_ptr(self):
-        """The address of the first element."""
+        """The address of the first element, an int; 0 where there are no elements, as on device meta.
+
+        Examples:
+            >>> x = taeda.arange(5)
+            >>> x[1:].data_ptr() - x.data_ptr()
+            8
+        """
         refuse_recording(b"an address is read")
         show(self.storage)
         if self.device_type:
@@ -147,11 +250,26 @@ cdef class Tensor:
         return <size_t>stored_at(self) if self.count else 0
 
     def untyped_storage(self):
-        """The memory that this tensor and its views share."""
+        """The memory that this tensor and its views share, an :class:`UntypedStorage`.
+
+        Examples:
+            >>> taeda.arange(5)[2:].untyped_storage().nbytes()
+            40
+        """
         return root(self.storage)
 
     def is_contiguous(self, memory_format=contiguous_format):
-        """Whether the elements lie in memory in the order of ``memory_format``."""
+        """Whether the elements lie in memory in a given order, without gaps.
+
+        Args:
+            memory_format: the order. Default: row-major.
+        Returns:
+            A bool.
+        Examples:
+            >>> x = taeda.zeros(2, 3)
+            >>> x.is_contiguous(), x.t().is_contiguous()
+            (True, False)
+        """
         if memory_format is contiguous_format:
             return self.contiguous
         if memory_format is channels_last and self.nd == 4 or memory_format is channels_last_3d and self.nd == 5:
@@ -159,69 +277,140 @@ cdef class Tensor:
         return False
 
     def is_floating_point(self):
-        """Whether the dtype is a floating-point one. Complex dtypes are not."""
+        """Whether the dtype is a floating-point one, a bool. Complex dtypes are not.
+
+        Examples:
+            >>> taeda.ones(2).is_floating_point()
+            True
+        """
         return KIND[self.code] == 2
 
     def is_complex(self):
-        """Whether the dtype is complex."""
+        """Whether the dtype is complex, a bool.
+
+        Examples:
+            >>> taeda.ones(2).is_complex()
+            False
+        """
         return KIND[self.code] == 3
 
     def is_signed(self):
-        """Whether the dtype has negative numbers."""
+        """Whether the dtype has negative numbers, a bool.
+
+        Examples:
+            >>> taeda.ones(2).is_signed()
+            True
+        """
         return (<dtype>DTYPES[self.code]).is_signed
 
     def is_inference(self):
-        """Whether the tensor was made in :func:`taeda.inference_mode`: autograd cannot record it."""
+        """Whether the tensor was made in :class:`taeda.inference_mode`: autograd cannot record it.
+
+        Examples:
+            >>> taeda.ones(2).is_inference()
+            False
+        """
         return self.inference
 
     def is_conj(self):
-        """Whether this is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
+        """Whether this is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them.
+
+        Examples:
+            >>> taeda.tensor([1j]).conj().is_conj()
+            True
+        """
         return bool(is_conjugate_view(self)) and KIND[self.code] == 3
 
     def is_neg(self):
         """Whether this is a view that shows the negatives of what its memory holds, as the ``imag`` of a conjugated
-        one."""
+        one.
+
+        Examples:
+            >>> taeda.tensor([1j]).conj().imag.is_neg()
+            True
+        """
         return bool(is_conjugate_view(self)) and KIND[self.code] != 3
 
     @property
     def is_sparse(self):
-        """Whether it holds only some elements, with their places: False; sparse tensors have a class of their own."""
+        """Whether it holds only some elements, with their places, in coordinate form. Sparse tensors have a class of
+        their own.
+
+        Examples:
+            >>> taeda.eye(2).is_sparse, taeda.eye(2).to_sparse().is_sparse
+            (False, True)
+        """
         return False
 
     @property
     def is_quantized(self):
-        """Always False: there are no quantised dtypes."""
+        """Always False: there are no quantised dtypes.
+
+        Examples:
+            >>> taeda.ones(2).is_quantized
+            False
+        """
         return False
 
     @property
     def is_cuda(self):
-        """Whether the memory is on an NVIDIA GPU."""
+        """Whether the memory is on an NVIDIA GPU.
+
+        Examples:
+            >>> taeda.ones(2).is_cuda
+            False
+        """
         return self.device_type > META_NUMBER and device_at(self.device_type).type == "cuda"
 
     @property
     def is_cpu(self):
-        """Whether the memory is the CPU's."""
+        """Whether the memory is the CPU's.
+
+        Examples:
+            >>> taeda.ones(2).is_cpu
+            True
+        """
         return self.device_type == 0
 
     @property
     def is_meta(self):
-        """Whether the tensor is on device meta: it has sizes and a dtype, but no elements."""
+        """Whether the tensor is on device meta: it has sizes and a dtype, but no elements.
+
+        Examples:
+            >>> taeda.ones(2, device="meta").is_meta
+            True
+        """
         if self.device_type:
             refuse_recording(b"the body does something else on device meta")
         return self.device_type == META_NUMBER
 
     @property
     def is_mps(self):
-        """Whether the memory is an Apple GPU's: always False."""
+        """Whether the memory is an Apple GPU's: always False.
+
+        Examples:
+            >>> taeda.ones(2).is_mps
+            False
+        """
         return False
 
     @property
     def is_nested(self):
-        """Whether it is a list of tensors of different sizes: False; nested tensors have a class of their own."""
+        """Whether it is a list of tensors of different sizes: False; nested tensors have a class of their own.
+
+        Examples:
+            >>> taeda.ones(2).is_nested
+            False
+        """
         return False
 
     def get_device(self):
-        """The index of the device; -1 on the CPU."""
+        """The number of the device; -1 on the CPU.
+
+        Examples:
+            >>> taeda.ones(2).get_device()
+            -1
+        """
         return -1 if self.device_type <= META_NUMBER else self.device.index
 
     @property
@@ -240,17 +429,34 @@ cdef class Tensor:
 
     @property
     def names(self):
-        """A None for each dimension: named tensors are not part of taeda."""
+        """A None for each dimension: named tensors are not part of taeda.
+
+        Examples:
+            >>> taeda.ones(2, 3).names
+            (None, None)
+        """
         return (None,) * self.nd
 
     def has_names(self):
-        """Whether dimensions have names: always False, named tensors are not part of taeda."""
+        """Whether dimensions have names: always False, named tensors are not part of taeda.
+
+        Examples:
+            >>> taeda.ones(2).has_names()
+            False
+        """
         return False
 
     # ---- autograd ---------------------------------------------------------------------------------------------------
     @property
     def requires_grad(self):
-        """Whether operations on this tensor are recorded for differentiation."""
+        """Whether operations on this tensor are recorded, so that ``backward`` finds its gradient. It can be set on a
+        leaf.
+
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> x.requires_grad, (2 * x).requires_grad, x.detach().requires_grad
+            (True, True, False)
+        """
         # its place in the graph may be gone, which is an error only where it is asked for
         if self.creation != RECORDED:
             return self.leaf_grad or self.grad_fn_ is not None
@@ -273,28 +479,64 @@ cdef class Tensor:
         self.leaf_grad = value
 
     def requires_grad_(self, bint requires_grad=True):
-        """Set ``requires_grad`` in place and give the tensor back."""
+        """Sets ``requires_grad`` in place.
+
+        Args:
+            requires_grad: on or off.
+        Returns:
+            This tensor.
+        Raises:
+            RuntimeError: the tensor is no leaf, or not of floating-point or complex numbers.
+        Examples:
+            >>> taeda.ones(2).requires_grad_()
+            tensor([1., 1.], requires_grad=True)
+        """
         self.requires_grad = requires_grad
         return self
 
     @property
     def is_leaf(self):
-        """Whether no op that is recorded made it: a gradient that reaches it stays in ``grad``."""
+        """Whether no op that is recorded made it: a gradient that reaches it stays in ``grad``.
+
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> x.is_leaf, (2 * x).is_leaf
+            (True, False)
+        """
         return get_grad_fn(self) is None
 
     @property
     def grad_fn(self):
-        """The node that made this tensor, None for a leaf."""
+        """The node of the graph that made this tensor, None for a leaf.
+
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> x.grad_fn is None, (2 * x).grad_fn.name()
+            (True, 'MulBackward0')
+        """
         return of_own_class(get_grad_fn(self))
 
     @property
     def output_nr(self):
-        """Which result of the op that made it this is; 0 for a leaf."""
+        """Which result of the op that made it this is; 0 for a leaf.
+
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> [part.output_nr for part in (2 * x).unbind()]
+            [0, 1]
+        """
         return self.nr
 
     @property
     def grad(self):
-        """The gradient accumulated by ``backward``, or None."""
+        """The gradient that ``backward`` accumulated, a tensor of the same sizes, or None.
+
+        Examples:
+            >>> x = taeda.tensor([1.0, 2.0], requires_grad=True)
+            >>> (x * x).sum().backward()
+            >>> x.grad
+            tensor([2., 4.])
+        """
         if self.grad_ is None and self.grad_fn_ is not None and not self.retains_grad_:
             import warnings
             warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
@@ -337,11 +579,28 @@ cdef class Tensor:
 
     @property
     def retains_grad(self):
-        """Whether :meth:`retain_grad` was called on it, and it is not a leaf."""
+        """Whether :meth:`retain_grad` was called on it, and it is not a leaf.
+
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> (2 * x).retains_grad
+            False
+        """
         return bool(self.retains_grad_)
 
     def retain_grad(self):
-        """Keep the gradient of this non-leaf tensor in ``.grad``."""
+        """Keeps the gradient of this tensor, which is no leaf, in ``.grad``, as leaves do.
+
+        Raises:
+            RuntimeError: the tensor does not require grad.
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> y = 2 * x
+            >>> y.retain_grad()
+            >>> (3 * y).sum().backward()
+            >>> y.grad
+            tensor([3., 3.])
+        """
         cdef Node node = get_grad_fn(self)
         if not wants_grad(self):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
@@ -351,7 +610,21 @@ cdef class Tensor:
         retain(self, node, self.nr)
 
     def register_hook(self, hook):
-        """Call ``hook(grad)`` when the gradient of this tensor is known; a tensor it returns replaces the gradient."""
+        """Calls ``hook(grad)`` when the gradient of this tensor is known.
+
+        Args:
+            hook: a function of the gradient; a tensor that it returns replaces the gradient.
+        Returns:
+            A handle, whose ``remove()`` takes the hook away.
+        Raises:
+            RuntimeError: the tensor does not require grad.
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> handle = x.register_hook(lambda grad: 10 * grad)
+            >>> (3 * x).sum().backward()
+            >>> x.grad
+            tensor([30., 30.])
+        """
         if not wants_grad(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         cdef Node node = get_grad_fn(self)
@@ -364,7 +637,20 @@ cdef class Tensor:
         return HookHandle(node.tensor_hooks.setdefault(self.nr, {}), hook)
 
     def register_post_accumulate_grad_hook(self, hook):
-        """Call ``hook(tensor)`` after the gradient was accumulated into ``.grad`` of this leaf."""
+        """Calls ``hook(tensor)`` after the gradient was accumulated into ``.grad`` of this leaf.
+
+        Args:
+            hook: a function of the tensor.
+        Returns:
+            A handle, whose ``remove()`` takes the hook away.
+        Raises:
+            RuntimeError: the tensor is no leaf that requires grad.
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+            >>> (3 * x).sum().backward()
+            tensor([3., 3.])
+        """
         if not wants_grad(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn_ is not None:
@@ -378,24 +664,50 @@ cdef class Tensor:
         return self.hooks
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Accumulate the gradient of this tensor into the ``.grad`` of the leaves it was made from.
+        """Accumulates the gradient of this tensor into the ``.grad`` of the leaves that it was made from.
 
         Args:
-            gradient: the gradient of this tensor; may be left out for a scalar, where it is one.
+            gradient: the gradient of this tensor, of its sizes; may be left out for one element, where it is 1.
             retain_graph: keep what the graph saved, so that it can be differentiated again. Default: ``create_graph``.
             create_graph: record the derivative computation itself, for higher derivatives.
             inputs: accumulate into these leaves only.
+        Raises:
+            RuntimeError: the tensor does not require grad, has several elements and no ``gradient`` is given, or the
+                graph was differentiated before.
+        Examples:
+            >>> x = taeda.tensor([1.0, 2.0], requires_grad=True)
+            >>> (x**3).sum().backward()
+            >>> x.grad  # 3 * x ** 2
+            tensor([ 3., 12.])
         """
         callbacks.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def detach(self):
-        """A view of the same memory that is not part of the graph."""
+        """A view of the same memory that is not part of the graph: no gradient flows through it.
+
+        Returns:
+            A tensor of the same sizes that does not require grad.
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> (2 * x).detach()
+            tensor([2., 2.])
+        """
         if self.holds == NOTHING and hasattr(self, "_detached"):
             return self._detached()
         return alias_tensor(self, self.nd, self.sizes, self.strides, 0)
 
     def detach_(self):
-        """Take this tensor out of the graph."""
+        """Takes this tensor out of the graph, in place: it becomes a leaf that does not require grad.
+
+        Returns:
+            This tensor.
+        Raises:
+            RuntimeError: it is a view.
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> (2 * x).detach_()
+            tensor([2., 2.])
+        """
         if self.base is not None:
             raise RuntimeError("can't detach views in-place: use detach() instead")
         self.grad_fn_ = None
@@ -405,7 +717,14 @@ cdef class Tensor:
 
     @property
     def data(self):
-        """The same memory outside the graph, with a version counter of its own."""
+        """The same memory outside the graph, with a version counter of its own. Setting it replaces the memory. Prefer
+        :meth:`detach`, with which autograd notices writes.
+
+        Examples:
+            >>> x = taeda.ones(2, requires_grad=True)
+            >>> x.data
+            tensor([1., 1.])
+        """
         if self.holds == NOTHING and hasattr(self, "_detached"):
             return self._detached()
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
@@ -427,7 +746,14 @@ cdef class Tensor:
 
     # ---- values -----------------------------------------------------------------------------------------------------
     def item(self):
-        """The value of a one-element tensor as a Python number."""
+        """The value of a tensor of one element as a Python number.
+
+        Raises:
+            RuntimeError: there are no elements, or several.
+        Examples:
+            >>> taeda.tensor([2.5]).item()
+            2.5
+        """
         if self.count != 1:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar; tolist() gives all "
                                f"of them, reductions such as sum() one (shape {list(self.shape)})")
@@ -515,6 +841,12 @@ cdef class Tensor:
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return callbacks.from_array(array)
+
+    def __array_ufunc__(self, ufunc, str method, *inputs, **kwargs):
+        return callbacks.array_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        return callbacks.array_function(function, types, args, kwargs)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         export_buffer(self, view, flags)

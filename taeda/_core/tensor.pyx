@@ -3,10 +3,11 @@
 
 ``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``addresses.pxi`` who may reach their elements;
 ``tensor.pxi`` the object; ``scalars.pxi`` elements as numbers; ``hooks.pxi``; ``becoming.pxi`` what gives a tensor
-other contents; ``graph.pxi`` what recording leaves behind, ``inplace.pxi`` where a tensor was written to;
-``arguments.pxi`` checks; ``call.pxi`` the one path of every op, ``modes.pxi`` and ``overrides.pxi`` who sees a call
-before; ``composite.pxi`` functions written in ops; ``methods.pxi`` ops as methods; ``pointwise.pxi`` the launcher of
-pointwise kernels, ``layout.pxi`` where their operands lie; ``copying.pxi`` copies; ``views.pxi`` views and indexing.
+other contents; ``graph.pxi`` what recording leaves behind, ``inplace.pxi`` where a tensor was written to,
+``function.pxi`` a user's own operations; ``arguments.pxi`` checks; ``call.pxi`` the one path of every op,
+``modes.pxi`` and ``overrides.pxi`` who sees a call before; ``composite.pxi`` functions written in ops;
+``methods.pxi`` ops as methods; ``pointwise.pxi`` the launcher of pointwise kernels, ``layout.pxi`` where their
+operands lie; ``copying.pxi`` copies; ``views.pxi`` views and indexing.
 The backward pass is in ``engine.pyx``, launches from Python are in ``launching.pyx``.
 """
 
@@ -148,6 +149,7 @@ include "buffer.pxi"
 include "graph.pxi"
 include "inplace.pxi"
 include "arguments.pxi"
+include "function.pxi"
 include "call.pxi"
 include "modes.pxi"
 include "composite.pxi"

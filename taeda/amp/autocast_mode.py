@@ -108,13 +108,19 @@ def converts(modes: list) -> bool:
 
 
 class autocast:
-    """Context manager and decorator: within it, ops run in the precision that suits them.
+    """Within it, ops run in the precision that suits them: products and convolutions in half precision, what would lose
+    too much there in ``float32``. A context manager and a decorator.
 
     Args:
-        device_type: "cpu"; for a device that is not there it warns and does nothing.
-        dtype: the half precision: bfloat16 (the default on the CPU) or float16.
+        device_type: ``"cpu"``; for a device that is not there it warns and does nothing.
+        dtype: the half precision, ``bfloat16`` (the default on the CPU) or ``float16``.
         enabled: with False, a part of an enclosing block runs as if outside it.
         cache_enabled: convert each parameter once in the outermost block.
+    Examples:
+        >>> x = taeda.ones(2, 2)
+        >>> with taeda.autocast("cpu"):
+        ...     print((x @ x).dtype, taeda.nn.functional.mse_loss(x @ x, x).dtype)
+        taeda.bfloat16 taeda.float32
     """
 
     def __init__(
@@ -182,17 +188,41 @@ class autocast:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether this runs under autocast for that device (default: a GPU, as in PyTorch)."""
+    """Whether this runs under :class:`autocast`.
+
+    Args:
+        device_type: for which device. Default: a GPU, as in PyTorch.
+    Returns:
+        A bool.
+    Examples:
+        >>> with taeda.autocast("cpu"):
+        ...     print(taeda.is_autocast_enabled("cpu"))
+        True
+    """
     return _get("enabled", {}).get("cuda" if device_type is None else device_type, False)
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """:func:`is_autocast_enabled` of the CPU."""
+    """Whether this runs under :class:`autocast` of the CPU.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_autocast_cpu_enabled()
+        False
+    """
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Switch autocast for a device on or off, outside any block."""
+    """Switches autocast for a device on or off, outside any block.
+
+    Args:
+        device_type: ``"cpu"``, ``"cuda"`` ...; may be left out for a GPU.
+        enabled: on or off.
+    Examples:
+        >>> taeda.set_autocast_enabled("cpu", False)
+    """
     if enabled is None:
         device_type, enabled = "cuda", device_type
     _state.__dict__.setdefault("enabled", {})[device_type] = bool(enabled)
@@ -204,12 +234,27 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """:func:`set_autocast_enabled` of the CPU."""
+    """Switches autocast for the CPU on or off, outside any block.
+
+    Args:
+        enabled: on or off.
+    Examples:
+        >>> taeda.set_autocast_cpu_enabled(False)
+    """
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """The half precision of autocast on that device."""
+    """The half precision of autocast on a device.
+
+    Args:
+        device_type: ``"cpu"``, ``"cuda"`` ...
+    Returns:
+        A dtype.
+    Examples:
+        >>> taeda.get_autocast_dtype("cpu")
+        taeda.bfloat16
+    """
     dtypes = _dtypes()
     if device_type not in dtypes and is_registered(device_type):
         return bfloat16
@@ -219,53 +264,117 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set :func:`get_autocast_dtype`."""
+    """Sets the half precision of autocast on a device.
+
+    Args:
+        device_type: ``"cpu"``, ``"cuda"`` ...
+        dtype: ``bfloat16`` or ``float16``.
+    Examples:
+        >>> taeda.set_autocast_dtype("cpu", taeda.bfloat16)
+    """
     _dtypes()[device_type] = dtype
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """:func:`get_autocast_dtype` of the CPU."""
+    """The half precision of autocast on the CPU.
+
+    Returns:
+        A dtype.
+    Examples:
+        >>> taeda.get_autocast_cpu_dtype()
+        taeda.bfloat16
+    """
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """:func:`set_autocast_dtype` of the CPU."""
+    """Sets the half precision of autocast on the CPU.
+
+    Args:
+        dtype: ``bfloat16`` or ``float16``.
+    Examples:
+        >>> taeda.set_autocast_cpu_dtype(taeda.bfloat16)
+    """
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """:func:`get_autocast_dtype` of a GPU."""
+    """The half precision of autocast on a GPU.
+
+    Returns:
+        A dtype.
+    Examples:
+        >>> taeda.get_autocast_gpu_dtype()
+        taeda.float16
+    """
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """:func:`set_autocast_dtype` of a GPU."""
+    """Sets the half precision of autocast on a GPU.
+
+    Args:
+        dtype: ``bfloat16`` or ``float16``.
+    Examples:
+        >>> taeda.set_autocast_gpu_dtype(taeda.float16)
+    """
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether blocks convert each parameter once."""
+    """Whether blocks of :class:`autocast` convert each parameter once.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_autocast_cache_enabled()
+        True
+    """
     return _get("cache_enabled", True)
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Set :func:`is_autocast_cache_enabled`."""
+    """Sets whether blocks of :class:`autocast` convert each parameter once.
+
+    Args:
+        enabled: on or off.
+    Examples:
+        >>> taeda.set_autocast_cache_enabled(True)
+    """
     _state.cache_enabled = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Forget the converted parameters."""
+    """Forgets the parameters that :class:`autocast` converted.
+
+    Examples:
+        >>> taeda.clear_autocast_cache()
+    """
     _state.__dict__.setdefault("cache", {}).clear()
 
 
 def autocast_increment_nesting() -> int:
-    """Count one block more; gives how many there are."""
+    """Counts one block of autocast more.
+
+    Returns:
+        How many there are.
+    Examples:
+        >>> taeda.autocast_increment_nesting(), taeda.autocast_decrement_nesting()
+        (1, 0)
+    """
     _state.depth = _get("depth", 0) + 1
     return _state.depth
 
 
 def autocast_decrement_nesting() -> int:
-    """Count one block less; gives how many there are."""
+    """Counts one block of autocast less.
+
+    Returns:
+        How many there are.
+    Examples:
+        >>> taeda.autocast_increment_nesting(), taeda.autocast_decrement_nesting()
+        (1, 0)
+    """
     _state.depth = _get("depth", 0) - 1
     return _state.depth
 

@@ -34,16 +34,26 @@ class OptState(enum.Enum):
 
 
 class GradScaler:
-    """Scales losses, unscales gradients, and steps where they are finite.
+    """Scales losses, unscales gradients, and steps where they are finite: small gradients do not vanish in ``float16``
+    (Micikevicius et al. 2018, "Mixed Precision Training").
 
     Args:
-        device: "cpu", or "cuda", which without a GPU disables the scaler with a warning.
+        device: ``"cpu"``, or ``"cuda"``, which without a GPU disables the scaler with a warning.
         init_scale: the first scale.
         growth_factor: the scale is multiplied by this after ``growth_interval`` steps without overflow.
         backoff_factor: and by this after an overflow.
+        growth_interval: how many steps without overflow there are before the scale grows.
         enabled: with False, ``scale`` and ``step`` pass their arguments through.
     Raises:
         ValueError: ``growth_factor <= 1`` or ``backoff_factor >= 1``.
+    Examples:
+        >>> weight = taeda.tensor([1.0], requires_grad=True)
+        >>> optimizer, scaler = taeda.optim.SGD([weight], lr=0.5), taeda.GradScaler("cpu")
+        >>> scaler.scale((weight * 3).sum()).backward()
+        >>> _ = scaler.step(optimizer)
+        >>> scaler.update()
+        >>> weight
+        tensor([-0.5000], requires_grad=True)
     """
 
     def __init__(

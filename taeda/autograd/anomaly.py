@@ -11,10 +11,24 @@ from .._core.callbacks import callbacks
 
 
 class detect_anomaly:
-    """Within it, every node remembers the line that recorded it and every gradient is checked for NaN.
+    """A context in which every node remembers the line that recorded it and every gradient is checked for NaN.
+
+    For finding where a NaN comes from: the error names the operation and shows its line. It makes training slower.
 
     Args:
-        check_nan: raise a RuntimeError naming the node and its forward line when a derivative gives NaN.
+        check_nan: raise an error when a derivative gives NaN; without it an error in backward only names the line.
+
+    Raises:
+        RuntimeError: in ``backward``, a derivative gave NaN.
+
+    Examples:
+        >>> x = taeda.tensor([0.0], requires_grad=True)
+        >>> with taeda.autograd.detect_anomaly():
+        ...     try:
+        ...         (x.sqrt() * 0).sum().backward()
+        ...     except RuntimeError as error:
+        ...         print(str(error).splitlines()[0][:44])
+        Function 'SqrtBackward0' returned nan values
     """
 
     def __init__(self, check_nan: bool = True) -> None:
@@ -33,7 +47,19 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """Turn anomaly detection on or off at once; as a context manager, until its end."""
+    """Turn anomaly detection on or off at once; as a context manager, until its end. See :class:`detect_anomaly`.
+
+    Args:
+        mode: whether it is on.
+        check_nan: whether gradients are checked for NaN.
+
+    Examples:
+        >>> with taeda.autograd.set_detect_anomaly(True):
+        ...     taeda.is_anomaly_enabled()
+        True
+        >>> taeda.is_anomaly_enabled()
+        False
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.previous = _core.set_anomaly(mode, check_nan)
@@ -46,7 +72,18 @@ class set_detect_anomaly:
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Turn anomaly detection on or off."""
+    """Turns anomaly detection on or off: a backward pass then says which op of the forward pass gave a NaN gradient.
+    Slow; for finding faults.
+
+    Args:
+        enabled: on or off.
+        check_nan: whether gradients are checked for NaN.
+    Examples:
+        >>> taeda.set_anomaly_enabled(True)
+        >>> taeda.is_anomaly_enabled()
+        True
+        >>> taeda.set_anomaly_enabled(False)
+    """
     _core.set_anomaly(enabled, check_nan)
 
 
@@ -58,12 +95,26 @@ def _anomaly() -> tuple[bool, bool]:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on."""
+    """Whether anomaly detection is on; see :func:`set_anomaly_enabled`.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_anomaly_enabled()
+        False
+    """
     return bool(_anomaly()[0])
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, where it is on, checks gradients for NaN."""
+    """Whether anomaly detection, where it is on, checks gradients for NaN.
+
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_anomaly_check_nan_enabled()
+        True
+    """
     return bool(_anomaly()[1])
 
 

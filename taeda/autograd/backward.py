@@ -183,15 +183,26 @@ def backward(
     grad_variables: Tensor | Iterable[Tensor | None] | None = None,
     inputs: Tensor | Iterable[Tensor] | dict[Any, Tensor] | None = None,
 ) -> None:
-    """Accumulate the gradients of ``tensors``, weighted by ``grad_tensors``, into ``.grad`` of the leaves.
+    """Add the gradients of ``tensors``, weighted by ``grad_tensors``, to ``.grad`` of the leaves: ``v^T J`` of each.
+
+    ``loss.backward()`` is the usual form of it.
 
     Args:
-        tensors: what to differentiate.
-        grad_tensors: a gradient for each; may be None for a scalar.
-        retain_graph: keep what the graph saved. Default: the value of ``create_graph``.
+        tensors: one or several to differentiate, any shapes.
+        grad_tensors: a gradient for each, of its shape; may be None for a scalar.
+        retain_graph: keep what the graph saved, for another pass. Default: the value of ``create_graph``.
         create_graph: record the derivative computation, for higher derivatives.
-        grad_variables: the older name of ``grad_tensors``.
-        inputs: accumulate into these tensors only.
+        grad_variables: older name of ``grad_tensors``.
+        inputs: add to these tensors only.
+
+    Raises:
+        RuntimeError: a tensor does not require grad, is no scalar and has no gradient, or the graph was used already.
+
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0], requires_grad=True)
+        >>> taeda.autograd.backward([x.sum(), (x**2).sum()])
+        >>> x.grad  # 1 + 2 x
+        tensor([3., 5.])
     """
     if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
         args = tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs
@@ -234,15 +245,27 @@ def grad(
     """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``; ``.grad`` is left alone.
 
     Args:
-        outputs, inputs: what to differentiate, and with respect to what.
-        grad_outputs: a gradient for each output; may be None for a scalar.
-        retain_graph, create_graph: as in :func:`backward`.
+        outputs: one tensor or several to differentiate, any shapes.
+        inputs: one tensor or several to differentiate with respect to, or a dict of them.
+        grad_outputs: a gradient for each output, of its shape; may be None for a scalar.
+        retain_graph: keep what the graph saved, for another pass. Default: the value of ``create_graph``.
+        create_graph: record the derivative computation, for higher derivatives.
+        only_inputs: accepted: always True.
         allow_unused: give None for an input that the outputs do not depend on, rather than raise.
-        is_grads_batched: ``grad_outputs`` have a leading batch dimension; the gradients get one too.
+        is_grads_batched: ``grad_outputs`` have a leading batch dimension; the gradients get one, too.
         materialize_grads: give zeros rather than None (implies ``allow_unused``).
 
     Returns:
-        A gradient for each input, as a tuple; for a dict of inputs, as a dict with the same keys.
+        A tuple with a gradient for each input, of its shape and dtype; for a dict of inputs, a dict with the same keys.
+
+    Raises:
+        RuntimeError: an output does not require grad, is no scalar and has no gradient, or does not depend on an input.
+
+    Examples:
+        >>> x = taeda.tensor(3.0, requires_grad=True)
+        >>> (slope,) = taeda.autograd.grad(x**3, x, create_graph=True)
+        >>> slope.detach(), taeda.autograd.grad(slope, x)  # 3 x^2, 6 x
+        (tensor(27.), (tensor(18.),))
     """
     if _core.change_overrides(0, 0) & (_FUNCTION_MODES | _NO_OVERRIDES) == _FUNCTION_MODES:
         args = (

@@ -24,7 +24,18 @@ _level: _Level | None = None
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What :func:`unpack_dual` gives: the value, and its derivative or None."""
+    """What :func:`unpack_dual` gives: the value, and its derivative or None.
+
+    Args:
+        primal: the value.
+        tangent: the derivative, of its shape, or None.
+
+    Examples:
+        >>> import taeda.autograd.forward_ad as fwd
+        >>> with fwd.dual_level():
+        ...     fwd.unpack_dual(fwd.make_dual(taeda.tensor(2.0), taeda.tensor(1.0)) ** 2).tangent
+        tensor(4.)
+    """
 
     primal: Tensor
     tangent: Tensor | None
@@ -42,10 +53,19 @@ class _Level:
 
 
 def enter_dual_level() -> int:
-    """Begin a level in which dual tensors can be made; gives its number, 0.
+    """Begin a level in which dual tensors can be made: :func:`dual_level` without a block.
+
+    Returns:
+        Its number, 0.
 
     Raises:
         RuntimeError: there is one already.
+
+    Examples:
+        >>> import taeda.autograd.forward_ad as fwd
+        >>> fwd.enter_dual_level()
+        0
+        >>> fwd.exit_dual_level()
     """
     global _level
     if _level is not None:
@@ -57,8 +77,16 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: what was made in it is no longer dual.
 
+    Args:
+        level: its number; the present one if None.
+
     Raises:
         RuntimeError: there is none.
+
+    Examples:
+        >>> import taeda.autograd.forward_ad as fwd
+        >>> _ = fwd.enter_dual_level()
+        >>> fwd.exit_dual_level()
     """
     global _level
     if _level is None:
@@ -69,7 +97,17 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 @contextmanager
 def dual_level() -> Iterator[int]:
-    """A level over the block."""
+    """A block in which dual tensors can be made, which carry a derivative along: forward-mode differentiation.
+
+    One pass gives the derivative of all outputs in one direction, without keeping anything for later.
+
+    Examples:
+        >>> import taeda.autograd.forward_ad as fwd
+        >>> with fwd.dual_level():
+        ...     x = fwd.make_dual(taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 0.0]))
+        ...     fwd.unpack_dual(x**2).tangent
+        tensor([2., 0.])
+    """
     number = enter_dual_level()
     try:
         yield number
@@ -82,11 +120,23 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     """A tensor with the values of ``tensor``, whose derivative is ``tangent``.
 
     Args:
-        tensor: floating point or complex.
-        tangent: same sizes, floating point or complex; cast where it enters a result of another dtype.
+        tensor: any shape; floating-point or complex.
+        tangent: the same shape, floating-point or complex; cast where it enters a result of another dtype.
+        level: number of the level; the present one if None.
+
+    Returns:
+        A tensor of the shape and dtype of ``tensor``.
+
     Raises:
         RuntimeError: outside a level, or the sizes differ.
         ValueError: ``tensor`` or ``tangent`` is of another dtype.
+
+    Examples:
+        >>> import taeda.autograd.forward_ad as fwd
+        >>> with fwd.dual_level():
+        ...     t = fwd.make_dual(taeda.tensor(0.0), taeda.tensor(1.0))
+        ...     fwd.unpack_dual(t.sin()).tangent  # cos(0)
+        tensor(1.)
     """
     if _level is None:
         raise RuntimeError(
@@ -169,6 +219,20 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The value of a dual tensor and its derivative; the latter is None where no dual tensor went into it.
 
     Both can be differentiated where a tensor that requires grad went into them, beside the dual ones.
+
+    Args:
+        tensor: any tensor.
+        level: number of the level; the present one if None.
+
+    Returns:
+        An :class:`UnpackedDualTensor`; both have the shape and dtype of ``tensor``.
+
+    Examples:
+        >>> import taeda.autograd.forward_ad as fwd
+        >>> with fwd.dual_level():
+        ...     x = fwd.make_dual(taeda.tensor(3.0), taeda.tensor(1.0))
+        ...     fwd.unpack_dual(x**2), fwd.unpack_dual(taeda.tensor(1.0)).tangent
+        (UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.)), None)
     """
     if _level is None:
         return UnpackedDualTensor(tensor, None)

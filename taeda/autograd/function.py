@@ -28,6 +28,7 @@ class FunctionCtx(Node):
     _non_differentiable: tuple = ()
     _saved: list | None = None
     _released = False
+    _output_metas: list | None = None  #: sizes and dtypes of the outputs, where the node does not have all of them
     _whole_outputs: list | None = None  #: the outputs, where a tensor of parts is among them or the inputs
     saved_for_forward: tuple | None = None
     _in_jvp = False
@@ -103,7 +104,7 @@ class FunctionCtx(Node):
     def _run_backward(self, grads: list) -> list:
         """Run ``backward`` and match its gradients with the tensor inputs, or the parts that they consist of."""
         if self.materialize_grads:
-            metas = self._output_metas
+            metas = _core.node_output_metas(self) if self._output_metas is None else self._output_metas
             grads = [zeros(*metas[i]) if g is None and metas[i] is not None else g for i, g in enumerate(grads)]
         if self._whole_outputs is not None:
             grads = _regrouped(self._whole_outputs, grads, _whole_gradient)
@@ -147,10 +148,55 @@ class FunctionCtx(Node):
 
 
 class Function:
-    """A differentiable operation defined by static methods ``forward`` and ``backward``; run it with ``apply``.
+    """A differentiable operation of one's own, by static methods ``forward`` and ``backward``; ``apply`` runs it.
 
-    ``forward(ctx, *args)`` computes; or ``forward(*args)`` with ``setup_context(ctx, inputs, output)`` beside it.
-    ``backward(ctx, *grads)`` gives one gradient (or None) per argument of forward.
+    ``forward(ctx, *args)`` computes, and keeps in ``ctx`` what ``backward`` needs (tensors by
+    ``ctx.save_for_backward``); or ``forward(*args)`` computes, and ``setup_context(ctx, inputs, output)`` beside it
+    keeps. ``backward(ctx, *grads)`` gets the gradient of the loss by each output, and gives that by each argument of
+    ``forward``, or None. Written with tensor operations, it can be differentiated again. ``jvp(ctx, *tangents)`` serves
+    forward mode, ``vmap(info, in_dims, *args)`` batching; ``generate_vmap_rule = True`` lets :func:`taeda.vmap` find
+    the latter.
+
+    Raises:
+        NotImplementedError: in ``apply`` or ``backward``, a method that is needed is missing.
+        RuntimeError: in ``backward``, it gives another number of gradients or other shapes.
+
+    Examples:
+        >>> class Exp(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         y = x.exp()
+        ...         ctx.save_for_backward(y)
+        ...         return y
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (y,) = ctx.saved_tensors
+        ...         return grad * y
+        >>> x = taeda.tensor([0.0, 1.0], requires_grad=True)
+        >>> y = Exp.apply(x)
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([1.0000, 2.7183])
+
+        A rounding that passes gradients on, as for networks with few bits:
+
+        >>> class Round(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x.round()
+        ...
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         pass
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad
+        >>> x = taeda.tensor([0.4, 1.7], requires_grad=True)
+        >>> (Round.apply(x) ** 2).sum().backward()
+        >>> x.grad  # 2 round(x)
+        tensor([0., 4.])
     """
 
     generate_vmap_rule = False
@@ -233,7 +279,12 @@ class Function:
         mode = _core.current_mode()
         if mode is not None and hasattr(mode, "apply_function"):
             return mode.apply_function(cls, args, kwargs)
-        ctx: FunctionCtx = _context_class(cls)()  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
+        kind: Any = _context_class(cls)  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
+        if not kwargs:
+            made = _core.run_function(kind, args, cls.forward, cls.setup_context if apart else None, _own_outputs)
+            if made is not NotImplemented:
+                return made
+        ctx: FunctionCtx = kind()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         record = _core.is_recorded() and True in ctx.needs_input_grad
         versions = [a._version if isinstance(a, Tensor) and not a.is_inference() else 0 for a in args]
@@ -409,7 +460,35 @@ def _part_gradients(g: Tensor | None, form: OfParts | None) -> Sequence:
 
 
 def once_differentiable(function: Callable) -> Callable:
-    """Decorator of a ``backward`` that cannot itself be differentiated: differentiating its result raises."""
+    """Decorator of a ``backward`` that cannot itself be differentiated: differentiating its result raises an error.
+
+    For one that computes in NumPy, say, which is not recorded.
+
+    Args:
+        function: the method ``backward``.
+
+    Returns:
+        The method.
+
+    Raises:
+        RuntimeError: in a second derivative.
+
+    Examples:
+        >>> class Cube(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.slope = 3 * x.detach().numpy() ** 2
+        ...         return x**3
+        ...
+        ...     @staticmethod
+        ...     @taeda.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return grad * taeda.from_numpy(ctx.slope)
+        >>> x = taeda.tensor([2.0], requires_grad=True)
+        >>> Cube.apply(x).backward()
+        >>> x.grad
+        tensor([12.])
+    """
 
     @functools.wraps(function)
     def wrapped(ctx, *args):

@@ -114,14 +114,25 @@ def _finish(results: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any:
 def vjp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """``func(*inputs)`` and the product of ``v`` with the Jacobian of ``func``.
+    """The value of a function and the product of ``v`` with its Jacobian, ``v^T J``.
 
     Args:
         func: from tensors to a tensor or a tuple of them.
-        inputs: a tensor or a tuple of them.
+        inputs: a tensor or a tuple of them, any shapes; floating-point or complex.
         v: of the outputs' sizes; may be None for a single output of one element.
         create_graph: both results can be differentiated.
         strict: raise where an output does not depend on an input, rather than give zeros.
+
+    Returns:
+        ``(outputs, products)``; the products have the inputs' shapes.
+
+    Raises:
+        RuntimeError: the sizes of ``v`` differ, or with ``strict`` an output does not depend on an input.
+
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0])
+        >>> taeda.autograd.functional.vjp(lambda x: x**2, x, taeda.ones(2))
+        (tensor([1., 4.]), tensor([2., 4.]))
     """
     with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "vjp")
@@ -137,9 +148,25 @@ def vjp(
 def jvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """``func(*inputs)`` and the product of the Jacobian of ``func`` with ``v``, by differentiating a vjp.
+    """The value of a function and the product of its Jacobian with ``v``, ``J v``, by differentiating a vjp.
 
-    Arguments as for :func:`vjp`; ``v`` has the inputs' sizes.
+    Args:
+        func: from tensors to a tensor or a tuple of them.
+        inputs: a tensor or a tuple of them, any shapes; floating-point or complex.
+        v: of the inputs' sizes; may be None for a single input of one element.
+        create_graph: both results can be differentiated.
+        strict: raise where an output does not depend on an input, rather than give zeros.
+
+    Returns:
+        ``(outputs, products)``; the products have the outputs' shapes.
+
+    Raises:
+        RuntimeError: the sizes of ``v`` differ, or with ``strict`` an output does not depend on an input.
+
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0])
+        >>> taeda.autograd.functional.jvp(lambda x: x**2, x, taeda.tensor([1.0, 0.0]))
+        (tensor([1., 4.]), tensor([2., 0.]))
     """
     with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "jvp")
@@ -162,7 +189,26 @@ def _directional(outputs, inputs, v, create_graph, strict=None) -> tuple[Tensor,
 def vhp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """``func(*inputs)``, a scalar, and the product of ``v`` with its Hessian. Arguments as for :func:`vjp`."""
+    """The value of a scalar function and the product of ``v`` with its Hessian, ``v^T H``.
+
+    Args:
+        func: from tensors to a tensor of one element.
+        inputs: a tensor or a tuple of them, any shapes; floating-point or complex.
+        v: of the inputs' sizes; may be None for a single input of one element.
+        create_graph: both results can be differentiated.
+        strict: raise where the output does not depend on an input, rather than give zeros.
+
+    Returns:
+        ``(output, products)``; the products have the inputs' shapes.
+
+    Raises:
+        RuntimeError: the output is no scalar, or the sizes of ``v`` differ.
+
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0])
+        >>> taeda.autograd.functional.vhp(lambda x: (x**3).sum(), x, taeda.ones(2))  # 6 x
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "vhp")
         inputs = _fresh(inputs, create_graph)
@@ -176,9 +222,27 @@ def vhp(
 def hvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """``func(*inputs)``, a scalar, and the product of its Hessian with ``v``.
+    """The value of a scalar function and the product of its Hessian with ``v``, ``H v``.
 
     The Hessian is symmetric, so :func:`vhp` gives the same for less; this one differentiates in the direction ``v``.
+
+    Args:
+        func: from tensors to a tensor of one element.
+        inputs: a tensor or a tuple of them, any shapes; floating-point or complex.
+        v: of the inputs' sizes; may be None for a single input of one element.
+        create_graph: both results can be differentiated.
+        strict: raise where the output does not depend on an input, rather than give zeros.
+
+    Returns:
+        ``(output, products)``; the products have the inputs' shapes.
+
+    Raises:
+        RuntimeError: the output is no scalar, or the sizes of ``v`` differ.
+
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0])
+        >>> taeda.autograd.functional.hvp(lambda x: (x**3).sum(), x, taeda.tensor([1.0, 0.0]))
+        (tensor(9.), tensor([6., 0.]))
     """
     with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "hvp")
@@ -209,15 +273,28 @@ def jacobian(
     func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:  # fmt: skip
-    """The Jacobian of ``func`` at ``inputs``: for each output and input, a tensor of sizes output + input.
+    """The Jacobian of a function: for each output and input, a tensor of sizes output + input.
 
     Args:
-        func, inputs, create_graph, strict: as for :func:`vjp`.
+        func: from tensors to a tensor or a tuple of them.
+        inputs: a tensor or a tuple of them, any shapes; floating-point or complex.
+        create_graph: the result can be differentiated.
+        strict: raise where an output does not depend on an input, rather than give zeros.
         vectorize: batch the rows with vmap instead of looping over them.
         strategy: ``"reverse-mode"``, or with ``vectorize`` also ``"forward-mode"``.
 
     Returns:
         A tensor for one output and one input; a tuple for several of either; a tuple of tuples for several of both.
+
+    Raises:
+        RuntimeError: options exclude each other, or with ``strict`` an output does not depend on an input.
+
+    Examples:
+        >>> def f(x):
+        ...     return taeda.stack([x[0] * x[1], x[1] ** 2])
+        >>> taeda.autograd.functional.jacobian(f, taeda.tensor([2.0, 3.0]))
+        tensor([[3., 2.],
+                [0., 6.]])
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError(f"Expected strategy to be either 'forward-mode' or 'reverse-mode', got {strategy!r}")
@@ -278,9 +355,26 @@ def hessian(
     func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:  # fmt: skip
-    """The Hessian of ``func``, which gives a scalar: for each pair of inputs, a tensor of sizes input + input.
+    """The Hessian of a scalar function: for each pair of inputs, a tensor of sizes input + input.
 
-    Arguments as for :func:`jacobian`.
+    Args:
+        func: from tensors to a tensor of one element.
+        inputs: a tensor or a tuple of them, any shapes; floating-point or complex.
+        create_graph: the result can be differentiated.
+        strict: raise where the output does not depend on an input, rather than give zeros.
+        vectorize: batch the rows with vmap instead of looping over them.
+        outer_jacobian_strategy: ``"reverse-mode"``, or with ``vectorize`` also ``"forward-mode"``.
+
+    Returns:
+        A tensor for one input; a tuple of tuples for several.
+
+    Raises:
+        RuntimeError: the output is no scalar, or options exclude each other.
+
+    Examples:
+        >>> taeda.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], taeda.tensor([1.0, 3.0]))
+        tensor([[6., 2.],
+                [2., 0.]])
     """
     inputs, many = _tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):

@@ -24,7 +24,23 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """A derivative does not agree with finite differences, or does not behave as a derivative must."""
+    """A derivative does not agree with finite differences, or does not behave as a derivative must.
+
+    Examples:
+        >>> class Wrong(taeda.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x * 3
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad * 2
+        >>> try:
+        ...     taeda.autograd.gradcheck(Wrong.apply, taeda.ones(1, dtype=taeda.float64, requires_grad=True))
+        ... except taeda.autograd.GradcheckError:
+        ...     print("wrong")
+        wrong
+    """
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -350,21 +366,36 @@ def gradcheck(
     check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of ``func`` agree with central differences.
+    """Whether the gradients of a function agree with central differences, ``(f(x + eps) - f(x - eps)) / (2 eps)``.
 
     Args:
         func: from tensors (and other things) to a tensor or a tuple of them.
-        inputs: its arguments; those that require grad are checked and should be float64 or complex128.
+        inputs: its arguments; those that require grad are checked and should be float64 or complex128. Any shapes.
         eps: step of the differences.
-        atol, rtol: how far numerical and analytical derivatives may be apart.
-        raise_exception: raise a :class:`GradcheckError` that shows both, rather than give False.
+        atol: how far numerical and analytical derivatives may be apart.
+        rtol: the same, relative to their size.
+        raise_exception: raise an error that shows both, rather than give False.
         nondet_tol: how far two runs of backward may be apart.
-        check_undefined_grad: also try gradients of only some outputs.
+        check_undefined_grad: try also gradients of only some outputs.
         check_grad_dtypes: require gradients of the inputs' dtypes.
-        check_batched_grad, check_batched_forward_grad: also try several gradients at once.
-        check_forward_ad, check_backward_ad: which derivatives to check; the forward one is what ``jvp`` gives.
-        fast_mode: compare one random projection per input and output rather than whole Jacobians.
+        check_batched_grad: try also several gradients at once.
+        check_batched_forward_grad: the same in forward mode.
+        check_forward_ad: check the forward derivative, which ``jvp`` gives.
+        check_backward_ad: check the backward one.
+        fast_mode: compare one random projection for each input and output rather than whole Jacobians.
         masked: whether only the elements that a sparse input has are checked, and not those that are 0 by default.
+
+    Returns:
+        True, or False where they do not agree and no error is asked for.
+
+    Raises:
+        GradcheckError: they do not agree.
+        ValueError: no input requires grad.
+
+    Examples:
+        >>> x = taeda.tensor([0.3, 1.2], dtype=taeda.float64, requires_grad=True)
+        >>> taeda.autograd.gradcheck(lambda x: x.sin() * x, (x,))
+        True
     """
     if not (check_backward_ad or check_forward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -407,14 +438,38 @@ def gradgradcheck(
     check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
     check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
-    """Whether the second derivatives of ``func`` agree with central differences of the first.
+    """Whether the second derivatives of a function agree with central differences of the first.
 
-    The gradients are differentiated with respect to ``inputs`` and ``grad_outputs``; other arguments as for
-    :func:`gradcheck`.
+    The gradients are differentiated with respect to ``inputs`` and ``grad_outputs``.
 
     Args:
-        grad_outputs: gradients of the outputs; by default random numbers.
+        func: from tensors (and other things) to a tensor or a tuple of them.
+        inputs: its arguments; those that require grad are checked and should be float64 or complex128. Any shapes.
+        grad_outputs: gradients of the outputs; random numbers if None.
+        eps: step of the differences.
+        atol: how far numerical and analytical derivatives may be apart.
+        rtol: the same, relative to their size.
         gen_non_contig_grad_outputs: make those random numbers non-contiguous.
+        raise_exception: raise an error that shows both, rather than give False.
+        nondet_tol: how far two runs of backward may be apart.
+        check_undefined_grad: try also gradients of only some outputs.
+        check_grad_dtypes: require gradients of the inputs' dtypes.
+        check_batched_grad: try also several gradients at once.
+        check_fwd_over_rev: check the forward derivative of the backward one.
+        check_rev_over_rev: check the backward derivative of the backward one.
+        fast_mode: compare one random projection for each input and output rather than whole Jacobians.
+        masked: as in :func:`gradcheck`.
+
+    Returns:
+        True, or False where they do not agree and no error is asked for.
+
+    Raises:
+        GradcheckError: they do not agree.
+
+    Examples:
+        >>> x = taeda.tensor([0.3, 1.2], dtype=taeda.float64, requires_grad=True)
+        >>> taeda.autograd.gradgradcheck(lambda x: x.sin() * x, (x,))
+        True
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")

@@ -28,8 +28,19 @@ class Form(NamedTuple):
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a
-    tensor. ``ownership_token`` is the :class:`Form` of that output, None where it is not known."""
+    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor.
+
+    Args:
+        node: a node of the graph.
+        output_nr: the number of its output.
+        ownership_token: what a gradient must look like, where it is known; else None.
+
+    Examples:
+        >>> x = taeda.tensor(2.0, requires_grad=True)
+        >>> edge = taeda.autograd.graph.get_gradient_edge(x)
+        >>> taeda.autograd.grad(x**2, edge)
+        (tensor(4.),)
+    """
 
     node: Any
     output_nr: int
@@ -44,10 +55,21 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of ``tensor`` in the graph; a leaf has the node that accumulates into it.
+    """The edge of a tensor in the graph; a leaf has the node that adds to its ``.grad``.
+
+    Args:
+        tensor: any shape, requires grad.
+
+    Returns:
+        A :class:`GradientEdge`.
 
     Raises:
         RuntimeError: ``tensor`` does not require grad.
+
+    Examples:
+        >>> x = taeda.tensor(2.0, requires_grad=True)
+        >>> taeda.autograd.graph.get_gradient_edge(x * 3).node.name()
+        'MulBackward0'
     """
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
@@ -58,7 +80,17 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Tell the graph that ``tensor`` (or each of several) was written by means that it cannot see."""
+    """Tell the graph that a tensor was written by means that it cannot see, such as a C library.
+
+    Args:
+        tensor: one tensor or several, any shapes.
+
+    Examples:
+        >>> x = taeda.zeros(2)
+        >>> taeda.autograd.graph.increment_version(x)
+        >>> x._version
+        1
+    """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         _core.bump(t)
 
@@ -69,12 +101,25 @@ _refusal = threading.local()
 
 
 class saved_tensors_hooks:
-    """Within it, ``pack_hook`` makes what is kept of each tensor saved for backward, and ``unpack_hook`` the tensor
-    from it.
+    """A context that decides how tensors are kept for the backward pass: compressed, on disk, ...
 
     Args:
         pack_hook: from a tensor to anything; it must not change the tensor.
         unpack_hook: from what ``pack_hook`` gave to a tensor with the same values.
+
+    Raises:
+        RuntimeError: a hook changed a tensor, or gave something else.
+
+    Examples:
+        >>> kept = []
+        >>> def pack(t):
+        ...     kept.append(tuple(t.shape))
+        ...     return t
+        >>> x = taeda.ones(3, requires_grad=True)
+        >>> with taeda.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        ...     y = x.exp()
+        >>> kept
+        [(3,)]
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
@@ -92,8 +137,20 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within it, tensors saved for backward are kept as copies in main memory and come back to their device when
-    needed."""
+    """A context in which tensors saved for backward are kept in main memory, and come back to their device when needed.
+
+    Args:
+        pin_memory: accepted.
+        device_type: the device that they are moved from.
+
+    Examples:
+        >>> x = taeda.ones(3, requires_grad=True)
+        >>> with taeda.autograd.graph.save_on_cpu():
+        ...     y = (x**2).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 2., 2.])
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Tensor) -> tuple:
@@ -108,10 +165,22 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within it, entering :class:`saved_tensors_hooks` on this thread raises a RuntimeError with ``error_message``.
+    """A context in which entering :class:`saved_tensors_hooks` on this thread raises an error.
+
+    Args:
+        error_message: its text.
 
     Raises:
         RuntimeError: hooks are active already.
+
+    Examples:
+        >>> graph = taeda.autograd.graph
+        >>> with graph.disable_saved_tensors_hooks("not here"):
+        ...     try:
+        ...         graph.saved_tensors_hooks(lambda t: t, lambda t: t).__enter__()
+        ...     except RuntimeError as error:
+        ...         print(error)
+        not here
     """
     if _core.saved_hooks_active():
         raise RuntimeError(error_message)
@@ -144,13 +213,26 @@ class _Handles:
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> _Handles:
-    """Call ``fn`` once per backward pass about the gradients of ``tensors``.
+    """Call a function once per backward pass about the gradients of several tensors.
 
     Args:
-        tensors: all of them require grad.
+        tensors: all of them require grad; any shapes.
         fn: with ``"all"``, called with a list of their gradients (None for those that the pass does not reach) when the
             last is known; with ``"any"``, called with the gradient that is known first.
         mode: ``"all"`` or ``"any"``.
+
+    Returns:
+        A handle, whose ``remove()`` takes the function away.
+
+    Raises:
+        ValueError: the mode is unknown.
+        RuntimeError: a tensor does not require grad.
+
+    Examples:
+        >>> a, b = taeda.ones(2, requires_grad=True), taeda.ones(3, requires_grad=True)
+        >>> handle = taeda.autograd.graph.register_multi_grad_hook([a, b], lambda grads: print(len(grads), "gradients"))
+        >>> (a.sum() * b.sum()).backward()
+        2 gradients
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -231,9 +313,20 @@ def _grad_off() -> Iterator[None]:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[Any]:
-    """Within it, a tensor saved for backward may be written in place: a copy is made first, where one is needed.
+    """A context in which a tensor saved for backward may be written in place: a copy is made first, where one is
+    needed.
 
-    The backward pass must run within it too.
+    The backward pass must run within it, too.
+
+    Examples:
+        >>> x = taeda.tensor([2.0, 3.0], requires_grad=True)
+        >>> with taeda.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x * 1
+        ...     z = (y**2).sum()
+        ...     _ = y.zero_()
+        ...     z.backward()
+        >>> x.grad
+        tensor([4., 6.])
     """
     copies = _Copies()
     open_ = [True]
@@ -266,4 +359,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Accepted for compatibility: there are no streams on the CPU."""
+    """Accepted for compatibility: there are no streams on the CPU.
+
+    Args:
+        enabled: of no effect.
+
+    Examples:
+        >>> taeda.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    """

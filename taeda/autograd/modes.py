@@ -109,19 +109,56 @@ class _Recording(_Mode):
 
 
 class no_grad(_Recording):
-    """Ops inside are not recorded. ``with no_grad():``, ``@no_grad()`` or ``@no_grad``."""
+    """Ops inside are not recorded: their results do not require grad and keep nothing for a backward pass.
+
+    Use it where no gradient is wanted, as in evaluation or an update of weights by hand: it saves memory and time. A
+    context manager and a decorator: ``with no_grad():``, ``@no_grad()`` or ``@no_grad``. It holds for this thread
+    alone.
+
+    Args:
+        function: what is decorated, where there are no parentheses.
+    Examples:
+        >>> weight = taeda.ones(2, requires_grad=True)
+        >>> weight.sum().backward()
+        >>> with taeda.no_grad():
+        ...     weight -= 0.5 * weight.grad  # a step of gradient descent
+        >>> weight
+        tensor([0.5000, 0.5000], requires_grad=True)
+    """
 
     _on = False
 
 
 class enable_grad(_Recording):
-    """Ops inside are recorded, also within ``no_grad``."""
+    """Ops inside are recorded, also within :func:`no_grad`. A context manager and a decorator.
+
+    Args:
+        function: what is decorated, where there are no parentheses.
+    Examples:
+        >>> x = taeda.ones(1, requires_grad=True)
+        >>> with taeda.no_grad():
+        ...     with taeda.enable_grad():
+        ...         y = 2 * x
+        >>> y.requires_grad
+        True
+    """
 
     _on = True
 
 
 class set_grad_enabled(_Mode):
-    """Turn recording on or off at once; as a context manager, until its end."""
+    """Turns recording on or off: at once, or as a context manager until its end. A decorator too.
+
+    Args:
+        mode: whether ops are recorded.
+    Examples:
+        >>> x = taeda.ones(1, requires_grad=True)
+        >>> for training in (True, False):
+        ...     with taeda.set_grad_enabled(training):
+        ...         print((2 * x).requires_grad)
+        True
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
@@ -142,7 +179,21 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Like ``no_grad``; tensors made inside can never take part in recording later."""
+    """As :func:`no_grad`, and tensors made inside can never take part in recording later, which saves a little more. A
+    context manager and a decorator.
+
+    Args:
+        mode: False leaves things as they are outside; or a function, as a decorator without parentheses.
+    Raises:
+        RuntimeError: later, such a tensor is to be saved for a backward pass, or changed in place outside.
+    Examples:
+        >>> @taeda.inference_mode()
+        ... def predict(x):
+        ...     return 2 * x
+        >>> y = predict(taeda.ones(1, requires_grad=True))
+        >>> y.requires_grad, y.is_inference()
+        (False, True)
+    """
 
     if not TYPE_CHECKING:  # see _Recording
 

@@ -31,12 +31,20 @@ class _Engine:
 
 
 class Variable(metaclass=_TensorsAreVariables):
-    """``Variable(data, requires_grad)``: a tensor on the memory of ``data``, outside its graph; every Tensor is one.
+    """A tensor on the memory of ``data``, outside its graph: the name that tensors with gradients once had. Every
+    tensor is one.
 
     Args:
-        data: a tensor; none is one without elements.
+        data: a tensor of any shape and dtype; none is one without elements.
         requires_grad: whether operations on it are recorded.
-        volatile: what ``no_grad`` mode has replaced; accepted.
+        volatile: what ``no_grad`` has replaced; accepted.
+
+    Examples:
+        >>> x = taeda.autograd.Variable(taeda.ones(2), requires_grad=True)
+        >>> x
+        tensor([1., 1.], requires_grad=True)
+        >>> isinstance(taeda.ones(1), taeda.autograd.Variable)
+        True
     """
 
     _execution_engine = _Engine()

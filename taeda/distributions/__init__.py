@@ -4,6 +4,7 @@
 
 import sys
 
+from .._docstrings import complete_docstrings
 from . import constraints, discrete, distribution, kl, matrices, positive, real, simplex, transforms, utils
 from .constraint_registry import biject_to, transform_to
 from .discrete import (
@@ -70,3 +71,5 @@ __all__ = [
     "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "kl_divergence", "register_kl",
     "transform_to", *transforms.__all__,
 ]  # fmt: skip
+
+complete_docstrings(globals()[_name] for _name in __all__ if isinstance(globals()[_name], type))

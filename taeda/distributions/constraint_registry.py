@@ -12,7 +12,29 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Functions that make a transform for a region, by the class of the region."""
+    """Transforms from all real numbers to a region, by the class of the region: ``transform_to`` and ``biject_to`` are
+    two.
+
+    Optimisers work on free numbers. ``transform_to(region)`` gives a transform of them into the region;
+    ``biject_to(region)`` gives one that is one to one and has a Jacobian, as samplers need. Called with a region;
+    ``register`` adds a class of them.
+
+    Args:
+        constraint: a region.
+
+    Returns:
+        A :class:`Transform` from tensors of real numbers, of any shape and floating-point dtype.
+
+    Raises:
+        NotImplementedError: none is registered for its class.
+
+    Examples:
+        >>> t = taeda.distributions.transform_to(taeda.distributions.constraints.positive)
+        >>> t(taeda.tensor([-1.0, 0.0]))  # positive, whatever an optimiser does
+        tensor([0.3679, 1.0000])
+        >>> taeda.distributions.biject_to(taeda.distributions.constraints.unit_interval)
+        SigmoidTransform()
+    """
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable] = {}

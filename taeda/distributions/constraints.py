@@ -20,11 +20,20 @@ __all__ = [
 
 
 class Constraint:
-    """Base class of regions.
+    """Base class of regions, such as the positive numbers: ``check(value)`` says for each event whether it is inside.
 
-    Attributes:
-        is_discrete: whether the region is discrete.
-        event_dim: how many dimensions on the right make one event.
+    ``is_discrete`` says whether the region is discrete, ``event_dim`` how many dimensions on the right make one event.
+
+    Examples:
+        >>> class Even(taeda.distributions.constraints.Constraint):
+        ...     is_discrete = True
+        ...
+        ...     def check(self, value):
+        ...         return value % 2 == 0
+        >>> Even().check(taeda.arange(4))
+        tensor([ True, False,  True, False])
+        >>> taeda.distributions.constraints.positive.check(taeda.tensor([-1.0, 2.0]))
+        tensor([False,  True])
     """
 
     is_discrete: Any = False
@@ -59,7 +68,19 @@ class _Static:
 
 
 class _Dependent(Constraint):
-    """A region that depends on other parameters, and so cannot be checked by itself."""
+    """A region that depends on other parameters, and so cannot be checked by itself.
+
+    Args:
+        is_discrete: whether the region is discrete, where that is known.
+        event_dim: how many dimensions make one event, where that is known.
+
+    Raises:
+        ValueError: in ``check``, always.
+
+    Examples:
+        >>> taeda.distributions.constraints.is_dependent(taeda.distributions.constraints.dependent)
+        True
+    """
 
     is_discrete = _Static("is_discrete")
     event_dim = _Static("event_dim")
@@ -80,12 +101,42 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether ``constraint`` depends on other parameters."""
+    """Whether a region depends on other parameters, so that it cannot be checked by itself.
+
+    Args:
+        constraint: a region.
+
+    Returns:
+        A bool.
+
+    Examples:
+        >>> constraints = taeda.distributions.constraints
+        >>> constraints.is_dependent(taeda.distributions.Uniform.support), constraints.is_dependent(constraints.real)
+        (True, False)
+    """
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that gives a region; of the class, a region that cannot be checked yet."""
+    """A property that gives a region; of the class, a region that cannot be checked yet.
+
+    Args:
+        fn: the method.
+        is_discrete: whether the region is discrete, where that is known.
+        event_dim: how many dimensions make one event, where that is known.
+
+    Examples:
+        >>> constraints = taeda.distributions.constraints
+        >>> class Die:
+        ...     def __init__(self, sides):
+        ...         self.sides = sides
+        ...
+        ...     @constraints.dependent_property(is_discrete=True, event_dim=0)
+        ...     def support(self):
+        ...         return constraints.integer_interval(1, self.sides)
+        >>> Die(6).support.check(taeda.tensor([0, 6]))
+        tensor([False,  True])
+    """
 
     def __init__(
         self, fn: Callable | None = None, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
@@ -110,7 +161,21 @@ def _all_of_last(result: Any, keep: int, expected: int, got: int) -> Any:
 
 
 class _IndependentConstraint(Constraint):
-    """``base_constraint`` of every entry of an event with ``reinterpreted_batch_ndims`` dimensions more."""
+    """A region of every entry of an event that has more dimensions.
+
+    Args:
+        base_constraint: the region of an entry.
+        reinterpreted_batch_ndims: how many dimensions more.
+
+    Raises:
+        AssertionError: one is of another type.
+        ValueError: in ``check``, the value has too few dimensions.
+
+    Examples:
+        >>> positive_vector = taeda.distributions.constraints.independent(taeda.distributions.constraints.positive, 1)
+        >>> positive_vector.check(taeda.tensor([[1.0, 2.0], [1.0, -1.0]]))
+        tensor([ True, False])
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         _check_base(base_constraint)
@@ -131,7 +196,16 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The region of a mixture: a value must lie in the region of a component."""
+    """The region of a mixture: a value must lie in the region of a component.
+
+    Args:
+        base_constraint: the region of the components.
+
+    Examples:
+        >>> positive = taeda.distributions.constraints.positive
+        >>> taeda.distributions.constraints.MixtureSameFamilyConstraint(positive)
+        MixtureSameFamilyConstraint(GreaterThan(lower_bound=0.0))
+    """
 
     def __init__(self, base_constraint: Constraint):
         _check_base(base_constraint)
@@ -172,14 +246,35 @@ class _Bounded(Constraint):
         return self._describe(*self._bounds)
 
 
-def _region(name: str, check: Callable, *bounds: str, is_discrete: bool = False, event_dim: int = 0) -> Any:
-    """The class of a region: where ``check(value, *bounds)`` is true."""
+_BOUNDED = """{what}.
+
+Args:
+    *bounds: {bounds}: numbers, or tensors that broadcast.
+    **named: the same by name.
+
+Raises:
+    TypeError: another number of bounds, or other names.
+
+Examples:
+    >>> taeda.distributions.constraints.{example}
+"""
+
+
+def _region(
+    name: str, check: Callable, *bounds: str, is_discrete: bool = False, event_dim: int = 0, what: str = "",
+    example: str = "",
+) -> Any:  # fmt: skip
+    """The class of a region: where ``check(value, *bounds)`` is true. ``what`` and ``example`` document it."""
 
     def of_instance(self: Any, value: Any) -> Any:
         return check(value, *(getattr(self, bound) for bound in bounds))
 
     parts = {"check": of_instance, "is_discrete": is_discrete, "event_dim": event_dim, "__module__": __name__}
-    return type(name, (_Bounded,), {**parts, "_bounds": bounds}) if bounds else type(name, (Constraint,), parts)
+    if not bounds:
+        return type(name, (Constraint,), parts)
+    listed = " and ".join(f"``{bound}``" for bound in bounds)
+    doc = _BOUNDED.format(what=what, bounds=listed, example=example) if what else None
+    return type(name, (_Bounded,), {**parts, "_bounds": bounds, "__doc__": doc})
 
 
 def _whole(value: Any) -> Any:
@@ -189,14 +284,32 @@ def _whole(value: Any) -> Any:
 _LOW, _HIGH = "lower_bound", "upper_bound"
 _Boolean = _region("_Boolean", lambda x: (x == 0) | (x == 1), is_discrete=True)
 _Real = _region("_Real", lambda x: x == x)  # not nan
-_GreaterThan = _region("_GreaterThan", lambda x, low: low < x, _LOW)
-_GreaterThanEq = _region("_GreaterThanEq", lambda x, low: low <= x, _LOW)
-_LessThan = _region("_LessThan", lambda x, high: x < high, _HIGH)
-_Interval = _region("_Interval", lambda x, low, high: (low <= x) & (x <= high), _LOW, _HIGH)
-_HalfOpenInterval = _region("_HalfOpenInterval", lambda x, low, high: (low <= x) & (x < high), _LOW, _HIGH)
+_GreaterThan = _region(
+    "_GreaterThan", lambda x, low: low < x, _LOW, what="Numbers above a bound",
+    example="greater_than(1).check(taeda.tensor([1, 2]))\n    tensor([False,  True])",
+)  # fmt: skip
+_GreaterThanEq = _region(
+    "_GreaterThanEq", lambda x, low: low <= x, _LOW, what="Numbers of at least a bound",
+    example="greater_than_eq(1).check(taeda.tensor([0, 1]))\n    tensor([False,  True])",
+)  # fmt: skip
+_LessThan = _region(
+    "_LessThan", lambda x, high: x < high, _HIGH, what="Numbers below a bound",
+    example="less_than(1).check(taeda.tensor([0, 1]))\n    tensor([ True, False])",
+)  # fmt: skip
+_Interval = _region(
+    "_Interval", lambda x, low, high: (low <= x) & (x <= high), _LOW, _HIGH, what="Numbers between two, both included",
+    example="interval(0, 1).check(taeda.tensor([0.5, 1.0, 1.5]))\n    tensor([ True,  True, False])",
+)  # fmt: skip
+_HalfOpenInterval = _region(
+    "_HalfOpenInterval", lambda x, low, high: (low <= x) & (x < high), _LOW, _HIGH,
+    what="Numbers between two, the lower one included",
+    example="half_open_interval(0, 1).check(taeda.tensor([0.0, 1.0]))\n    tensor([ True, False])",
+)  # fmt: skip
 _IntegerInterval = _region(
-    "_IntegerInterval", lambda x, low, high: _whole(x) & (low <= x) & (x <= high), _LOW, _HIGH, is_discrete=True
-)
+    "_IntegerInterval", lambda x, low, high: _whole(x) & (low <= x) & (x <= high), _LOW, _HIGH, is_discrete=True,
+    what="Whole numbers between two, both included",
+    example="integer_interval(1, 6).check(taeda.tensor([0.0, 6.0, 2.5]))\n    tensor([False,  True, False])",
+)  # fmt: skip
 _IntegerLessThan = _region("_IntegerLessThan", lambda x, high: _whole(x) & (x <= high), _HIGH, is_discrete=True)
 _IntegerGreaterThan = _region("_IntegerGreaterThan", lambda x, low: _whole(x) & (x >= low), _LOW, is_discrete=True)
 
@@ -207,8 +320,10 @@ _TOLERANCE = 1e-6  # of sums and symmetry, as PyTorch has it
 _OneHot = _region("_OneHot", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), is_discrete=True, event_dim=1)
 _Simplex = _region("_Simplex", lambda x: (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < _TOLERANCE), event_dim=1)
 _Multinomial = _region(
-    "_Multinomial", lambda x, high: (x >= 0).all(-1) & (x.sum(-1) <= high), _HIGH, is_discrete=True, event_dim=1
-)
+    "_Multinomial", lambda x, high: (x >= 0).all(-1) & (x.sum(-1) <= high), _HIGH, is_discrete=True, event_dim=1,
+    what="Vectors of counts, with at most that sum",
+    example="multinomial(3).check(taeda.tensor([[1, 2], [4, 0]]))\n    tensor([ True, False])",
+)  # fmt: skip
 _Multinomial.__repr__ = Constraint.__repr__  # without its bound, as in PyTorch
 
 
@@ -265,7 +380,22 @@ def _check_all(constraints: Sequence[Any]) -> list[Constraint]:
 
 
 class _Cat(Constraint):
-    """One region after the other along ``dim``, each ``lengths`` long."""
+    """One region after the other along a dimension.
+
+    Args:
+        cseq: the regions.
+        dim: the dimension.
+        lengths: of how many elements each; of one if None.
+
+    Raises:
+        AssertionError: something is no region.
+
+    Examples:
+        >>> constraints = taeda.distributions.constraints
+        >>> both = constraints.cat([constraints.positive, constraints.real], lengths=[1, 2])
+        >>> both.check(taeda.tensor([-1.0, -1.0, 2.0]))
+        tensor([False,  True,  True])
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None):
         self.cseq = _check_all(cseq)
@@ -283,7 +413,20 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """One region beside the other along ``dim``."""
+    """One region for each index of a dimension.
+
+    Args:
+        cseq: the regions.
+        dim: the dimension, of their number.
+
+    Raises:
+        AssertionError: something is no region, or in ``check`` the size is not their number.
+
+    Examples:
+        >>> constraints = taeda.distributions.constraints
+        >>> constraints.stack([constraints.positive, constraints.real]).check(taeda.tensor([-1.0, -1.0]))
+        tensor([False,  True])
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
         self.cseq = _check_all(cseq)

@@ -21,11 +21,20 @@ __all__ = [
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """1 with a probability, else 0.
+    """1 with probability ``probs``, else 0: ``P(x) = probs ** x * (1 - probs) ** (1 - x)``.
+
+    The support is 0 and 1. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        probs: the probability of 1.
-        logits: or its log-odds.
+        probs: the probability of 1; or give ``logits``.
+        logits: its log-odds, ``log(probs / (1 - probs))``.
+
+    Examples:
+        >>> d = taeda.distributions.Bernoulli(probs=taeda.tensor([0.1, 0.5]))
+        >>> d.log_prob(taeda.tensor(1.0)), d.entropy()
+        (tensor([-2.3026, -0.6931]), tensor([0.3251, 0.6931]))
+        >>> d.sample((1000,)).unique()
+        tensor([0., 1.])
     """
 
     support = constraints.boolean
@@ -62,12 +71,21 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
 
 class Binomial(ProbsOrLogits):
-    """How often an event happens in ``total_count`` trials.
+    """How often an event happens in ``n`` trials: ``P(k) = n! / (k! * (n - k)!) * probs ** k * (1 - probs) ** (n -
+    k)``.
+
+    The support is the whole numbers from 0 to ``total_count``. The batch shape is that to which the parameters
+    broadcast; the event shape is ``()``.
 
     Args:
-        total_count: trials; a whole number.
-        probs: the probability of the event.
-        logits: or its log-odds.
+        total_count: ``n``, a whole number.
+        probs: the probability of the event; or give ``logits``.
+        logits: its log-odds.
+
+    Examples:
+        >>> d = taeda.distributions.Binomial(4, probs=taeda.tensor(0.5))
+        >>> d.log_prob(taeda.arange(5.0)).exp()
+        tensor([0.0625, 0.2500, 0.3750, 0.2500, 0.0625])
     """
 
     arg_constraints: ClassVar[dict] = {"total_count": constraints.nonnegative_integer, **ProbsOrLogits.arg_constraints}
@@ -115,11 +133,19 @@ class Binomial(ProbsOrLogits):
 
 
 class Geometric(ProbsOrLogits):
-    """How many failures come before the first success.
+    """How many failures come before the first success: ``P(k) = (1 - probs) ** k * probs``.
+
+    The support is the whole numbers from 0. The batch shape is that to which the parameters broadcast; the event shape
+    is ``()``.
 
     Args:
-        probs: the probability of success, in (0, 1].
-        logits: or its log-odds.
+        probs: the probability of success, in ``(0, 1]``; or give ``logits``.
+        logits: its log-odds.
+
+    Examples:
+        >>> d = taeda.distributions.Geometric(probs=taeda.tensor(0.5))
+        >>> d.mean, d.log_prob(taeda.arange(3.0)).exp()
+        (tensor(1.), tensor([0.5000, 0.2500, 0.1250]))
     """
 
     support = constraints.nonnegative_integer
@@ -154,12 +180,21 @@ class Geometric(ProbsOrLogits):
 
 
 class NegativeBinomial(ProbsOrLogits):
-    """How many successes come before ``total_count`` failures.
+    """How many successes come before ``r`` failures: ``P(k) = gamma(k + r) / (k! * gamma(r)) * (1 - probs) ** r * probs
+    ** k``.
+
+    Counts that vary more than those of :class:`Poisson`. The support is the whole numbers from 0. The batch shape is
+    that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        total_count: failures; any number that is not negative.
-        probs: the probability of success, in [0, 1).
-        logits: or its log-odds.
+        total_count: ``r``, a number of at least 0.
+        probs: the probability of success, in ``[0, 1)``; or give ``logits``.
+        logits: its log-odds.
+
+    Examples:
+        >>> d = taeda.distributions.NegativeBinomial(3.0, probs=taeda.tensor(0.5))
+        >>> d.mean, d.variance
+        (tensor(3.), tensor(6.))
     """
 
     arg_constraints: ClassVar[dict] = {
@@ -196,10 +231,18 @@ class NegativeBinomial(ProbsOrLogits):
 
 
 class Poisson(ExponentialFamily):
-    """How many events happen, where ``rate`` are expected.
+    """How many events happen, where ``rate`` are expected: ``P(k) = rate ** k * exp(-rate) / k!``.
+
+    The support is the whole numbers from 0. The batch shape is that to which the parameters broadcast; the event shape
+    is ``()``.
 
     Args:
-        rate: not negative.
+        rate: the mean, at least 0.
+
+    Examples:
+        >>> d = taeda.distributions.Poisson(2.0)
+        >>> d.log_prob(taeda.arange(3.0)).exp()
+        tensor([0.1353, 0.2707, 0.2707])
     """
 
     arg_constraints: ClassVar[dict] = {"rate": constraints.nonnegative}
@@ -229,11 +272,25 @@ class Poisson(ExponentialFamily):
 
 
 class Categorical(Distribution):
-    """An index from 0 to ``n - 1``.
+    """A class number: ``P(i) = probs[i] / sum(probs)``.
+
+    The support is the whole numbers from 0 to ``n - 1``. The batch shape is that of the parameters without their last
+    dimension; the event shape is ``()``.
 
     Args:
-        probs: (..., n): probabilities, up to a factor.
-        logits: or their logarithms, up to a constant.
+        probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
+        logits: ``(*, n)``, their logarithms, up to a constant, such as scores of a network.
+
+    Shape:
+        sample(s): ``s + batch_shape``, int64.
+        log_prob(x): for ``x`` of that shape the same, in the parameters' floating-point dtype.
+
+    Examples:
+        >>> d = taeda.distributions.Categorical(probs=taeda.tensor([0.5, 0.25, 0.25]))
+        >>> d.log_prob(taeda.tensor([0, 1])).exp(), d.entropy()
+        (tensor([0.5000, 0.2500]), tensor(1.0397))
+        >>> d.sample((1000,)).bincount().shape
+        taeda.Size([3])
     """
 
     arg_constraints: ClassVar[dict] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -309,11 +366,18 @@ class OfCategorical(Distribution):
 
 
 class OneHotCategorical(OfCategorical):
-    """A unit vector of ``n`` elements.
+    """A class as a vector of zeros with a one: :class:`Categorical` in another form.
+
+    The batch shape is that of the parameters without their last dimension; the event shape is ``(n,)``.
 
     Args:
-        probs: (..., n): probabilities, up to a factor.
-        logits: or their logarithms, up to a constant.
+        probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
+        logits: ``(*, n)``, their logarithms, up to a constant.
+
+    Examples:
+        >>> d = taeda.distributions.OneHotCategorical(probs=taeda.tensor([0.5, 0.25, 0.25]))
+        >>> d.sample().sum(), d.log_prob(taeda.tensor([0.0, 1.0, 0.0])).exp()
+        (tensor(1.), tensor(0.2500))
     """
 
     support = constraints.one_hot
@@ -343,7 +407,21 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """As :class:`OneHotCategorical`; the gradient of a sample is that of the probabilities (Bengio et al. 2013)."""
+    """As :class:`OneHotCategorical`; the gradient of a sample is that of the probabilities (Bengio et al. 2013).
+
+    A network can draw a class and be trained through it.
+
+    Args:
+        probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
+        logits: ``(*, n)``, their logarithms, up to a constant.
+
+    Examples:
+        >>> logits = taeda.zeros(3, requires_grad=True)
+        >>> d = taeda.distributions.OneHotCategoricalStraightThrough(logits=logits)
+        >>> (d.rsample() * taeda.tensor([1.0, 2.0, 3.0])).sum().backward()
+        >>> logits.grad
+        tensor([-0.3333,  0.0000,  0.3333])
+    """
 
     has_rsample = True
 
@@ -352,12 +430,20 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(OfCategorical):
-    """How often each of ``n`` events happens in ``total_count`` draws.
+    """How often each of ``n`` events happens in ``m`` draws: ``P(k) = m! / prod(k!) * prod(probs ** k)``.
+
+    The support is vectors of whole numbers that add up to ``m``. The batch shape is that of the parameters without
+    their last dimension; the event shape is ``(n,)``.
 
     Args:
-        total_count: draws, an int.
-        probs: (..., n): probabilities, up to a factor.
-        logits: or their logarithms, up to a constant.
+        total_count: ``m``, an int.
+        probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
+        logits: ``(*, n)``, their logarithms, up to a constant.
+
+    Examples:
+        >>> d = taeda.distributions.Multinomial(10, probs=taeda.tensor([0.5, 0.25, 0.25]))
+        >>> d.mean, d.sample().sum()
+        (tensor([5.0000, 2.5000, 2.5000]), tensor(10.))
     """
 
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):

@@ -20,13 +20,27 @@ class Distribution:
     """A probability distribution, or a batch of them.
 
     A subclass sets its parameters as attributes, names them in ``arg_constraints``, and hands its shapes to this class.
+    It defines ``log_prob``, and ``rsample`` where samples have gradients by the parameters, else ``sample``.
 
     Args:
-        batch_shape: the shape of the batch.
-        event_shape: the shape of one sample.
+        batch_shape: the shape of the batch: a distribution for each element.
+        event_shape: the shape of one sample of one distribution.
         validate_args: whether parameters and values are checked. Default: what :meth:`set_default_validate_args` says.
+
+    Shape:
+        sample(s): ``s + batch_shape + event_shape``, in the parameters' floating-point dtype.
+        log_prob(x): for ``x`` of that shape ``s + batch_shape``.
+
     Raises:
-        ValueError: a parameter is not in the region that ``arg_constraints`` says.
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
+    Examples:
+        >>> normals = taeda.distributions.Normal(taeda.zeros(3), 1.0)  # a batch of three
+        >>> normals.batch_shape, normals.event_shape, normals.sample((5,)).shape
+        (taeda.Size([3]), taeda.Size([]), taeda.Size([5, 3]))
+        >>> vectors = taeda.distributions.Independent(normals, 1)  # one of vectors
+        >>> vectors.batch_shape, vectors.event_shape, vectors.log_prob(taeda.zeros(3)).shape
+        (taeda.Size([]), taeda.Size([3]), taeda.Size([]))
     """
 
     has_rsample: Any = False
@@ -251,11 +265,16 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Densities ``exp(<t(x), theta> - F(theta) + k(x))`` with natural parameters theta and log-normaliser F.
+    """Base class of densities ``exp(<t(x), theta> - F(theta) + k(x))`` with natural parameters ``theta`` and
+    log-normaliser ``F``.
 
     A subclass gives ``_natural_params``, ``_log_normalizer(*natural_params)`` and ``_mean_carrier_measure``, the mean
-    of k. Entropy and divergence follow from F and its gradient (Nielsen & Nock 2010, "Entropies and cross-entropies of
-    exponential families").
+    of ``k``. Entropy and divergence follow from ``F`` and its gradient. Source: Nielsen & Nock 2010, "Entropies and
+    cross-entropies of exponential families".
+
+    Examples:
+        >>> isinstance(taeda.distributions.Gamma(1.0, 1.0), taeda.distributions.ExponentialFamily)
+        True
     """
 
     @property
@@ -320,11 +339,23 @@ class ProbsOrLogits(Distribution):
 
 
 class Independent(Distribution):
-    """The last dimensions of a batch taken together as one event of independent parts.
+    """The last dimensions of a batch taken together as one event of independent parts: ``log_prob`` is summed over
+    them.
 
     Args:
         base_distribution: the batch.
         reinterpreted_batch_ndims: how many of its dimensions.
+
+    Raises:
+        ValueError: the batch has fewer dimensions.
+
+    Examples:
+        >>> batch = taeda.distributions.Normal(taeda.zeros(2, 3), 1.0)
+        >>> d = taeda.distributions.Independent(batch, 1)
+        >>> d.batch_shape, d.event_shape
+        (taeda.Size([2]), taeda.Size([3]))
+        >>> batch.log_prob(taeda.zeros(2, 3)).shape, d.log_prob(taeda.zeros(2, 3)).shape
+        (taeda.Size([2, 3]), taeda.Size([2]))
     """
 
     arg_constraints: ClassVar[dict] = {}

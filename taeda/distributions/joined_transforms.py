@@ -43,7 +43,23 @@ class _Several(Transform):
 
 
 class CatTransform(_Several):
-    """One transform after the other along ``dim``, each over ``lengths`` elements."""
+    """One transform after the other along a dimension, each over some of the elements.
+
+    Args:
+        tseq: the transforms.
+        dim: the dimension.
+        lengths: of how many elements each; of one if None.
+        cache_size: see :class:`Transform`.
+
+    Raises:
+        AssertionError: something is no transform; in a call, the sizes do not fit.
+
+    Examples:
+        >>> D = taeda.distributions
+        >>> t = D.CatTransform([D.ExpTransform(), D.AffineTransform(0.0, 10.0)], lengths=[1, 2])
+        >>> t(taeda.tensor([0.0, 1.0, 2.0]))
+        tensor([ 1., 10., 20.])
+    """
 
     _arguments = ("transforms", "dim", "lengths")
 
@@ -88,7 +104,21 @@ class CatTransform(_Several):
 
 
 class StackTransform(_Several):
-    """One transform for each index of ``dim``."""
+    """One transform for each index of a dimension.
+
+    Args:
+        tseq: the transforms.
+        dim: the dimension, of their number.
+        cache_size: see :class:`Transform`.
+
+    Raises:
+        AssertionError: something is no transform; in a call, the size is not their number.
+
+    Examples:
+        >>> D = taeda.distributions
+        >>> D.StackTransform([D.ExpTransform(), D.AffineTransform(0.0, 10.0)])(taeda.tensor([0.0, 1.0]))
+        tensor([ 1., 10.])
+    """
 
     _arguments = ("transforms", "dim")
 
@@ -116,7 +146,17 @@ class StackTransform(_Several):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cumulative distribution function of ``distribution``: its samples become uniform."""
+    """The cumulative distribution function of a distribution: its samples become uniform.
+
+    Args:
+        distribution: of numbers, with ``cdf`` and ``icdf``.
+        cache_size: see :class:`Transform`.
+
+    Examples:
+        >>> t = taeda.distributions.CumulativeDistributionTransform(taeda.distributions.Normal(0.0, 1.0))
+        >>> t(taeda.tensor(0.0)), t.inv(taeda.tensor(0.5))
+        (tensor(0.5000), tensor(0.))
+    """
 
     _arguments = ("distribution",)
     bijective = True

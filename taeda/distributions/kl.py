@@ -42,8 +42,22 @@ def register_kl(type_p: type, type_q: type) -> Callable:
     Args:
         type_p: a class of distributions.
         type_q: another.
+
+    Returns:
+        A decorator of ``f(p, q)``, which gives a tensor of the batch shape.
+
     Raises:
         TypeError: one is no class.
+
+    Examples:
+        >>> class Fair(taeda.distributions.Bernoulli):
+        ...     def __init__(self):
+        ...         super().__init__(probs=taeda.tensor(0.5))
+        >>> @taeda.distributions.register_kl(Fair, Fair)
+        ... def same(p, q):
+        ...     return taeda.tensor(0.0)
+        >>> taeda.distributions.kl_divergence(Fair(), Fair())
+        tensor(0.)
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not isinstance(kind, type):
@@ -79,12 +93,22 @@ def _dispatch(type_p: type, type_q: type) -> Callable | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """``KL(p || q)`` of two distributions, in nats.
+    """``KL(p || q)``, the mean of ``log(p(x) / q(x))`` over ``x`` of ``p``, in nats: how unlike ``p`` the other one is.
+
+    Args:
+        p: a distribution.
+        q: another, with a formula for the two classes.
 
     Returns:
-        The batch shape.
+        A tensor of the batch shape.
+
     Raises:
         NotImplementedError: there is no formula for their classes; see :func:`register_kl`.
+
+    Examples:
+        >>> Normal = taeda.distributions.Normal
+        >>> taeda.distributions.kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
+        tensor(0.5000)
     """
     kinds = type(p), type(q)
     if kinds not in _found:

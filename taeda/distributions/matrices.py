@@ -112,13 +112,21 @@ class _OneMatrix(Distribution):
 
 
 class MultivariateNormal(_OneMatrix):
-    """Normal vectors, by their mean and one of three matrices.
+    """Normal vectors: density ``exp(-(x - loc)^T C^-1 (x - loc) / 2) / sqrt((2 pi)^n det(C))`` with covariance ``C``.
+
+    Give one of three matrices. The support is all vectors. The batch shape is that to which the parameters broadcast
+    without their vectors and matrices; the event shape is ``(n,)``.
 
     Args:
-        loc: (..., n): the mean.
-        covariance_matrix: (..., n, n), positive definite.
+        loc: ``(*, n)``, the mean.
+        covariance_matrix: ``C``, ``(*, n, n)``, positive definite.
         precision_matrix: its inverse.
         scale_tril: its lower Cholesky factor: the cheapest to use.
+
+    Examples:
+        >>> d = taeda.distributions.MultivariateNormal(taeda.zeros(2), taeda.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        >>> d.sample((5,)).shape, d.log_prob(taeda.zeros(2))
+        (taeda.Size([5, 2]), tensor(-2.3872))
     """
 
     arg_constraints: ClassVar[dict] = {
@@ -183,12 +191,21 @@ def _batch_lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, x: Tensor, capa
 
 
 class LowRankMultivariateNormal(_OneMatrix):
-    """Normal vectors with covariance ``cov_factor @ cov_factor.T + diag(cov_diag)``; the cost is that of the rank.
+    """Normal vectors with covariance ``W @ W.T + diag(D)``; the cost grows with the rank, not with ``n ** 3``.
+
+    The support is all vectors; the event shape is ``(n,)``.
 
     Args:
-        loc: (..., n): the mean.
-        cov_factor: (..., n, rank).
-        cov_diag: (..., n), positive.
+        loc: ``(*, n)``, the mean.
+        cov_factor: ``W``, ``(*, n, rank)``.
+        cov_diag: ``D``, ``(*, n)``, above 0.
+
+    Examples:
+        >>> W, D = taeda.tensor([[1.0], [2.0]]), taeda.ones(2)
+        >>> d = taeda.distributions.LowRankMultivariateNormal(taeda.zeros(2), W, D)
+        >>> d.covariance_matrix
+        tensor([[2., 2.],
+                [2., 5.]])
     """
 
     arg_constraints: ClassVar[dict] = {
@@ -279,15 +296,22 @@ class LowRankMultivariateNormal(_OneMatrix):
 
 
 class LKJCholesky(Distribution):
-    """Lower Cholesky factors L of correlation matrices with density proportional to
-    ``det(L @ L.T) ** (concentration - 1)``.
+    """Lower Cholesky factors ``L`` of correlation matrices, with density proportional to ``det(L L^T) ** (concentration
+    - 1)``.
 
     Sampled by the onion method: row after row, its length without the diagonal from a beta distribution, its direction
-    uniform (section 3.2 of the paper).
+    uniform (section 3.2 of the paper). The batch shape is that of ``concentration``; the event shape is ``(dim, dim)``.
+    Source: Lewandowski, Kurowicka & Joe 2009, "Generating random correlation matrices based on vines and extended onion
+    method".
 
     Args:
-        dim: rows and columns.
-        concentration: positive; 1 is uniform.
+        dim: number of rows and columns, at least 2.
+        concentration: above 0; 1 is uniform, more is nearer to the identity.
+
+    Examples:
+        >>> L = taeda.distributions.LKJCholesky(3, 0.5).sample()
+        >>> bool(taeda.allclose((L @ L.T).diagonal(), taeda.ones(3)))
+        True
     """
 
     arg_constraints: ClassVar[dict] = {"concentration": constraints.positive}
@@ -326,13 +350,23 @@ class LKJCholesky(Distribution):
 
 
 class Wishart(_OneMatrix, ExponentialFamily):
-    """The sum of the outer products of ``df`` normal vectors with a covariance.
+    """The sum of the outer products of ``df`` normal vectors with a covariance: a random covariance matrix, up to a
+    factor.
+
+    Density proportional to ``det(X) ** ((df - n - 1) / 2) * exp(-trace(C^-1 X) / 2)``. Give one of three matrices. The
+    support is positive definite matrices; the event shape is ``(n, n)``.
 
     Args:
         df: degrees of freedom, above ``n - 1``.
-        covariance_matrix: (..., n, n), positive definite.
+        covariance_matrix: ``C``, ``(*, n, n)``, positive definite.
         precision_matrix: its inverse.
         scale_tril: its lower Cholesky factor.
+
+    Examples:
+        >>> d = taeda.distributions.Wishart(taeda.tensor(3.0), covariance_matrix=taeda.eye(2))
+        >>> d.mean, d.sample().shape
+        (tensor([[3., 0.],
+                [0., 3.]]), taeda.Size([2, 2]))
     """
 
     support = constraints.positive_definite

@@ -26,11 +26,21 @@ def _unchecked(distribution: Distribution) -> Distribution:
 
 
 class MixtureSameFamily(Distribution):
-    """A sample of one of ``k`` components, which is drawn first.
+    """A sample of one of ``k`` components, which is drawn first: ``p(x) = sum over i of w[i] * p[i](x)``.
 
     Args:
-        mixture_distribution: Categorical over ``k``, with a batch shape that fits that of the components.
+        mixture_distribution: a :class:`Categorical` over ``k``, with a batch shape that fits that of the components.
         component_distribution: a batch whose last dimension is ``k``.
+
+    Raises:
+        ValueError: the numbers of components differ, or the first is no ``Categorical``.
+
+    Examples:
+        >>> weights = taeda.distributions.Categorical(probs=taeda.tensor([0.5, 0.5]))
+        >>> parts = taeda.distributions.Normal(taeda.tensor([-3.0, 3.0]), 1.0)
+        >>> d = taeda.distributions.MixtureSameFamily(weights, parts)
+        >>> d.mean, d.variance, d.sample((4,)).shape
+        (tensor(0.), tensor(10.), taeda.Size([4]))
     """
 
     arg_constraints: ClassVar[dict] = {}

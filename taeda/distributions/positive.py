@@ -22,11 +22,19 @@ __all__ = [
 
 
 class Gamma(ExponentialFamily):
-    """Density proportional to ``x ** (concentration - 1) * exp(-rate * x)`` of ``x >= 0``.
+    """The gamma distribution: density ``rate ** a * x ** (a - 1) * exp(-rate * x) / gamma(a)``, ``a = concentration``.
+
+    The mean is ``a / rate``. The support is ``x >= 0``. The batch shape is that to which the parameters broadcast; the
+    event shape is ``()``.
 
     Args:
-        concentration: the shape, positive.
-        rate: positive.
+        concentration: the shape ``a``, above 0.
+        rate: above 0.
+
+    Examples:
+        >>> d = taeda.distributions.Gamma(2.0, 4.0)
+        >>> d.mean, d.variance, d.log_prob(taeda.tensor(0.5))
+        (tensor(0.5000), tensor(0.1250), tensor(0.0794))
     """
 
     arg_constraints: ClassVar[dict] = {"concentration": constraints.positive, "rate": constraints.positive}
@@ -69,10 +77,17 @@ class Gamma(ExponentialFamily):
 
 
 class Exponential(ExponentialFamily):
-    """Density ``rate * exp(-rate * x)`` of ``x >= 0``.
+    """The time until an event: density ``rate * exp(-rate * x)``.
+
+    The support is ``x >= 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        rate: positive.
+        rate: events per time, above 0.
+
+    Examples:
+        >>> d = taeda.distributions.Exponential(2.0)
+        >>> d.mean, d.cdf(taeda.tensor(1.0))
+        (tensor(0.5000), tensor(0.8647))
     """
 
     arg_constraints: ClassVar[dict] = {"rate": constraints.positive}
@@ -113,10 +128,17 @@ class Exponential(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The sum of the squares of ``df`` normal numbers: a gamma distribution.
+    """The sum of the squares of ``df`` standard normal numbers: :class:`Gamma` with concentration ``df / 2`` and rate
+    1/2.
+
+    The support is ``x >= 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        df: degrees of freedom.
+        df: degrees of freedom, above 0.
+
+    Examples:
+        >>> taeda.distributions.Chi2(3.0).mean
+        tensor(3.)
     """
 
     arg_constraints: ClassVar[dict] = {"df": constraints.positive}
@@ -130,11 +152,17 @@ class Chi2(Gamma):
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared numbers, each divided by its degrees of freedom.
+    """The F distribution: the ratio of two chi-squared numbers, each over its degrees of freedom.
+
+    The support is ``x > 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        df1: degrees of freedom above.
-        df2: degrees of freedom below.
+        df1: degrees of freedom of the numerator, above 0.
+        df2: degrees of freedom of the denominator, above 0.
+
+    Examples:
+        >>> taeda.distributions.FisherSnedecor(2.0, 6.0).mean  # df2 / (df2 - 2)
+        tensor(1.5000)
     """
 
     arg_constraints: ClassVar[dict] = {"df1": constraints.positive, "df2": constraints.positive}
@@ -174,12 +202,21 @@ class FisherSnedecor(Distribution):
 
 
 class StudentT(Distribution):
-    """A normal number divided by the root of a chi-squared one over its degrees of freedom.
+    """Student's t: density proportional to ``(1 + z ** 2 / df) ** (-(df + 1) / 2)`` with ``z = (x - loc) / scale``.
+
+    A standard normal number over the root of a chi-squared one per degree of freedom; heavier tails than
+    :class:`Normal`. The support is the real numbers. The batch shape is that to which the parameters broadcast; the
+    event shape is ``()``.
 
     Args:
-        df: degrees of freedom.
+        df: degrees of freedom, above 0.
         loc: the middle.
-        scale: positive.
+        scale: above 0.
+
+    Examples:
+        >>> d = taeda.distributions.StudentT(3.0)
+        >>> d.mean, d.variance, d.log_prob(taeda.tensor(0.0))
+        (tensor(0.), tensor(3.), tensor(-1.0009))
     """
 
     arg_constraints: ClassVar[dict] = {
@@ -226,11 +263,18 @@ class StudentT(Distribution):
 
 
 class InverseGamma(TransformedDistribution):
-    """The reciprocal of a gamma number.
+    """The reciprocal of a :class:`Gamma` number: density proportional to ``x ** (-concentration - 1) * exp(-rate /
+    x)``.
+
+    The support is ``x > 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        concentration: the shape, positive.
-        rate: positive.
+        concentration: the shape, above 0.
+        rate: above 0.
+
+    Examples:
+        >>> taeda.distributions.InverseGamma(3.0, 4.0).mean  # rate / (concentration - 1)
+        tensor(2.)
     """
 
     arg_constraints: ClassVar[dict] = {"concentration": constraints.positive, "rate": constraints.positive}
@@ -291,10 +335,16 @@ class Half(TransformedDistribution):
 
 
 class HalfCauchy(Half):
-    """The absolute value of a Cauchy number around 0.
+    """The absolute value of a Cauchy number around 0: density ``2 / (pi * scale * (1 + (x / scale) ** 2))``.
+
+    The support is ``x >= 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        scale: its scale.
+        scale: its scale, above 0.
+
+    Examples:
+        >>> taeda.distributions.HalfCauchy(1.0).cdf(taeda.tensor(1.0))
+        tensor(0.5000)
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None):
@@ -305,10 +355,17 @@ class HalfCauchy(Half):
 
 
 class HalfNormal(Half):
-    """The absolute value of a normal number with mean 0.
+    """The absolute value of a normal number with mean 0: density ``2 * exp(-(x / scale) ** 2 / 2) / (scale * sqrt(2 *
+    pi))``.
+
+    The support is ``x >= 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        scale: its standard deviation.
+        scale: standard deviation of the normal number, above 0.
+
+    Examples:
+        >>> taeda.distributions.HalfNormal(1.0).mean  # sqrt(2 / pi)
+        tensor(0.7979)
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None):
@@ -319,11 +376,18 @@ class HalfNormal(Half):
 
 
 class LogNormal(TransformedDistribution):
-    """The exponential of a normal number.
+    """The exponential of a normal number: density ``exp(-z ** 2 / 2) / (x * scale * sqrt(2 * pi))``, ``z = (log(x) -
+    loc) / scale``.
+
+    The support is ``x > 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
         loc: mean of the logarithm.
-        scale: standard deviation of the logarithm.
+        scale: standard deviation of the logarithm, above 0.
+
+    Examples:
+        >>> taeda.distributions.LogNormal(0.0, 1.0).mean  # exp(loc + scale^2 / 2)
+        tensor(1.6487)
     """
 
     arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
@@ -348,11 +412,18 @@ class LogNormal(TransformedDistribution):
 
 
 class Pareto(TransformedDistribution):
-    """Survival ``(scale / x) ** alpha`` from ``scale`` on.
+    """A power law: ``P(X > x) = (scale / x) ** alpha``.
+
+    The support is ``x >= scale``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        scale: the lower end, positive.
-        alpha: the shape, positive.
+        scale: the lower end, above 0.
+        alpha: the exponent, above 0.
+
+    Examples:
+        >>> d = taeda.distributions.Pareto(1.0, 3.0)
+        >>> d.mean, d.cdf(taeda.tensor(2.0))
+        (tensor(1.5000), tensor(0.8750))
     """
 
     arg_constraints: ClassVar[dict] = {"alpha": constraints.positive, "scale": constraints.positive}
@@ -383,11 +454,18 @@ class Pareto(TransformedDistribution):
 
 
 class Weibull(TransformedDistribution):
-    """Survival ``exp(-(x / scale) ** concentration)``.
+    """The time until something fails: ``P(X > x) = exp(-(x / scale) ** concentration)``.
+
+    With concentration 1 it is :class:`Exponential`; above 1 failures become more frequent with age. The support is ``x
+    > 0``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        scale: positive.
-        concentration: the shape, positive.
+        scale: above 0.
+        concentration: the exponent, above 0.
+
+    Examples:
+        >>> taeda.distributions.Weibull(1.0, 2.0).mean  # gamma(3 / 2)
+        tensor(0.8862)
     """
 
     arg_constraints: ClassVar[dict] = {"scale": constraints.positive, "concentration": constraints.positive}

@@ -33,11 +33,23 @@ class _LocScale(Distribution):
 
 
 class Normal(_LocScale, ExponentialFamily):
-    """Normal (Gauss).
+    """The normal (Gauss's) distribution: density ``exp(-((x - loc) / scale) ** 2 / 2) / (scale * sqrt(2 * pi))``.
+
+    The support is the real numbers. The batch shape is that to which the parameters broadcast; the event shape is
+    ``()``.
 
     Args:
         loc: the mean.
-        scale: the standard deviation.
+        scale: the standard deviation, above 0.
+
+    Examples:
+        >>> d = taeda.distributions.Normal(taeda.tensor([0.0, 10.0]), 1.0)
+        >>> d.log_prob(taeda.tensor(0.0))  # -log(sqrt(2 pi)) = -0.9189
+        tensor([ -0.9189, -50.9189])
+        >>> d.sample((1000,)).shape, d.cdf(taeda.tensor(0.0))[0]
+        (taeda.Size([1000, 2]), tensor(0.5000))
+        >>> taeda.distributions.kl_divergence(d, taeda.distributions.Normal(0.0, 1.0))
+        tensor([ 0., 50.])
     """
 
     _mean_carrier_measure = 0
@@ -76,11 +88,18 @@ class Normal(_LocScale, ExponentialFamily):
 
 
 class Cauchy(_LocScale):
-    """Cauchy (Lorentz), without mean or variance.
+    """The Cauchy (Lorentz) distribution: density ``1 / (pi * scale * (1 + z ** 2))`` with ``z = (x - loc) / scale``.
+
+    Its tails are so heavy that it has no mean. The support is the real numbers. The batch shape is that to which the
+    parameters broadcast; the event shape is ``()``.
 
     Args:
         loc: the median.
-        scale: half the width at half of the maximum.
+        scale: half the width at half of the maximum, above 0.
+
+    Examples:
+        >>> taeda.distributions.Cauchy(0.0, 1.0).log_prob(taeda.tensor([0.0, 1.0])).exp()
+        tensor([0.3183, 0.1592])
     """
 
     mean = formula(lambda self: full(self._extended_shape(), math.nan, dtype=self.loc.dtype))
@@ -105,11 +124,18 @@ class Cauchy(_LocScale):
 
 
 class Laplace(_LocScale):
-    """Density proportional to ``exp(-|x - loc| / scale)``.
+    """The Laplace distribution: density ``exp(-abs(x - loc) / scale) / (2 * scale)``.
+
+    The support is the real numbers. The batch shape is that to which the parameters broadcast; the event shape is
+    ``()``.
 
     Args:
         loc: the mean.
-        scale: positive.
+        scale: the mean distance from it, above 0.
+
+    Examples:
+        >>> taeda.distributions.Laplace(0.0, 1.0).log_prob(taeda.tensor([0.0, 1.0])).exp()
+        tensor([0.5000, 0.1839])
     """
 
     mean = formula(lambda self: self.loc)
@@ -139,11 +165,18 @@ class Laplace(_LocScale):
 
 
 class Uniform(Distribution):
-    """Uniform from ``low`` to ``high``.
+    """The uniform distribution: density ``1 / (high - low)`` for ``low <= x < high``.
+
+    The support is the interval. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
         low: the lower end.
-        high: the upper end.
+        high: the upper end, above it.
+
+    Examples:
+        >>> d = taeda.distributions.Uniform(0.0, 4.0)
+        >>> d.mean, d.log_prob(taeda.tensor(1.0)).exp()
+        (tensor(2.), tensor(0.2500))
     """
 
     has_rsample = True
@@ -186,11 +219,19 @@ class Uniform(Distribution):
 
 
 class VonMises(Distribution):
-    """Angles with density proportional to ``exp(concentration * cos(x - loc))``, from -pi to pi.
+    """The normal distribution of angles: density ``exp(concentration * cos(x - loc)) / (2 * pi * I0(concentration))``.
+
+    ``I0`` is the modified Bessel function. The support is angles from -pi to pi. The batch shape is that to which the
+    parameters broadcast; the event shape is ``()``.
 
     Args:
         loc: the mean, in radians.
-        concentration: positive.
+        concentration: how narrow it is, above 0.
+
+    Examples:
+        >>> d = taeda.distributions.VonMises(0.0, 4.0)
+        >>> d.mean, d.log_prob(taeda.tensor(0.0)).exp()
+        (tensor(0.), tensor(0.7689))
     """
 
     arg_constraints: ClassVar[dict] = {"loc": constraints.real, "concentration": constraints.positive}
@@ -243,9 +284,16 @@ class VonMises(Distribution):
 class Gumbel(TransformedDistribution):
     """The limit of the largest of many numbers: ``loc - scale * log(-log(u))`` for uniform ``u``.
 
+    The density is ``exp(-z - exp(-z)) / scale`` with ``z = (x - loc) / scale``. The support is the real numbers. The
+    batch shape is that to which the parameters broadcast; the event shape is ``()``.
+
     Args:
         loc: the mode.
-        scale: positive.
+        scale: above 0.
+
+    Examples:
+        >>> taeda.distributions.Gumbel(0.0, 1.0).mean  # Euler's constant
+        tensor(0.5772)
     """
 
     arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
@@ -274,12 +322,21 @@ class Gumbel(TransformedDistribution):
 
 
 class GeneralizedPareto(Distribution):
-    """Survival ``(1 + concentration * z) ** (-1 / concentration)`` with ``z = (x - loc) / scale``; ``exp(-z)`` for 0.
+    """What exceeds a high threshold: ``P(X > x) = (1 + concentration * z) ** (-1 / concentration)``, ``z = (x - loc) /
+    scale``.
+
+    For concentration 0 it is ``exp(-z)``. The support is ``x >= loc``; for a negative concentration up to ``loc - scale
+    / concentration``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
         loc: the lower end.
-        scale: positive.
-        concentration: the shape; where it is negative the support has an upper end.
+        scale: above 0.
+        concentration: how heavy the tail is.
+
+    Examples:
+        >>> d = taeda.distributions.GeneralizedPareto(0.0, 1.0, 0.5)
+        >>> d.cdf(taeda.tensor([0.0, 2.0])), d.mean
+        (tensor([0.0000, 0.7500]), tensor(2.))
     """
 
     arg_constraints: ClassVar[dict] = {

@@ -24,10 +24,18 @@ __all__ = [
 
 
 class Dirichlet(ExponentialFamily):
-    """On the simplex, with density proportional to ``prod(x ** (concentration - 1))``.
+    """Probabilities of ``n`` classes: density proportional to ``prod(x ** (concentration - 1))``.
+
+    The support is the simplex: vectors of positive numbers that add up to 1. The batch shape is that of the parameter
+    without its last dimension; the event shape is ``(n,)``.
 
     Args:
-        concentration: (..., n), positive.
+        concentration: ``(*, n)``, above 0: large for vectors near the mean, below 1 for corners.
+
+    Examples:
+        >>> d = taeda.distributions.Dirichlet(taeda.tensor([1.0, 2.0, 5.0]))
+        >>> d.mean, d.sample((7,)).shape
+        (tensor([0.1250, 0.2500, 0.6250]), taeda.Size([7, 3]))
     """
 
     arg_constraints: ClassVar[dict] = {"concentration": constraints.independent(constraints.positive, 1)}
@@ -77,11 +85,19 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """On [0, 1], with density proportional to ``x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1)``.
+    """A probability: density proportional to ``x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1)``.
+
+    What is known of a coin after ``concentration1 - 1`` heads and ``concentration0 - 1`` tails. The support is ``[0,
+    1]``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        concentration1: positive.
-        concentration0: positive.
+        concentration1: above 0.
+        concentration0: above 0.
+
+    Examples:
+        >>> d = taeda.distributions.Beta(3.0, 1.0)
+        >>> d.mean, d.log_prob(taeda.tensor(0.5)).exp()  # 3 x^2
+        (tensor(0.7500), tensor(0.7500))
     """
 
     arg_constraints: ClassVar[dict] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -120,12 +136,21 @@ class Beta(ExponentialFamily):
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """On [0, 1], with density proportional to ``probs ** x * (1 - probs) ** (1 - x)``.
+    """Numbers such as pixels: density ``c * probs ** x * (1 - probs) ** (1 - x)``, where ``c`` makes it integrate to 1.
+
+    Source: Loaiza-Ganem & Cunningham 2019, "The continuous Bernoulli: fixing a pervasive error in variational
+    autoencoders". The support is ``[0, 1]``. The batch shape is that to which the parameters broadcast; the event shape
+    is ``()``.
 
     Args:
-        probs: in (0, 1).
-        logits: or its log-odds.
+        probs: in ``(0, 1)``; or give ``logits``.
+        logits: its log-odds.
         lims: between these, around 1/2, Taylor series replace formulas that cancel there.
+
+    Examples:
+        >>> d = taeda.distributions.ContinuousBernoulli(probs=taeda.tensor(0.9))
+        >>> d.mean, d.log_prob(taeda.tensor([0.0, 1.0])).exp()
+        (tensor(0.6699), tensor([0.2747, 2.4719]))
     """
 
     support = constraints.unit_interval
@@ -213,11 +238,18 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """On [0, 1], with distribution function ``1 - (1 - x ** concentration1) ** concentration0``.
+    """Like :class:`Beta`, with a simple distribution function: ``P(X <= x) = 1 - (1 - x ** concentration1) **
+    concentration0``.
+
+    The support is ``[0, 1]``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        concentration1: positive.
-        concentration0: positive.
+        concentration1: above 0.
+        concentration0: above 0.
+
+    Examples:
+        >>> taeda.distributions.Kumaraswamy(2.0, 1.0).cdf(taeda.tensor(0.5))
+        tensor(0.2500)
     """
 
     arg_constraints: ClassVar[dict] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -253,11 +285,18 @@ class Kumaraswamy(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """A point of the simplex, by breaking a stick at places that normal numbers say.
+    """A point of the simplex with ``n + 1`` coordinates, from ``n`` normal numbers by :class:`StickBreakingTransform`.
+
+    The batch shape is that of the parameters without their last dimension; the event shape is ``(n + 1,)``.
 
     Args:
-        loc: (..., n): means.
-        scale: (..., n): standard deviations.
+        loc: ``(*, n)``, means.
+        scale: ``(*, n)``, standard deviations, above 0.
+
+    Examples:
+        >>> x = taeda.distributions.LogisticNormal(taeda.zeros(2), taeda.ones(2)).sample()
+        >>> x.shape, round(x.sum().item(), 4)
+        (taeda.Size([3]), 1.0)
     """
 
     arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
@@ -313,12 +352,22 @@ class _Relaxed(TransformedDistribution):
 
 
 class RelaxedBernoulli(_Relaxed):
-    """A number in (0, 1) that nears 0 or 1 as the temperature falls; differentiable in its parameters.
+    """A number in (0, 1) near 0 or 1, by which one can differentiate: ``sigmoid((logits + log(u) - log(1 - u)) /
+    temperature)``.
+
+    Sources: Maddison et al. 2016, "The Concrete Distribution"; Jang et al. 2016. The support is ``(0, 1)``. The batch
+    shape is that to which the parameters broadcast; the event shape is ``()``.
 
     Args:
-        temperature: positive.
-        probs: the probability of 1.
-        logits: or its log-odds.
+        temperature: above 0; the smaller, the nearer to 0 and 1.
+        probs: the probability of 1; or give ``logits``.
+        logits: its log-odds.
+
+    Examples:
+        >>> probs = taeda.tensor([0.1, 0.9], requires_grad=True)
+        >>> x = taeda.distributions.RelaxedBernoulli(0.5, probs=probs).rsample()
+        >>> x.shape, x.requires_grad
+        (taeda.Size([2]), True)
     """
 
     arg_constraints: ClassVar[dict] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -360,12 +409,21 @@ class ExpRelaxedCategorical(OfCategorical):
 
 
 class RelaxedOneHotCategorical(_Relaxed):
-    """A point of the simplex that nears its corners as the temperature falls; differentiable in its parameters.
+    """A point of the simplex near a corner, by which one can differentiate: ``softmax((logits + g) / temperature)``,
+    ``g`` Gumbel.
+
+    Sources: Maddison et al. 2016, "The Concrete Distribution"; Jang et al. 2016. The batch shape is that of the
+    parameters without their last dimension; the event shape is ``(n,)``.
 
     Args:
-        temperature: positive.
-        probs: (..., n): probabilities, up to a factor.
-        logits: or their logarithms, up to a constant.
+        temperature: above 0; the smaller, the nearer to a corner.
+        probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
+        logits: ``(*, n)``, their logarithms, up to a constant.
+
+    Examples:
+        >>> d = taeda.distributions.RelaxedOneHotCategorical(0.5, logits=taeda.zeros(3))
+        >>> round(d.rsample().sum().item(), 4)
+        1.0
     """
 
     arg_constraints: ClassVar[dict] = {"probs": constraints.simplex, "logits": constraints.real_vector}

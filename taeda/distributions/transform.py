@@ -12,12 +12,38 @@ from .utils import _sum_rightmost, formula
 
 
 class Transform:
-    """Base class: ``t(x)``, ``t.inv(y)`` and ``t.log_abs_det_jacobian(x, y)``.
+    """Base class of invertible functions with a known Jacobian: ``t(x)``, ``t.inv(y)`` and ``t.log_abs_det_jacobian(x,
+    y)``.
 
     A subclass defines ``_call``, ``_inverse`` and ``log_abs_det_jacobian``, and says its ``domain`` and ``codomain``.
 
     Args:
         cache_size: 1 remembers the last pair, so that inverting it costs nothing and loses nothing; 0 does not.
+
+    Shape:
+        x: ``(*)``, of the domain. Floating-point.
+        y: ``(*)``, its shape and dtype unless the class says otherwise.
+
+    Raises:
+        ValueError: ``cache_size`` is neither 0 nor 1.
+
+    Examples:
+        >>> class Cubed(taeda.distributions.Transform):
+        ...     domain = codomain = taeda.distributions.constraints.real
+        ...     bijective = True
+        ...
+        ...     def _call(self, x):
+        ...         return x**3
+        ...
+        ...     def _inverse(self, y):
+        ...         return y.sign() * y.abs() ** (1 / 3)
+        ...
+        ...     def log_abs_det_jacobian(self, x, y):
+        ...         return (3 * x**2).log()
+        >>> t = Cubed()
+        >>> y = t(taeda.tensor(2.0))
+        >>> y, bool(taeda.isclose(t.inv(y), taeda.tensor(2.0)))
+        (tensor(8.), True)
     """
 
     bijective: Any = False
@@ -179,6 +205,12 @@ class ComposeTransform(Transform):
     Args:
         parts: in the order in which they are applied.
         cache_size: of each.
+
+    Examples:
+        >>> D = taeda.distributions
+        >>> t = D.ComposeTransform([D.AffineTransform(1.0, 2.0), D.ExpTransform()])  # exp(1 + 2 x)
+        >>> t(taeda.tensor(-0.5)), t.log_abs_det_jacobian(taeda.tensor(-0.5), taeda.tensor(1.0))
+        (tensor(1.), tensor(0.6931))
     """
 
     _arguments = ("parts",)
@@ -256,7 +288,19 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """``base_transform`` with events of more dimensions, over which the Jacobian's logarithm is summed."""
+    """A transform with events of more dimensions, over which the Jacobian's logarithm is summed.
+
+    Args:
+        base_transform: the transform.
+        reinterpreted_batch_ndims: how many dimensions more.
+        cache_size: see :class:`Transform`.
+
+    Examples:
+        >>> D = taeda.distributions
+        >>> t, x = D.IndependentTransform(D.ExpTransform(), 1), taeda.ones(3)
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor(3.)
+    """
 
     _arguments = ("base_transform", "reinterpreted_batch_ndims")
 
@@ -303,7 +347,20 @@ def _need_dimensions(shape: Any, n: int) -> None:
 
 
 class ReshapeTransform(Transform):
-    """Another shape for the last dimensions."""
+    """Another shape for the last dimensions.
+
+    Args:
+        in_shape: their sizes before.
+        out_shape: their sizes after: as many elements.
+        cache_size: see :class:`Transform`.
+
+    Raises:
+        ValueError: the numbers of elements differ.
+
+    Examples:
+        >>> taeda.distributions.ReshapeTransform((6,), (2, 3))(taeda.zeros(5, 6)).shape
+        taeda.Size([5, 2, 3])
+    """
 
     _arguments = ("in_shape", "out_shape")
     bijective = True

@@ -20,8 +20,15 @@ class TransformedDistribution(Distribution):
     Args:
         base_distribution: of ``x``.
         transforms: a transform, or a list of them, in the order in which they are applied.
+
     Raises:
         ValueError: these are no transforms, or the distribution has too few dimensions for them.
+
+    Examples:
+        >>> base = taeda.distributions.Normal(0.0, 1.0)
+        >>> d = taeda.distributions.TransformedDistribution(base, [taeda.distributions.ExpTransform()])  # log-normal
+        >>> d.log_prob(taeda.tensor(1.0)), d.support
+        (tensor(-0.9189), GreaterThan(lower_bound=0.0))
     """
 
     arg_constraints: ClassVar[dict] = {}

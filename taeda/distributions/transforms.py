@@ -42,7 +42,13 @@ class _Increasing(_Plain):
 
 
 class ExpTransform(_Increasing):
-    """``exp(x)``."""
+    """``y = exp(x)``: real to positive numbers.
+
+    Examples:
+        >>> t, x = taeda.distributions.ExpTransform(), taeda.tensor(1.0)
+        >>> t(x), t.log_abs_det_jacobian(x, t(x))
+        (tensor(2.7183), tensor(1.))
+    """
 
     codomain = constraints.positive
 
@@ -57,7 +63,16 @@ class ExpTransform(_Increasing):
 
 
 class PowerTransform(Transform):
-    """``x ** exponent`` of positive numbers."""
+    """``y = x ** exponent`` of positive numbers.
+
+    Args:
+        exponent: a number or tensor that broadcasts.
+        cache_size: see :class:`Transform`.
+
+    Examples:
+        >>> taeda.distributions.PowerTransform(taeda.tensor(0.5))(taeda.tensor(2.0))
+        tensor(1.4142)
+    """
 
     _arguments = ("exponent",)
     domain = constraints.positive
@@ -104,7 +119,13 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class SigmoidTransform(_Increasing):
-    """``1 / (1 + exp(-x))``."""
+    """``y = 1 / (1 + exp(-x))``: real numbers to the unit interval.
+
+    Examples:
+        >>> t = taeda.distributions.SigmoidTransform()
+        >>> t(taeda.tensor(0.0)), t.inv(taeda.tensor(0.5))
+        (tensor(0.5000), tensor(0.))
+    """
 
     codomain = constraints.unit_interval
 
@@ -120,7 +141,12 @@ class SigmoidTransform(_Increasing):
 
 
 class SoftplusTransform(_Increasing):
-    """``log(1 + exp(x))``."""
+    """``y = log(1 + exp(x))``: real to positive numbers.
+
+    Examples:
+        >>> taeda.distributions.SoftplusTransform()(taeda.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.3133, 0.6931, 1.3133])
+    """
 
     codomain = constraints.positive
 
@@ -135,7 +161,12 @@ class SoftplusTransform(_Increasing):
 
 
 class TanhTransform(_Increasing):
-    """``tanh(x)``."""
+    """``y = tanh(x)``: real numbers to the interval from -1 to 1.
+
+    Examples:
+        >>> taeda.distributions.TanhTransform()(taeda.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7616,  0.0000,  0.7616])
+    """
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -150,7 +181,13 @@ class TanhTransform(_Increasing):
 
 
 class AbsTransform(_Plain):
-    """``|x|``; the inverse gives the positive one."""
+    """``y = abs(x)``. It is not one to one: the inverse gives the positive number.
+
+    Examples:
+        >>> t = taeda.distributions.AbsTransform()
+        >>> t(taeda.tensor(-2.0)), t.inv(taeda.tensor(2.0))
+        (tensor(2.), tensor(2.))
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -170,13 +207,18 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class AffineTransform(Transform):
-    """``loc + scale * x``.
+    """``y = loc + scale * x``.
 
     Args:
-        loc: a number or tensor.
-        scale: a number or tensor.
+        loc: a number or tensor that broadcasts.
+        scale: a number or tensor that broadcasts, not 0.
         event_dim: how many dimensions make one event.
         cache_size: see :class:`Transform`.
+
+    Examples:
+        >>> t = taeda.distributions.AffineTransform(1.0, 2.0)
+        >>> t(taeda.tensor(3.0)), t.inv(taeda.tensor(7.0))
+        (tensor(7.), tensor(3.))
     """
 
     _arguments = ("loc", "scale", "_event_dim")
@@ -225,8 +267,25 @@ class AffineTransform(Transform):
 
 # ---- of vectors and matrices -----------------------------------------------------------------------------------------
 class CorrCholeskyTransform(Transform):
-    """A vector to the Cholesky factor of a correlation matrix, by canonical partial correlations
-    (Lewandowski, Kurowicka & Joe 2009): each row is a unit vector in hyperspherical coordinates ``tanh(x)``."""
+    """A vector to the Cholesky factor of a correlation matrix, by canonical partial correlations.
+
+    Each row is a unit vector in hyperspherical coordinates ``tanh(x)``. Source: Lewandowski, Kurowicka & Joe 2009,
+    "Generating random correlation matrices based on vines and extended onion method".
+
+    Shape:
+        x: ``(*, n * (n - 1) / 2)``. Floating-point.
+        y: ``(*, n, n)``, lower triangular, with rows of length 1.
+
+    Raises:
+        ValueError: in a call, the size is not of that form.
+
+    Examples:
+        >>> L = taeda.distributions.CorrCholeskyTransform()(taeda.zeros(3))
+        >>> L
+        tensor([[1., 0., 0.],
+                [0., 1., 0.],
+                [0., 0., 1.]])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -261,7 +320,16 @@ class CorrCholeskyTransform(Transform):
 
 
 class SoftmaxTransform(_Plain):
-    """The softmax of a vector; not one to one."""
+    """The softmax of a vector, ``exp(x) / sum(exp(x))``. It is not one to one: ``log(y)`` is one inverse.
+
+    Shape:
+        x: ``(*, n)``. Floating-point.
+        y: ``(*, n)``, positive, with sum 1.
+
+    Examples:
+        >>> taeda.distributions.SoftmaxTransform()(taeda.zeros(4))
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -280,8 +348,16 @@ class SoftmaxTransform(_Plain):
 
 
 class StickBreakingTransform(_Plain):
-    """A vector to a point of the simplex with one coordinate more: each breaks its share off what is left of a
-    stick."""
+    """A vector to a point of the simplex with one coordinate more: each breaks its share off what is left of a stick.
+
+    Shape:
+        x: ``(*, n)``. Floating-point.
+        y: ``(*, n + 1)``, positive, with sum 1.
+
+    Examples:
+        >>> taeda.distributions.StickBreakingTransform()(taeda.zeros(2))
+        tensor([0.3333, 0.3333, 0.3333])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -315,7 +391,17 @@ class StickBreakingTransform(_Plain):
 
 
 class LowerCholeskyTransform(_Plain):
-    """A matrix to a lower triangular one with positive diagonal."""
+    """A matrix to a lower triangular one with positive diagonal: the exponential of the diagonal, and what is below it.
+
+    Shape:
+        x: ``(*, n, n)``. Floating-point.
+        y: ``(*, n, n)``.
+
+    Examples:
+        >>> taeda.distributions.LowerCholeskyTransform()(taeda.tensor([[0.0, 5.0], [2.0, 0.0]]))
+        tensor([[1., 0.],
+                [2., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -328,7 +414,17 @@ class LowerCholeskyTransform(_Plain):
 
 
 class PositiveDefiniteTransform(_Plain):
-    """A matrix to a positive definite one."""
+    """A matrix to a positive definite one: ``L L^T`` with ``L`` of :class:`LowerCholeskyTransform`.
+
+    Shape:
+        x: ``(*, n, n)``. Floating-point.
+        y: ``(*, n, n)``.
+
+    Examples:
+        >>> taeda.distributions.PositiveDefiniteTransform()(taeda.tensor([[0.0, 5.0], [2.0, 0.0]]))
+        tensor([[1., 2.],
+                [2., 5.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite

@@ -67,11 +67,23 @@ def save(
         ep: the program.
         f: a path, which is replaced all at once, or an open binary file.
         extra_files: texts or bytes by name, which :func:`load` gives back.
-        format: ``"pt2"`` for a file that ``torch.export.load`` of PyTorch 2.13 reads. The program is decomposed for it.
-        opset_version, pickle_protocol: accepted; the format has one version, and no pickles.
+        opset_version: accepted; the format has one version.
+        pickle_protocol: accepted; there are no pickles.
+        format: ``"taeda"``, or ``"pt2"`` for a file that ``torch.export.load`` of PyTorch 2.13 reads. The program is
+            decomposed for it.
+
     Raises:
         TypeError: ``ep`` is no ExportedProgram.
         ValueError: the program has something that files have no form for; nothing is written.
+
+    Examples:
+        >>> import io
+        >>> model, file = nn.Linear(3, 2), io.BytesIO()
+        >>> taeda.export.save(taeda.export.export(model, (taeda.randn(4, 3),)), file)
+        >>> _ = file.seek(0)
+        >>> x = taeda.randn(4, 3)
+        >>> bool((taeda.export.load(file).module()(x) == model(x)).all())
+        True
     """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(
@@ -110,8 +122,19 @@ def load(
     Args:
         f: a path or an open binary file.
         extra_files: its keys name texts to read; its values are set.
+        expected_opset_version: accepted.
+
+    Returns:
+        An :class:`ExportedProgram`.
+
     Raises:
-        ValueError, RuntimeError: the file is damaged, of a newer version, or names what is not known.
+        ValueError: the file is damaged, of a newer version, or names what is not known.
+        RuntimeError: likewise, in files of PyTorch.
+
+    Examples:
+        >>> taeda.export.save(taeda.export.export(nn.ReLU(), (taeda.ones(2),)), "relu.pt2")
+        >>> taeda.export.load("relu.pt2").module()(taeda.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
     """
     data: Any
     if isinstance(f, (str, os.PathLike)):

@@ -58,8 +58,19 @@ def _rules() -> dict[Any, Callable]:
 
 
 def default_decompositions() -> dict[Any, Callable]:
-    """From ops that are not canonical to functions that do the same in other ops: to change, and to give to
-    ``run_decompositions``."""
+    """From ops that are not canonical to functions that do the same in other ops: to change, and to give on.
+
+    ``ExportedProgram.run_decompositions(table)`` takes it.
+
+    Returns:
+        A dict.
+
+    Examples:
+        >>> table = taeda.export.default_decompositions()
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),)).run_decompositions(table)
+        >>> type(program).__name__
+        'ExportedProgram'
+    """
     return dict(_rules())
 
 

@@ -50,9 +50,26 @@ def register_dataclass(
     Args:
         cls: the dataclass.
         serialized_type_name: its name in files; ``module.name`` by default.
+        field_names: accepted: all fields are taken.
+        **options: accepted.
+
     Raises:
         AssertionError: ``cls`` is no dataclass.
         ValueError: it is registered already.
+
+    Examples:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Pair:
+        ...     left: taeda.Tensor
+        ...     right: taeda.Tensor
+        >>> taeda.export.register_dataclass(Pair, serialized_type_name="docs.Pair")
+        >>> class Sum(nn.Module):
+        ...     def forward(self, pair):
+        ...         return pair.left + pair.right
+        >>> program = taeda.export.export(Sum(), (Pair(taeda.ones(2), taeda.ones(2)),))
+        >>> program.module()(Pair(taeda.tensor([1.0, 2.0]), taeda.ones(2)))
+        tensor([2., 3.])
     """
     import dataclasses
 

@@ -64,19 +64,32 @@ def export(
 
     Args:
         mod: the model.
-        args, kwargs: example arguments: tensors, numbers, and trees of them. Numbers are fixed.
-        dynamic_shapes: which sizes may change, for each argument: by name in a dict, or in order. ``{0:
-            Dim("batch")}`` for a
-            tensor; trees of that for a tree; None where all sizes are fixed. All sizes are fixed by default.
+        args: a tuple of example arguments: tensors, numbers, and trees of them. Numbers are fixed.
+        kwargs: example arguments by name.
+        dynamic_shapes: which sizes may change, for each argument: by name in a dict, or in order. ``{0: Dim("batch")}``
+            for a tensor; trees of that for a tree; None where all sizes are fixed. All sizes are fixed by default.
         strict: accepted. Programs are recorded in one way.
         preserve_module_call_signature: paths of submodules that ``unflatten`` gives the arguments and results of their
             first call, so that another module can take their place.
+        prefer_deferred_runtime_asserts_over_guards: accepted.
+
+    Returns:
+        An :class:`ExportedProgram`.
+
     Raises:
-        ValueError: ``mod`` is no Module.
+        ValueError: ``mod`` is no Module, the program sets an attribute of a module to a tensor, or an argument is
+            neither a tensor nor a number.
         UserError: a RuntimeError. The program does not allow the sizes to change as ``dynamic_shapes`` says.
         GuardOnDataDependentSymNode: a RuntimeError. The program asks for the value of a tensor.
-        ValueError: the program sets an attribute of a module to a tensor, or an argument is neither a tensor nor a
-            number.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+        >>> program = taeda.export.export(model, (taeda.randn(2, 3),))
+        >>> [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+        ['<op linear>', '<function relu>']
+        >>> x = taeda.randn(2, 3)
+        >>> bool((program.module()(x) == model(x)).all())
+        True
     """
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
@@ -100,12 +113,47 @@ def export(
 
 
 def export_for_training(mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
-    """:func:`export`: a program is recorded before differentiation, so that it can be trained."""
+    """:func:`export`: a program is recorded before differentiation, so that it can be trained.
+
+    Args:
+        mod: the model.
+        args: a tuple of example arguments.
+        kwargs: example arguments by name.
+        **options: as of :func:`export`.
+
+    Returns:
+        An :class:`ExportedProgram`.
+
+    Raises:
+        ValueError: as :func:`export`.
+
+    Examples:
+        >>> program = taeda.export.export_for_training(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> program.module()(taeda.randn(4, 3)).requires_grad
+        True
+    """
     return export(mod, args, kwargs, **options)
 
 
 def draft_export(mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
-    """:func:`export`, which has no weaker form here."""
+    """:func:`export`, which has no weaker form here.
+
+    Args:
+        mod: the model.
+        args: a tuple of example arguments.
+        kwargs: example arguments by name.
+        **options: as of :func:`export`.
+
+    Returns:
+        An :class:`ExportedProgram`.
+
+    Raises:
+        ValueError: as :func:`export`.
+
+    Examples:
+        >>> type(taeda.export.draft_export(nn.Linear(3, 2), (taeda.randn(4, 3),))).__name__
+        'ExportedProgram'
+    """
     return export(mod, args, kwargs, **options)
 
 

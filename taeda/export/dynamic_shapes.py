@@ -42,15 +42,24 @@ class _DimHint:
 
 
 class Dim:
-    """A size that may change. Sizes with the same Dim are equal; ``2 * dim`` and ``dim + 1`` are sizes that follow
-    from it.
+    """A size that may change. Sizes with the same Dim are equal; ``2 * dim`` and ``dim + 1`` are sizes that follow from
+    it.
 
     Args:
         name: an identifier. It stands for the size in the program's constraints.
-        min, max: the range of the size.
+        min: least size.
+        max: largest size.
+
     Raises:
         AssertionError: the range is empty, or the name is no identifier.
         NotImplementedError: a size that follows from ``dim`` is not ``a * dim + b`` with whole numbers.
+
+    Examples:
+        >>> batch = taeda.export.Dim("batch", max=64)
+        >>> model, x = nn.Linear(3, 2), taeda.randn(4, 3)
+        >>> program = taeda.export.export(model, (x,), dynamic_shapes={"input": {0: batch}})
+        >>> program.module()(taeda.randn(7, 3)).shape
+        taeda.Size([7, 2])
     """
 
     AUTO = _DimHint("AUTO")
@@ -106,13 +115,38 @@ class Dim:
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
-    """Several Dims with one range."""
+    """Several :class:`Dim` with one range.
+
+    Args:
+        *names: their names.
+        min: least size.
+        max: largest size.
+
+    Returns:
+        A tuple of them.
+
+    Raises:
+        AssertionError: the range is empty, or a name is no identifier.
+
+    Examples:
+        >>> height, width = taeda.export.dims("height", "width", min=8)
+        >>> height.__name__, width.__name__
+        ('height', 'width')
+    """
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
 class ShapesCollection:
-    """Dynamic sizes by tensor: ``shapes[tensor] = {0: dim}``, then ``dynamic_shapes=shapes.dynamic_shapes(model,
-    args)``."""
+    """Dynamic sizes by tensor, for arguments that nest deeply: ``shapes[tensor] = {0: dim}``.
+
+    Examples:
+        >>> model, x = nn.Linear(3, 2), taeda.randn(4, 3)
+        >>> shapes = taeda.export.ShapesCollection()
+        >>> shapes[x] = {0: taeda.export.Dim("batch")}
+        >>> program = taeda.export.export(model, (x,), dynamic_shapes=shapes.dynamic_shapes(model, (x,)))
+        >>> program.module()(taeda.randn(7, 3)).shape
+        taeda.Size([7, 2])
+    """
 
     def __init__(self) -> None:
         self._shapes: dict[int, tuple[Tensor, Any]] = {}
@@ -146,7 +180,13 @@ class ShapesCollection:
 class AdditionalInputs:
     """More example arguments: a size, or an int, that is not the same in all of them may change.
 
-    ``inputs.add(args, kwargs)``, then ``export(model, args, dynamic_shapes=inputs)``.
+    Examples:
+        >>> model = nn.Linear(3, 2)
+        >>> inputs = taeda.export.AdditionalInputs()
+        >>> inputs.add((taeda.randn(7, 3),))
+        >>> program = taeda.export.export(model, (taeda.randn(4, 3),), dynamic_shapes=inputs)
+        >>> program.module()(taeda.randn(9, 3)).shape
+        taeda.Size([9, 2])
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,20 @@ class CallSpec:
 
 @dataclass
 class ModuleCallSignature:
-    """The inputs and outputs of a module's call, and how they nest."""
+    """The inputs and outputs of a module's call, and how they nest.
+
+    Args:
+        inputs: the inputs, flat.
+        outputs: the outputs, flat.
+        in_spec: how ``(args, kwargs)`` nest.
+        out_spec: how the result nests.
+        forward_arg_names: names of the arguments, or None.
+
+    Examples:
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> len(program.module_call_graph[0].signature.inputs)
+        1
+    """
 
     inputs: list
     outputs: list
@@ -44,7 +57,17 @@ class ModuleCallSignature:
 
 @dataclass
 class ModuleCallEntry:
-    """A module by its path, and its call."""
+    """A module by its path, and its call.
+
+    Args:
+        fqn: the path; empty for the model itself.
+        signature: its call, or None.
+
+    Examples:
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> program.module_call_graph[0].fqn
+        ''
+    """
 
     fqn: str
     signature: ModuleCallSignature | None = None
@@ -88,18 +111,31 @@ class _Program(GraphModule):
 
 
 class ExportedProgram:
-    """A model as a graph. :func:`export` and :func:`load` make it.
+    """A model as a graph of ops. :func:`export` and :func:`load` make it.
 
-    Attributes:
-        graph_module, graph: the graph. Its inputs are parameters, buffers, constants and then the leaves of the
-        arguments.
+    ``graph_module`` and ``graph`` are the graph. Its inputs are parameters, buffers, constants and then the leaves of
+    the arguments. ``module()`` gives a module that runs it.
+
+    Args:
+        root: what the graph's attributes are looked up in.
+        graph: the graph.
         graph_signature: what its inputs and outputs are.
         state_dict: parameters and persistent buffers by path, those of the model.
-        constants: other buffers, and tensors that the program uses.
-        example_inputs: ``(args, kwargs)`` of the example; None where the program was loaded without.
         range_constraints: from symbols of sizes to ranges.
-        call_spec: how arguments and result nest.
         module_call_graph: the call of the model itself.
+        example_inputs: ``(args, kwargs)`` of the example; None where the program was loaded without.
+        constants: other buffers, and tensors that the program uses.
+        checks: what is checked of the arguments in a call.
+        call_spec: how arguments and result nest.
+        argument_names: names of the arguments by position, and of those by name.
+        dialect: ``"TRAINING"``, or another where the program was decomposed.
+
+    Examples:
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> [name for name, p in program.named_parameters()]
+        ['weight', 'bias']
+        >>> program.module()(taeda.randn(4, 3)).shape
+        taeda.Size([4, 2])
     """
 
     def __init__(
@@ -294,6 +330,23 @@ class ExportedProgram:
             f"ExportedProgram:\n    {code}\nGraph signature: {signature}\n"
             f"Range constraints: {{{', '.join(f'{k}: {v}' for k, v in self.range_constraints.items())}}}\n"
         )
+
+    def _repr_html_(self) -> str:
+        from taeda._html import fold, pre, table
+
+        state = [
+            (name, str(list(t.shape)), str(t.dtype).rpartition(".")[2])
+            for name, t in (*self.named_parameters(), *self.named_buffers())
+        ]
+        nodes = sum(node.op == "call_function" for node in self.graph.nodes)
+        parts = [
+            fold("graph", pre(self.graph_module.print_readable(print_output=False)), True),
+            fold("signature", pre(str(self.graph_signature))),
+            fold("parameters and buffers", table(("Name", "Sizes", "Dtype"), state)),
+        ]
+        if self.range_constraints:
+            parts.append(fold("sizes", pre("\n".join(f"{k}: {v}" for k, v in self.range_constraints.items()))))
+        return fold(f"ExportedProgram · {nodes} ops", "".join(parts), True)
 
 
 def _core_copy() -> Any:

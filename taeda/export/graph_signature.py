@@ -105,7 +105,17 @@ class OutputSpec:
 
 @dataclass
 class ExportGraphSignature:
-    """The inputs and outputs of a graph, in order."""
+    """The inputs and outputs of a program's graph, in order, and what each is.
+
+    Args:
+        input_specs: parameters, buffers, constants and arguments.
+        output_specs: results, and what is written back to buffers and arguments.
+
+    Examples:
+        >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))
+        >>> program.graph_signature.parameters, program.graph_signature.user_inputs
+        (('weight', 'bias'), ('input',))
+    """
 
     input_specs: list[InputSpec] = field(default_factory=list)
     output_specs: list[OutputSpec] = field(default_factory=list)

@@ -7,7 +7,6 @@ function runs, a mode (see ``_core``) sees each op first and has it run on the w
 from __future__ import annotations
 
 import functools
-import inspect
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -294,8 +293,7 @@ class VmapMode:
                 f"vmap: {op._qualname}() writes to its arguments and has no rule for a batch; give it one with "
                 f"register_vmap"
             )
-        bound = inspect.signature(op._fn).bind(*args, **kwargs)
-        return self.apply_function(op, bound.args, bound.kwargs)
+        return self.apply_function(op, *op._complete(args, kwargs))
 
     def loop(self, function: Callable, args: tuple) -> Any:
         """``function`` on each example, and the results stacked."""

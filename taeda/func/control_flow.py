@@ -34,13 +34,22 @@ def _decided(name: str, x: Any) -> bool:
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:
-    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``.
+    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``: a branch that stays in an exported
+    program.
 
     Args:
-        pred: a bool or a tensor of one element.
-        operands: arguments of either function.
+        pred: a bool, or a tensor of one element.
+        true_fn: a function of ``operands``.
+        false_fn: a function of ``operands`` that gives the same kind of result.
+        operands: a tuple or list of tensors.
+    Returns:
+        What the function gives.
     Raises:
         RuntimeError: ``pred`` is something else, or ``operands`` are no tuple or list.
+    Examples:
+        >>> x = taeda.tensor([-1.0, 2.0])
+        >>> taeda.cond(x.sum() > 0, lambda x: 10 * x, lambda x: -x, (x,))
+        tensor([-10.,  20.])
     """
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"cond: expected operands to be a tuple or a list, got {type(operands).__name__}")
@@ -51,14 +60,21 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | list) -> tuple:
-    """Apply ``body_fn`` to the carried values while ``cond_fn`` of them holds; gives the last ones.
+    """Applies ``body_fn`` to the carried values as long as ``cond_fn`` of them holds: a loop that stays in an exported
+    program.
 
     Args:
         cond_fn: gives a bool or a tensor of one element.
-        body_fn: gives as many values as it takes.
-        carried_inputs: the first values.
+        body_fn: gives a tuple of as many values as it takes.
+        carried_inputs: a tuple or list of the first values.
+    Returns:
+        The last values, a tuple.
     Raises:
         RuntimeError: ``carried_inputs`` are no tuple or list, or ``body_fn`` gives another number of values.
+    Examples:
+        >>> start = (taeda.tensor(1), taeda.tensor(0))
+        >>> taeda.while_loop(lambda x, n: x < 100, lambda x, n: (2 * x, n + 1), start)
+        (tensor(128), tensor(7))
     """
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(

@@ -15,14 +15,28 @@ def functional_call(
     module: Any, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]], args: Any = None,
     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
-    """``module(*args, **kwargs)`` with other tensors in place of its parameters and buffers.
+    """A module called with other tensors in place of its parameters and buffers, so that it is a function of them.
 
     Args:
         module: what to call; it is as before afterwards.
-        parameter_and_buffer_dicts: tensors by name, or several such mappings with different names.
-        args: a tuple, or a single argument.
+        parameter_and_buffer_dicts: tensors by name, of the shapes that the module's code takes, or several such
+            mappings with different names.
+        args: a tuple of arguments, or a single one.
+        kwargs: keyword arguments.
         tie_weights: parameters that are one tensor in the module are one tensor here.
         strict: all names must be given, and none more.
+
+    Returns:
+        What the module gives.
+
+    Raises:
+        RuntimeError: with ``strict``, names are missing or unknown.
+
+    Examples:
+        >>> layer = nn.Linear(2, 1)
+        >>> weights = {"weight": taeda.tensor([[1.0, 10.0]]), "bias": taeda.zeros(1)}
+        >>> taeda.func.functional_call(layer, weights, taeda.tensor([3.0, 4.0]))
+        tensor([43.])
     """
     from ..nn.utils.stateless import functional_call as call
 
@@ -46,16 +60,28 @@ def functional_call(
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Parameters and buffers of several modules of the same class, stacked by name, for ``vmap`` over an ensemble.
+    """Parameters and buffers of several modules of the same class, stacked by name: for ``vmap`` over an ensemble.
 
     Args:
         models: modules, all in training or all in evaluation mode.
 
     Returns:
         ``(parameters, buffers)``: dicts from a name to a tensor with the models as its first dimension. They share no
-        memory with the models. ``vmap`` over both hands ``functional_call`` those of one model.
+            memory
+        with the models. ``vmap`` over both hands ``functional_call`` those of one model.
+
     Raises:
         RuntimeError: there is no model, or they differ in class, mode or ``requires_grad``.
+
+    Examples:
+        >>> models = [nn.Linear(2, 3) for _ in range(5)]
+        >>> parameters, buffers = taeda.func.stack_module_state(models)
+        >>> parameters["weight"].shape
+        taeda.Size([5, 3, 2])
+        >>> def call(parameters, buffers, x):
+        ...     return taeda.func.functional_call(models[0], (parameters, buffers), x)
+        >>> taeda.vmap(call, in_dims=(0, 0, None))(parameters, buffers, taeda.randn(7, 2)).shape
+        taeda.Size([5, 7, 3])
     """
     models = list(models)
     if not models:
@@ -78,13 +104,25 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """``func`` as a function without lasting effects on its arguments' values: they are copied first.
+    """A function that works on copies of its arguments: what it wrote in place is written to the arguments once, at the
+    end.
+
+    Inside, no argument changes, as tools that record a function want it. From outside the effect is that of ``func``.
 
     Args:
-        func: may write into its arguments in place.
-        remove: "mutations" or "mutations_and_views"; views that stay inside do not matter.
+        func: from tensors, nested in tuples, lists or dicts, to anything. It may write into its arguments in place.
+        remove: ``"mutations"`` or ``"mutations_and_views"``; views that stay inside do not matter.
+
+    Returns:
+        A function with the arguments and results of ``func``.
+
     Raises:
         RuntimeError: ``remove`` is neither.
+
+    Examples:
+        >>> x = taeda.ones(2)
+        >>> taeda.func.functionalize(lambda t: t.add_(1) * 10)(x), x
+        (tensor([20., 20.]), tensor([2., 2.]))
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(f"functionalize: expected remove to be 'mutations' or 'mutations_and_views', got {remove!r}")
@@ -103,8 +141,21 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let every batch norm under ``root`` normalise by the batch alone, without running statistics, in place; gives
-    it."""
+    """Let every batch normalisation in a module use the batch alone, without running statistics, in place.
+
+    Running statistics are written in each call, which :func:`vmap` cannot do for each example.
+
+    Args:
+        root: the module.
+
+    Returns:
+        ``root``.
+
+    Examples:
+        >>> model = taeda.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(3)))
+        >>> model[0].running_mean is None
+        True
+    """
     for module in root.modules():
         if hasattr(module, "track_running_stats") and hasattr(module, "num_batches_tracked"):
             module.running_mean = module.running_var = module.num_batches_tracked = None

@@ -231,12 +231,26 @@ def _settle(inputs: _Inputs, x: Any) -> Any:
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function that gives the gradient of ``func``, whose output is one number.
+    """A function that gives the gradient of another one, whose output is one number.
 
     Args:
         func: from tensors to a scalar tensor, or with ``has_aux`` to ``(scalar, anything)``.
         argnums: which arguments to differentiate with respect to; a tuple gives a tuple of gradients.
         has_aux: the result is ``(gradient, anything)``.
+
+    Returns:
+        A function with the arguments of ``func``. Its gradients have the shapes and dtypes of the arguments.
+
+    Raises:
+        RuntimeError: in a call, the output is not one number, or an argument is no floating-point or complex tensor.
+
+    Examples:
+        >>> def f(x):
+        ...     return (x**3).sum()
+        >>> taeda.func.grad(f)(taeda.tensor([1.0, 2.0]))
+        tensor([ 3., 12.])
+        >>> taeda.func.grad(taeda.func.grad(lambda x: x**3))(taeda.tensor(2.0))  # 6 x
+        tensor(12.)
     """
 
     @functools.wraps(func)
@@ -248,7 +262,23 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """As :func:`grad`, giving ``(gradient, value)``, or ``(gradient, (value, aux))``."""
+    """As :func:`grad`, together with the value.
+
+    Args:
+        func: from tensors to a scalar tensor, or with ``has_aux`` to ``(scalar, anything)``.
+        argnums: which arguments to differentiate with respect to; a tuple gives a tuple of gradients.
+        has_aux: see ``func``.
+
+    Returns:
+        A function that gives ``(gradient, value)``, or ``(gradient, (value, anything))``.
+
+    Raises:
+        RuntimeError: in a call, the output is not one number.
+
+    Examples:
+        >>> taeda.func.grad_and_value(lambda x: x**2)(taeda.tensor(3.0))
+        (tensor(6.), tensor(9.))
+    """
 
     @on_values
     @functools.wraps(func)
@@ -280,11 +310,28 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 @on_values
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
-    """``func(*primals)``, and a function from cotangents of the output to cotangents of the primals.
+    """The value of a function, and a function from cotangents of the output to cotangents of the inputs: ``v -> v^T
+    J``.
+
+    Args:
+        func: from tensors, nested in tuples, lists or dicts, to tensors.
+        *primals: the arguments.
+        has_aux: ``func`` gives ``(output, anything)``.
 
     Returns:
-        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives a
-        tuple with a cotangent per primal.
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, anything)``. ``vjp_fn`` takes a cotangent for each output, of its
+            shape, and
+        gives a tuple with one for each argument.
+
+    Raises:
+        RuntimeError: an output is no tensor; in ``vjp_fn``, a cotangent has another shape.
+
+    Examples:
+        >>> output, vjp_fn = taeda.func.vjp(lambda x: x * taeda.tensor([1.0, 10.0]), taeda.tensor(3.0))
+        >>> output
+        tensor([ 3., 30.])
+        >>> vjp_fn(taeda.tensor([1.0, 1.0]))
+        (tensor(11.),)
     """
     out, pull, aux, _inputs = _vjp(func, primals, has_aux, "vjp")
     return (out, pull, aux) if has_aux else (out, pull)
@@ -321,11 +368,25 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
 
 
 def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
-    """``func(*primals)`` and its derivative in the direction ``tangents``, by differentiating a vjp with respect to its
-    cotangent.
+    """The value of a function and its derivative in a direction: ``J t``.
+
+    Args:
+        func: from tensors, nested in tuples, lists or dicts, to tensors.
+        primals: a tuple of arguments.
+        tangents: a tuple with a direction for each, of its shape.
+        strict: raise where an output does not depend on an input, rather than give zeros.
+        has_aux: ``func`` gives ``(output, anything)``.
 
     Returns:
-        ``(output, tangent)``, or ``(output, tangent, aux)``.
+        ``(output, tangent)``, or ``(output, tangent, anything)``; a tangent has the shape of its output.
+
+    Raises:
+        RuntimeError: the structures or shapes differ.
+
+    Examples:
+        >>> x, t = taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 0.0])
+        >>> taeda.func.jvp(lambda x: x**2, (x,), (t,))
+        (tensor([1., 4.]), tensor([2., 0.]))
     """
     out, push, aux = _linear(func, primals, has_aux, strict, "jvp")
     if not isinstance(tangents, tuple):
@@ -338,15 +399,21 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
 
 
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """``func(*primals)`` and its derivative there, a linear function.
+    """The value of a function, and its derivative there as a linear function: :func:`jvp` for many directions.
 
     Args:
         func: from tensors, nested in tuples, lists or dicts, to tensors.
-        primals: the arguments at which it is differentiated.
+        *primals: the arguments at which it is differentiated.
 
     Returns:
-        ``(output, jvp_fn)``. ``jvp_fn(*tangents)`` takes one tangent per primal, of its structure and shapes, and gives
+        ``(output, jvp_fn)``. ``jvp_fn(*tangents)`` takes one tangent for each argument, of its structure and shapes,
+            and gives
         the tangent of the output. ``func`` itself is not called again.
+
+    Examples:
+        >>> output, jvp_fn = taeda.func.linearize(lambda x: x**2, taeda.tensor([1.0, 2.0]))
+        >>> jvp_fn(taeda.tensor([1.0, 0.0])), jvp_fn(taeda.tensor([0.0, 1.0]))
+        (tensor([2., 0.]), tensor([0., 4.]))
     """
     out, push, _ = _linear(func, primals, False, False, "linearize")
     return out, push
@@ -425,17 +492,26 @@ def jacrev(
     func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable:  # fmt: skip
-    """A function that gives the Jacobian of ``func``, by one vjp per element of the output, batched.
+    """A function that gives the Jacobian of another one, row by row: by a vjp for each element of the output, batched.
+
+    Faster than :func:`jacfwd` where there are fewer outputs than inputs.
 
     Args:
-        func: from tensors to tensors, nested in tuples, lists, dicts.
+        func: from tensors to tensors, nested in tuples, lists or dicts.
         argnums: which arguments to differentiate with respect to.
-        has_aux: ``func`` gives ``(output, aux)``, the result is ``(jacobian, aux)``.
-        chunk_size: how many rows to compute at once (default: all).
+        has_aux: ``func`` gives ``(output, anything)``, the result is ``(jacobian, anything)``.
+        chunk_size: how many rows to compute at once; all if None.
 
     Returns:
-        For each output, in the structure of the outputs, and each input, in that of the inputs: a tensor of sizes
-        output + input.
+        A function. For each output, in the structure of the outputs, and each input, in that of the inputs, it gives a
+            tensor
+        of sizes output + input.
+
+    Examples:
+        >>> jacobian = taeda.func.jacrev(lambda x: taeda.stack([x[0] * x[1], x[1] ** 2]))
+        >>> jacobian(taeda.tensor([2.0, 3.0]))
+        tensor([[3., 2.],
+                [0., 6.]])
     """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size})")
@@ -471,8 +547,26 @@ def jacrev(
 def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable:
-    """A function that gives the Jacobian of ``func``, by one jvp per element of the input, batched. Arguments and
-    result as for :func:`jacrev`."""
+    """A function that gives the Jacobian of another one, column by column: by a jvp for each element of the input,
+    batched.
+
+    Faster than :func:`jacrev` where there are fewer inputs than outputs.
+
+    Args:
+        func: from tensors to tensors, nested in tuples, lists or dicts.
+        argnums: which arguments to differentiate with respect to.
+        has_aux: ``func`` gives ``(output, anything)``, the result is ``(jacobian, anything)``.
+        randomness: what random ops do, as in :func:`vmap`.
+
+    Returns:
+        A function. For each output, in the structure of the outputs, and each input, in that of the inputs, it gives a
+            tensor
+        of sizes output + input.
+
+    Examples:
+        >>> taeda.func.jacfwd(lambda t: taeda.stack([t, t**2, t**3]))(taeda.tensor(2.0))
+        tensor([ 1.,  4., 12.])
+    """
 
     @on_values
     @functools.wraps(func)
@@ -503,14 +597,19 @@ def jacfwd(
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """A function that gives the second derivatives of ``func``: the Jacobian (forward) of its Jacobian (backward).
+    """A function that gives the second derivatives of another one: the Jacobian (forward) of its Jacobian (backward).
 
     Args:
         func: from tensors to tensors; a scalar function gives the usual Hessian.
         argnums: which arguments to differentiate with respect to.
 
     Returns:
-        For an argument of sizes ``s`` and a scalar output a tensor of sizes ``s + s``; for a tuple ``argnums`` a
-        tuple of tuples of them.
+        A function. For an argument of sizes ``s`` and a scalar output it gives a tensor of sizes ``s + s``; for a tuple
+        ``argnums`` a tuple of tuples of them.
+
+    Examples:
+        >>> taeda.func.hessian(lambda x: x[0] ** 2 * x[1])(taeda.tensor([1.0, 3.0]))
+        tensor([[6., 2.],
+                [2., 0.]])
     """
     return jacfwd(jacrev(func, argnums), argnums)

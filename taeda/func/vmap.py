@@ -20,16 +20,37 @@ from .batching import run
 def vmap(
     func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable:
-    """``func`` mapped over a dimension of its arguments.
+    """A function mapped over a dimension of its arguments: written for one example, run on a batch at once.
 
     Args:
-        func: from tensors (nested in tuples, lists, dicts) to tensors.
+        func: from tensors, nested in tuples, lists or dicts, to tensors.
         in_dims: which dimension of each argument is mapped, None for one that is the same for every example; an int for
             all, or a nesting like the arguments'.
         out_dims: where that dimension goes in each result.
         randomness: whether random ops draw ``"different"`` or the ``"same"`` numbers for the examples, or are an
             ``"error"``.
         chunk_size: run in parts of at most this many examples, to save memory.
+
+    Returns:
+        A function. Its results have one dimension more than those of ``func``.
+
+    Raises:
+        ValueError: the mapped sizes differ, or ``in_dims`` does not fit the arguments.
+        RuntimeError: the function asks for a value, as ``if x > 0`` does, or draws random numbers.
+
+    Examples:
+        >>> def distance(a, b):  # of two vectors
+        ...     return ((a - b) ** 2).sum().sqrt()
+        >>> points, centre = taeda.tensor([[3.0, 4.0], [0.0, 0.0]]), taeda.zeros(2)
+        >>> taeda.vmap(distance, in_dims=(0, None))(points, centre)
+        tensor([5., 0.])
+
+        A gradient for each sample:
+
+        >>> per_sample = taeda.vmap(taeda.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))
+        >>> per_sample(taeda.ones(2), taeda.tensor([[1.0, 2.0], [0.0, 1.0]]))
+        tensor([[ 6., 12.],
+                [ 0.,  2.]])
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

@@ -67,6 +67,11 @@ class Explanation:
             columns, rows, below=below + f"written {format_memory(k.written)}, floor {_share(k) or 'unknown'}"
         )
 
+    def _repr_html_(self) -> str:
+        from taeda._html import fold, pre
+
+        return self.svg() + fold(f"{len(self.kernels)} kernels", pre(str(self)))
+
     def svg(self) -> str:
         """A drawing as SVG: a bar for each kernel, as long as its time; the dark part is the floor."""
         longest = max((k.seconds for k in self.kernels), default=0.0) or 1.0

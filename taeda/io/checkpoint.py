@@ -89,24 +89,33 @@ def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
     mmap: bool | None = None, **pickle_load_args: Any,
 ) -> Any:  # fmt: skip
-    """Load what ``save`` of taeda or PyTorch wrote: tensors, numbers, strings and containers of them.
+    """Reads what :func:`save`, or PyTorch's, wrote: tensors, numbers, strings and containers of them.
 
     Code in a file is not run unless ``weights_only=False`` says so: names in it are looked up in a list of what builds
     data, to which ``taeda.serialization.add_safe_globals`` adds.
 
     Args:
         f: a path, or a file open for reading in binary. A safetensors file is read too.
-        map_location: "cpu" for tensors that were saved from a device which is not available here.
+        map_location: ``"cpu"`` for tensors that were saved from a device which is not available here.
         pickle_module: a module like ``pickle``, to read what is more than data with; then ``weights_only`` is False.
         weights_only: None or True for plain data, read by taeda's own reader. False reads any object, by Python's
             unpickler, which runs what the file asks for: only for files that you trust.
         mmap: map the file into memory rather than copy tensors out of it; needs a path. Writing to a tensor then
             changes memory, not the file. Checksums are not compared.
         pickle_load_args: for the ``Unpickler`` of ``pickle_module``, such as ``encoding``.
+    Returns:
+        The object.
     Raises:
         pickle.UnpicklingError: the file asks for something that is not on the list, or is damaged.
         RuntimeError: it is no intact archive, or of an unknown kind; ``weights_only`` with a ``pickle_module``.
         EOFError: it is empty.
+    Examples:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> taeda.save({"weight": taeda.ones(2), "epoch": 3}, file)
+        >>> _ = file.seek(0)
+        >>> taeda.load(file)
+        {'weight': tensor([1., 1.]), 'epoch': 3}
     """
     if weights_only and pickle_module is not None:
         raise RuntimeError("load: Can not safely load weights when explicit pickle_module is specified")
@@ -168,7 +177,7 @@ def save(
     obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
-    """Write tensors, numbers, strings and containers of them in PyTorch's format, which its ``load`` reads too.
+    """Writes tensors, numbers, strings and containers of them in PyTorch's format, which its ``load`` reads too.
 
     Tensors that share memory share it when they are loaded. A path is replaced all at once, when everything is written.
 
@@ -182,6 +191,13 @@ def save(
     Raises:
         pickle.PicklingError: ``obj`` has something in it that is no data; the message says where.
         RuntimeError: the folder of the path does not exist.
+    Examples:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.pt"
+        >>> model = taeda.nn.Linear(2, 1)
+        >>> taeda.save(model.state_dict(), path)
+        >>> model.load_state_dict(taeda.load(path))
+        <All keys matched successfully>
     """
     _check_pickle_module("save", pickle_module)
     if isinstance(f, (str, os.PathLike)):

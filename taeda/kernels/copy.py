@@ -26,10 +26,15 @@ def copy_item(f: Function, dst: Value, src: Value, item: int) -> None:
     f.store(dst, f.load(src, t, lanes))
 
 
+def moved_at_once(f: Function) -> int:
+    """Bytes of a load or store of what is copied; at least 16, which LLVM divides where there are no vectors."""
+    return max(f.vector_bytes, 16)
+
+
 def copy_bytes(f: Function, dst: Value, src: Value, nbytes: Value, item: int) -> None:
     """Copy ``nbytes`` (a multiple of ``item``), in full vectors and then item by item; no overlap."""
     t = CARRIER[item][0]
-    width = max(f.vector_bytes, item)
+    width = moved_at_once(f)
     wide = width // t.bytes
     with f.loop(0, nbytes - (4 * width - 1), 4 * width) as L:
         parts = [f.load(f.offset(src, L.index + i * width), t, wide) for i in range(4)]
@@ -50,7 +55,7 @@ def copy_bytes(f: Function, dst: Value, src: Value, nbytes: Value, item: int) ->
 def fill_bytes(f: Function, dst: Value, nbytes: Value, x: Value, item: int) -> None:
     """Store the item ``x`` over ``nbytes``."""
     t = CARRIER[item][0]
-    width = max(f.vector_bytes, item)
+    width = moved_at_once(f)
     wide = width // t.bytes
     full = f.splat(x, wide) if x.lanes == 1 else x.shuffle([i % x.lanes for i in range(wide)])
     with f.loop(0, nbytes - (width - 1), width) as L:
@@ -85,7 +90,7 @@ def tile_side(f: Function, item: int) -> int:
     """Side of the tile that is transposed in registers."""
     if item == 16:
         return 4
-    return min(max(f.vector_bytes // item, 1), 16)
+    return min(moved_at_once(f) // item, 16)
 
 
 def transpose_rows(item: int) -> int:
@@ -305,11 +310,11 @@ def transpose_large(f: Function, item: int) -> None:
         stop = f.select(shift + run < stop, shift + run, stop)
         head = f.select(shift < stop, shift, stop)
         whole = head + ((stop - head) & f.i64(-LINE))
-        wide = max(f.vector_bytes // 8, 1)
+        wide = moved_at_once(f) // 8
         with f.when(begins & (head > 0)):
             copy_bytes(f, to, part, head, item)
         with f.loop(head, whole, LINE) as L:
-            for k in range(0, LINE, 8 * wide):
+            for k in range(0, LINE, moved_at_once(f)):
                 x = f.load(f.offset(part, L.index + k), U64, wide)
                 f.store(f.offset(to, L.index + k), x, nontemporal=True)
         with f.when(whole < stop):
@@ -360,15 +365,15 @@ def transpose_large(f: Function, item: int) -> None:
 def copy_lines(f: Function) -> None:
     """Copy cache lines past the cache; ``[begin, end)`` are lines, and the target begins at one."""
     dst, src = f.data(0), f.data(1)
-    wide = max(f.vector_bytes // 8, 1)
+    wide = moved_at_once(f) // 8
     for line, lines in f.groups(f.begin, f.end, 4):
         begin = line * LINE
-        at = [f.offset(src, begin + i) for i in range(0, lines * LINE, 8 * wide)]
+        at = [f.offset(src, begin + i) for i in range(0, lines * LINE, moved_at_once(f))]
         for i in range(0, lines * LINE, LINE):
             f.prefetch(f.offset(src, begin + (AHEAD + i)))
         parts = [f.load(p, U64, wide) for p in at]
         for i, part in enumerate(parts):
-            f.store(f.offset(dst, begin + i * 8 * wide), part, nontemporal=True)
+            f.store(f.offset(dst, begin + i * moved_at_once(f)), part, nontemporal=True)
     f.fence()
 
 
@@ -422,7 +427,7 @@ def reverse_rows(f: Function, item: int) -> None:
     t, lanes = CARRIER[item]
     with f.loop(f.begin, f.end) as L:
         to, last = f.offset(dst, L.index * dst_row), f.offset(src, L.index * src_row + n * item)
-        wide = max(f.lanes(t), lanes)
+        wide = moved_at_once(f) // t.bytes
         items = wide // lanes
         order = [i * lanes + k for i in reversed(range(items)) for k in range(lanes)]
         with f.loop(0, n - (items - 1), items) as J:

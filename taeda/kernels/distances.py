@@ -101,4 +101,4 @@ def distance_pull(f: Function, dtype: str, kind: str) -> None:
             L.carry = step(L.index, list(L.carry), f.first(count - L.index, lanes))
         for i, total in enumerate(L.carry):
             with f.when(C.index + i < width):
-                f.store(f.offset(f.data(0), (R.index * width + C.index + i) * t.bytes), fold([total, total]).lane(0))
+                f.store(f.offset(f.data(0), (R.index * width + C.index + i) * t.bytes), fold([total]))

@@ -43,6 +43,8 @@ def few_long_rows(vector_bytes: int) -> int:
 def fold(vectors: list[Value]) -> Value:
     """The sum of each vector (a power of two of them, at most the lanes) in a vector of that many lanes."""
     want = len(vectors)
+    if want > vectors[0].lanes:
+        raise ValueError(f"fold: {want} vectors of {vectors[0].lanes} lanes")
     while len(vectors) > 1 or vectors[0].lanes > want:
         lanes = vectors[0].lanes
         if len(vectors) == 1:
@@ -254,7 +256,7 @@ def dot(f: Function, dtype: str) -> None:
 def dot_complex(f: Function, dtype: str, conjugated: bool) -> None:
     """:func:`dot` of complex vectors of ``dtype``'s parts, the first ``conjugated`` or not; ``arg[0]`` counts parts."""
     t = TYPES[dtype]
-    lanes, streams = f.lanes(t), 4
+    lanes, streams = max(f.lanes(t), 2), 4  # pairs of parts
     n, step = f.size(0), streams * lanes
     swapped = [i + 1 - i % 2 * 2 for i in range(lanes)]
     signed = [i + i % 2 * lanes for i in range(lanes)]

@@ -297,8 +297,6 @@ class Function:
             )
         if mask is not None:
             offsets = self.select(mask, offsets, 0)
-        if lanes == 1:
-            return self.load(self.offset(pointer, offsets), t)
         result = self.const(t, 0, lanes)
         for i in range(lanes):
             result = result.with_lane(i, self.load(self.offset(pointer, offsets.lane(i)), t))

@@ -274,7 +274,7 @@ def widen(f: Function, dtype: str) -> None:
     Each row becomes two: as it is, and multiplied by i. Complex rows of A are multiplied by that as real ones.
     """
     t, n = TYPES[dtype], f.size(0)
-    lanes = f.lanes(t)
+    lanes = max(f.lanes(t), 2)  # pairs of parts
     transposed = [i - 1 if i % 2 else lanes + i + 1 for i in range(lanes)]
     with f.loop(f.begin, f.end) as R, f.loop(0, n, lanes) as V:
         inside = f.first(n - V.index, lanes)

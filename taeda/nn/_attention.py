@@ -102,26 +102,26 @@ def multi_head_attention_forward(
     v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
     average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """What :class:`taeda.nn.MultiheadAttention` computes; sequence first, ``(L, N, E)``.
+    """What :class:`taeda.nn.MultiheadAttention` computes, as a function of its weights.
 
     Args:
-        query: ``(L, N, E)`` or ``(L, E)``.
-        key: ``(S, N, kdim)``.
-        value: ``(S, N, vdim)``.
+        query: ``(L, N, E)`` or ``(L, E)``; floating-point.
+        key: ``(S, N, kdim)`` or ``(S, kdim)``.
+        value: ``(S, N, vdim)`` or ``(S, vdim)``.
         embed_dim_to_check: ``E``.
         num_heads: number of heads.
-        in_proj_weight: ``(3 E, E)``, or None with separate ones.
-        in_proj_bias: ``(3 E)``.
-        bias_k: a key to append, ``(1, 1, E)``.
-        bias_v: its value.
-        add_zero_attn: append a zero key and value.
+        in_proj_weight: ``(3 * E, E)``, or None with separate ones.
+        in_proj_bias: ``(3 * E,)``, or None.
+        bias_k: a key to append, ``(1, 1, E)``, or None.
+        bias_v: its value, ``(1, 1, E)``, or None.
+        add_zero_attn: append a key and a value of zeros.
         dropout_p: probability of dropping a weight.
         out_proj_weight: ``(E, E)``.
-        out_proj_bias: ``(E)``.
+        out_proj_bias: ``(E,)``, or None.
         training: whether weights are dropped.
-        key_padding_mask: ``(N, S)``, true or a number to add.
-        need_weights: also return the weights.
-        attn_mask: ``(L, S)`` or ``(N * num_heads, L, S)``.
+        key_padding_mask: ``(N, S)``: True for keys that do not count, or numbers that are added.
+        need_weights: give also the weights.
+        attn_mask: ``(L, S)`` or ``(N * num_heads, L, S)``: the same, for each query.
         use_separate_proj_weight: take the next three rather than ``in_proj_weight``.
         q_proj_weight: ``(E, E)``.
         k_proj_weight: ``(E, kdim)``.
@@ -133,6 +133,18 @@ def multi_head_attention_forward(
 
     Returns:
         The output ``(L, N, E)``, and the weights ``(N, L, S)`` or None.
+
+    Raises:
+        AssertionError: the shapes do not go together.
+
+    Examples:
+        >>> m, x = nn.MultiheadAttention(8, 2), taeda.randn(5, 1, 8)
+        >>> y, weights = F.multi_head_attention_forward(
+        ...     x, x, x, 8, 2, m.in_proj_weight, m.in_proj_bias, None, None, False, 0.0, m.out_proj.weight,
+        ...     m.out_proj.bias,
+        ... )
+        >>> y.shape, weights.shape
+        (taeda.Size([5, 1, 8]), taeda.Size([1, 5, 5]))
     """
     batched = check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:

@@ -20,20 +20,25 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
-    """How :func:`linear_cross_entropy` cuts the batch into pieces, of which each computes its logits again for the
-    backward pass.
+    """How :func:`linear_cross_entropy` cuts the batch into pieces. Each computes its scores again for the backward
+    pass.
 
     Args:
         allow_retain_graph: accepted for compatibility: a second backward pass is always possible.
         batch_chunk_size: rows of a piece.
-        chunking_method: what chooses them otherwise: ``"aspect_ratio"`` makes a piece's logits about as large as the
+        chunking_method: what chooses them otherwise: ``"aspect_ratio"`` makes a piece's scores about as large as the
             input, ``"aspect_ratio:n"`` one ``n``-th of that, ``"auto"`` is ``"aspect_ratio:2"``, and ``"aspect_ratio"``
             for float16 and bfloat16; None is one piece.
         acc_policy: ``"auto"``, ``"accurate"``, ``"balanced"`` or ``"compact"``; accepted for compatibility: sums are
             always in float32 or more.
         acc_dtype: what losses are computed in; float32 for narrower inputs by default.
+
     Raises:
         ValueError: an option is none of these.
+
+    Examples:
+        >>> nn.LinearCrossEntropyOptions(batch_chunk_size=16).batch_chunk_size
+        16
     """
 
     allow_retain_graph: bool = False
@@ -101,20 +106,30 @@ def linear_cross_entropy(
     weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
     label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:  # fmt: skip
-    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``.
+    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``, whose scores need not be held as a whole.
 
     Args:
-        input: ``(features)`` or ``(N, features)``.
-        linear_weight: ``(C, features)``, or ``(C, d1, ..., dK, features)`` for a K-dimensional loss.
-        target: class indices ``()``, ``(N)`` or ``(N, d1, ..., dK)``, or probabilities in the shape of the logits.
+        input: ``(N, D)`` or ``(D,)``; floating-point.
+        linear_weight: ``(C, D)``, or ``(C, d1, ..., D)`` for scores with further dimensions.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities of the shape of the scores.
         linear_bias: of the shape of ``linear_weight`` without its last dimension, or None.
-        weight: one per class, or None.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        ignore_index: a class that does not count, -100 by default; not with probabilities.
-        label_smoothing: how much of the target is spread over all classes.
-        options: compute piece by piece; for class indices, without smoothing and without further dimensions.
+        weight: ``(C,)``, a weight for each class, or None.
+        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
+        ignore_index: a class number that does not count, -100 by default; not with probabilities.
+        label_smoothing: share of the target that is spread over all classes.
+        options: compute piece by piece; for class numbers, without smoothing and without further dimensions.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of the class numbers.
+
     Raises:
         RuntimeError: shapes do not fit.
+
+    Examples:
+        >>> options = nn.LinearCrossEntropyOptions(batch_chunk_size=16)  # 16 rows of scores in memory at a time
+        >>> x, weight = taeda.ones(64, 2), taeda.zeros(50_000, 2)
+        >>> F.linear_cross_entropy(x, weight, taeda.zeros(64, dtype=taeda.int64), options=options)
+        tensor(10.8198)
     """
     shape = _check(input, linear_weight, linear_bias)
     if tuple(target.shape) == shape and ignore_index is not None:
@@ -186,7 +201,10 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
     if dtype.itemsize < 4:  # sums are never in less
         dtype = taeda.float32
     kind = "none" if reduction == "none" else "sum"
-    class_weight = None if weight is None else weight.to(dtype)
+    # Kept for the backward pass: copies, as what the caller has may be written before (PyTorch keeps the gradients).
+    input, linear_weight, target = input.clone(), linear_weight.clone(), target.clone()
+    linear_bias = None if linear_bias is None else linear_bias.clone()
+    class_weight = None if weight is None else weight.to(dtype, copy=True)
 
     def piece(x, t, w, b):
         logits = linear(x.to(dtype), w.to(dtype), None if b is None else b.to(dtype))

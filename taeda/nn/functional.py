@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +68,18 @@ def _p(p: float) -> None:
 
 # ---- activations ----------------------------------------------------------------------------------------------------
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``max(0, x)``."""
+    """``max(0, x)``: the rectified linear unit.
+
+    Args:
+        input: any shape; integers or floating-point.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.relu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return input.relu_() if inplace else _activation.relu(input)
 
 
@@ -77,13 +89,41 @@ def relu_(input: Tensor) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)``.
+
+    Args:
+        input: any shape; integers or floating-point.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.relu6(taeda.tensor([-1.0, 2.0, 8.0]))
+        tensor([0., 2., 6.])
+    """
     return input.relu6_() if inplace else _activation.relu6(input)
 
 
 @_traits(canonical=True)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` clamped to ``[min_val, max_val]``."""
+    """``min(max(min_val, x), max_val)``.
+
+    Args:
+        input: any shape; integers or floating-point.
+        min_val: lower bound.
+        max_val: upper bound.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``min_val`` is above ``max_val``.
+        RuntimeError: a bound is negative and ``input`` has unsigned integers.
+
+    Examples:
+        >>> F.hardtanh(taeda.tensor([-2.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     if isinstance(input, Tensor) and not input.is_floating_point() and not input.is_complex():
@@ -100,7 +140,19 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
 @_traits(canonical=True)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``negative_slope x``."""
+    """``x`` where positive, else ``negative_slope * x``.
+
+    Args:
+        input: any shape; floating-point.
+        negative_slope: the slope below 0.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.leaky_relu(taeda.tensor([-1.0, 0.0, 2.0]), 0.1)
+        tensor([-0.1000,  0.0000,  2.0000])
+    """
     return input.leaky_relu_(negative_slope) if inplace else _activation.leaky_relu(input, negative_slope)
 
 
@@ -111,17 +163,56 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 @_traits(canonical=True)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``alpha (exp(x) - 1)``."""
+    """``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015).
+
+    Args:
+        input: any shape; floating-point.
+        alpha: minus the limit for small ``x``.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.elu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
     return elu_(input, alpha) if inplace else _activation.elu(input, alpha)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``."""
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017).
+
+    Args:
+        input: any shape; floating-point.
+        alpha: minus the limit for small ``x``, not 0.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``alpha`` is 0.
+
+    Examples:
+        >>> F.celu(taeda.tensor([-1.0, 0.0, 2.0]), alpha=2.0)
+        tensor([-0.7869,  0.0000,  2.0000])
+    """
     return celu_(input, alpha) if inplace else _activation.celu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``scale (max(0, x) + min(0, alpha (exp(x) - 1)))``."""
+    """``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``, ``scale = 1.0507``, ``alpha = 1.6733`` (Klambauer et al.
+    2017).
+
+    Args:
+        input: any shape; floating-point.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.selu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-1.1113,  0.0000,  2.1014])
+    """
     return selu_(input) if inplace else _activation.selu(input)
 
 
@@ -144,7 +235,20 @@ hardswish = _with_inplace(_activation.hardswish)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where it is above ``threshold``, else ``value``."""
+    """``x`` where it is above ``threshold``, else ``value``.
+
+    Args:
+        input: any shape; integers or floating-point.
+        threshold: the bound.
+        value: what replaces elements that are not above it.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.threshold(taeda.tensor([-1.0, 0.0, 2.0]), 0.1, 20.0)
+        tensor([20., 20.,  2.])
+    """
     return threshold_(input, threshold, value) if inplace else _activation.threshold(input, threshold, value)
 
 
@@ -156,7 +260,24 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """``x``, times a slope where negative: drawn uniformly in training, the mean of the bounds otherwise."""
+    """``x`` where positive, else ``a * x`` with a random slope (Xu et al. 2015).
+
+    Args:
+        input: any shape; floating-point.
+        lower: least slope.
+        upper: largest slope.
+        training: draw ``a`` for each element; else it is the mean of the bounds.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``lower`` is above ``upper``.
+
+    Examples:
+        >>> F.rrelu(taeda.tensor([-1.0, 0.0, 2.0]), 0.1, 0.3)
+        tensor([-0.2000,  0.0000,  2.0000])
+    """
     if lower > upper:
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
@@ -183,22 +304,85 @@ def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """``exp(x) / sum(exp(x))`` along ``dim``: any numbers to probabilities, which add up to 1.
+
+    Not before :func:`cross_entropy`, which takes the numbers as they are.
+
+    Args:
+        input: any shape; floating-point.
+        dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Examples:
+        >>> F.softmax(taeda.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]), dim=1)
+        tensor([[0.0900, 0.2447, 0.6652],
+                [0.3333, 0.3333, 0.3333]])
+    """
     return _softmax.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``softmax(-x)`` along ``dim``."""
+    """``exp(-x) / sum(exp(-x))`` along ``dim``: the smallest element gets the largest share.
+
+    Args:
+        input: any shape; floating-point.
+        dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Examples:
+        >>> F.softmin(taeda.tensor([[1.0, 2.0, 3.0]]), dim=1)
+        tensor([[0.6652, 0.2447, 0.0900]])
+    """
     return _softmax.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``log(softmax(x))`` along ``dim``."""
+    """``log(exp(x) / sum(exp(x)))`` along ``dim``, exact where a probability is too small for its dtype.
+
+    Args:
+        input: any shape; floating-point.
+        dim: the dimension whose probabilities add up to 1. Without it 0 or 1 is chosen, with a warning.
+        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Examples:
+        >>> F.log_softmax(taeda.tensor([[0.0, 0.0, 200.0]]), dim=1)
+        tensor([[-200., -200.,    0.]])
+    """
     return _softmax.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A draw from the Gumbel-softmax distribution (Jang et al. 2016), one-hot with the soft gradient if ``hard``."""
+    """A draw of a class that has a gradient: ``softmax((logits + g) / tau)`` with noise ``g = -log(-log(u))``, ``u``
+    uniform.
+
+    The largest element is at a class with the probability that ``softmax(logits)`` gives it. Sources: Jang et al. 2016,
+    "Categorical Reparameterization with Gumbel-Softmax"; Maddison et al. 2016.
+
+    Args:
+        logits: logarithms of probabilities, up to a constant. Any shape; floating-point.
+        tau: temperature: the smaller, the nearer to 0 and 1.
+        hard: give a one-hot tensor, with the gradient of the soft one.
+        eps: of no effect.
+        dim: the dimension of the classes.
+
+    Returns:
+        The sizes and the dtype of ``logits``.
+
+    Examples:
+        >>> p = taeda.tensor([0.1, 0.2, 0.7])
+        >>> draws = F.gumbel_softmax(p.log().expand(1000, 3), hard=True)
+        >>> bool((draws.mean(0) - p).abs().max() < 0.05)
+        True
+    """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     with taeda.no_grad():
@@ -212,19 +396,73 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 # ---- dropout --------------------------------------------------------------------------------------------------------
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training, zeroes each element with probability ``p`` and scales the rest by ``1/(1-p)``."""
+    """In training each element becomes 0 with probability ``p``, and the others are divided by ``1 - p`` (Hinton et al.
+    2012).
+
+    Args:
+        input: any shape; floating-point.
+        p: the probability, in ``[0, 1]``.
+        training: without it nothing changes.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Examples:
+        >>> F.dropout(taeda.ones(1000), 0.5).unique()
+        tensor([0., 2.])
+        >>> F.dropout(taeda.ones(3), 0.5, training=False)
+        tensor([1., 1., 1.])
+    """
     _p(p)
     return (_dropout.dropout_ if inplace else _dropout.dropout)(input, p, training)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout to SELU's negative saturation value, keeping mean and variance."""
+    """Dropout for SELU: elements become its limit, -1.7581, and the result is scaled so that mean and variance stay.
+
+    Source: Klambauer et al. 2017, "Self-Normalizing Neural Networks".
+
+    Args:
+        input: any shape; floating-point.
+        p: the probability, in ``[0, 1]``.
+        training: without it nothing changes.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Examples:
+        >>> y = F.alpha_dropout(taeda.randn(100_000), 0.2, training=True)
+        >>> bool(y.mean().abs() < 0.02 and (y.std() - 1).abs() < 0.02)
+        True
+    """
     _p(p)
     return (_dropout.alpha_dropout_ if inplace else _dropout.alpha_dropout)(input, p, training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Alpha dropout of whole channels."""
+    """:func:`alpha_dropout` of whole channels.
+
+    Args:
+        input: ``(N, C, *)``; floating-point.
+        p: the probability, in ``[0, 1]``.
+        training: without it nothing changes.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Examples:
+        >>> F.feature_alpha_dropout(taeda.randn(2, 4, 8, 8), 0.2, training=True).shape
+        taeda.Size([2, 4, 8, 8])
+    """
     _p(p)
     return (_dropout.feature_alpha_dropout_ if inplace else _dropout.feature_alpha_dropout)(input, p, training)
 
@@ -234,7 +472,25 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool) -> Te
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)``."""
+    """:func:`dropout` of whole channels of signals.
+
+    Args:
+        input: ``(N, C, L)`` or ``(C, L)``; floating-point.
+        p: the probability, in ``[0, 1]``.
+        training: without it nothing changes.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+        RuntimeError: ``input`` has other dimensions.
+
+    Examples:
+        >>> y = F.dropout1d(taeda.ones(2, 4, 10), 0.5)
+        >>> bool((y == y[:, :, :1]).all())  # a channel is kept or dropped as a whole
+        True
+    """
     _p(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -246,7 +502,24 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of ``(N, C, H, W)``; a 3-d input is read as ``(N, C, L)``."""
+    """:func:`dropout` of whole channels of images.
+
+    Args:
+        input: ``(N, C, H, W)``; three dimensions are read as ``(N, C, L)``, with a warning. Floating-point.
+        p: the probability, in ``[0, 1]``.
+        training: without it nothing changes.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Examples:
+        >>> y = F.dropout2d(taeda.ones(2, 4, 8, 8), 0.5)
+        >>> bool((y == y[:, :, :1, :1]).all())  # a channel is kept or dropped as a whole
+        True
+    """
     _p(p)
     if input.dim() not in (3, 4):
         warnings.warn(
@@ -264,7 +537,23 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
+    """:func:`dropout` of whole channels of volumes.
+
+    Args:
+        input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+        p: the probability, in ``[0, 1]``.
+        training: without it nothing changes.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Examples:
+        >>> F.dropout3d(taeda.ones(2, 4, 8, 8, 8), 0.5).shape
+        taeda.Size([2, 4, 8, 8, 8])
+    """
     _p(p)
     if input.dim() not in (4, 5):
         warnings.warn(
@@ -289,7 +578,30 @@ def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Rows of ``weight`` by index; see :class:`taeda.nn.Embedding`."""
+    """Rows of a table by their numbers: ``output[i] = weight[input[i]]``.
+
+    Args:
+        input: row numbers, any shape, int32 or int64.
+        weight: the table, ``(V, D)``.
+        padding_idx: a row that gets no gradient.
+        max_norm: rows of ``weight`` whose norm is larger are scaled down first, in place.
+        norm_type: ``p`` of that norm.
+        scale_grad_by_freq: divide a row's gradient by how often it occurs.
+        sparse: the gradient is a sparse tensor of the rows that were looked up.
+
+    Returns:
+        ``(*, D)``, with ``*`` the shape of ``input``. The dtype of ``weight``.
+
+    Raises:
+        IndexError: a number is out of range.
+        AssertionError: ``padding_idx`` is out of range.
+
+    Examples:
+        >>> table = taeda.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+        >>> F.embedding(taeda.tensor([2, 1]), table)
+        tensor([[3., 4.],
+                [1., 2.]])
+    """
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -300,6 +612,8 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= n
     if max_norm is not None:
+        if weight.dim() != 2:
+            raise RuntimeError(f"embedding: expected a weight of 2 dimensions, got shape {tuple(weight.shape)}")
         with taeda.no_grad():
             _embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -311,7 +625,34 @@ def embedding_bag(
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Sums, means or maxima of bags of rows of ``weight``; see :class:`taeda.nn.EmbeddingBag`."""
+    """Sums, means or maxima of bags of rows of a table, without the rows themselves in memory.
+
+    Args:
+        input: row numbers, ``(B, n)``, or ``(M,)`` with ``offsets``; int32 or int64.
+        weight: the table, ``(V, D)``.
+        offsets: where each bag begins, ``(B,)``.
+        max_norm: rows of ``weight`` whose norm is larger are scaled down first, in place.
+        norm_type: ``p`` of that norm.
+        scale_grad_by_freq: divide a row's gradient by how often it occurs; not for ``"max"``.
+        mode: ``"sum"``, ``"mean"`` or ``"max"``.
+        sparse: the gradient is a sparse tensor of the rows that were looked up.
+        per_sample_weights: factors, the shape of ``input``; for ``"sum"``.
+        include_last_offset: ``offsets`` has one more element, the end of the last bag.
+        padding_idx: a row that bags leave out.
+
+    Returns:
+        ``(B, D)``; an empty bag is zero. The dtype of ``weight``.
+
+    Raises:
+        ValueError: the shapes or options do not go together.
+        RuntimeError: a number is out of range.
+
+    Examples:
+        >>> table = taeda.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+        >>> F.embedding_bag(taeda.tensor([1, 2, 1]), table, taeda.tensor([0, 2]), mode="sum")  # rows 1 + 2, row 1
+        tensor([[4., 6.],
+                [1., 2.]])
+    """
     if weight.dtype is taeda.int64 and input.is_floating_point():
         warnings.warn("embedding_bag: weight came before input, as before PyTorch 1.0; pass input first", stacklevel=2)
         input, weight = weight, input
@@ -329,23 +670,49 @@ def embedding_bag(
 
 # ---- normalisation, distance ----------------------------------------------------------------------------------------
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """``x / max(|x|_p, eps)`` along ``dim``.
+    """Vectors of length 1: ``x / max(norm(x), eps)`` along ``dim``.
 
     Args:
-        input: any shape, floating-point or complex.
-        p: the order of the norm.
-        dim: the dimension or dimensions over which the norm is taken.
-        eps: the smallest number that it is divided by.
-        out: a tensor to write to.
+        input: any shape; floating-point or complex.
+        p: of the norm.
+        dim: the dimension or dimensions of the vectors.
+        eps: least norm that is divided by.
+
     Returns:
-        The shape and the dtype of ``input``.
+        The sizes and the dtype of ``input``.
+
+    Examples:
+        >>> F.normalize(taeda.tensor([[3.0, 4.0], [0.0, 2.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 1.0000]])
     """
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return input / norm if out is None else taeda.div(input, norm.expand_as(input), out=out)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """``x / (k + alpha * mean of x^2 over size neighbouring channels)^beta``."""
+    """``x / (k + alpha * mean) ** beta``, where ``mean`` is that of ``x ** 2`` over ``size`` neighbouring channels.
+
+    Source: Krizhevsky, Sutskever & Hinton 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
+
+    Args:
+        input: ``(N, C, *)``; floating-point.
+        size: number of neighbouring channels.
+        alpha: factor of the mean.
+        beta: exponent.
+        k: additive constant.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        ValueError: ``input`` has fewer than three dimensions.
+
+    Examples:
+        >>> F.local_response_norm(taeda.tensor([[[1.0], [3.0]]]), 1, alpha=1.0, beta=0.5)  # x / sqrt(1 + x ** 2)
+        tensor([[[0.7071],
+                 [0.9487]]])
+    """
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
     if input.numel() == 0:
@@ -357,14 +724,27 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``.
+    """The cosine of the angle of two vectors: ``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``.
 
     Args:
-        x1, x2: tensors of shapes that broadcast.
-        dim: the dimension of the vectors, which the result does not have.
-        eps: the smallest length that is divided by.
+        x1: any shape; floating-point.
+        x2: a shape that broadcasts with it.
+        dim: the dimension of the vectors.
+        eps: least length that is divided by.
+
+    Returns:
+        The sizes to which they broadcast, without ``dim``.
+
+    Raises:
+        RuntimeError: neither is floating-point, or the shapes do not broadcast.
+
+    Examples:
+        >>> F.cosine_similarity(taeda.tensor([[1.0, 0.0], [1.0, 2.0]]), taeda.tensor([[1.0, 1.0], [2.0, 4.0]]))
+        tensor([0.7071, 1.0000])
     """
-    dtype = x1.dtype
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity(): eps must be non-negative, got: {eps}")
+    dim, dtype = operator.index(dim), x1.dtype
     if dtype is not x2.dtype or not dtype.is_floating_point:
         dtype = taeda.promote_types(dtype, x2.dtype)
         if not dtype.is_floating_point:
@@ -377,7 +757,24 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
+    """The ``p``-norm of ``x1 - x2 + eps`` over the last dimension.
+
+    Args:
+        x1: ``(*, D)``; floating-point.
+        x2: a shape that broadcasts with it.
+        p: of the norm.
+        eps: added to each difference, so that there is a gradient where both are equal.
+        keepdim: keep the last dimension with size 1.
+
+    Returns:
+        The sizes to which they broadcast, without the last.
+
+    Examples:
+        >>> F.pairwise_distance(taeda.tensor([[0.0, 0.0]]), taeda.tensor([[3.0, 4.0]]), eps=0.0)
+        tensor([5.])
+    """
+    if p is None or isinstance(p, str):
+        raise TypeError(f"pairwise_distance(): argument 'p' must be float, not {type(p).__name__}")
     return taeda.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
@@ -387,8 +784,25 @@ def _kept_format(input: Tensor) -> Any:
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``."""
-    r = upscale_factor
+    """Channels to pixels: ``r * r`` channels become one that is ``r`` times as high and wide (Shi et al. 2016).
+
+    Args:
+        input: ``(*, C * r * r, H, W)``, any dtype.
+        upscale_factor: ``r``.
+
+    Returns:
+        ``(*, C, H * r, W * r)``, a new tensor.
+
+    Raises:
+        RuntimeError: ``r * r`` does not divide the channels, ``r`` is not positive, or there are fewer than three
+            dimensions.
+
+    Examples:
+        >>> F.pixel_shuffle(taeda.arange(4).reshape(4, 1, 1), 2)
+        tensor([[[0, 1],
+                 [2, 3]]])
+    """
+    r = operator.index(upscale_factor)
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
@@ -412,8 +826,23 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``."""
-    r = downscale_factor
+    """Pixels to channels: the opposite of :func:`pixel_shuffle`.
+
+    Args:
+        input: ``(*, C, H * r, W * r)``, any dtype.
+        downscale_factor: ``r``.
+
+    Returns:
+        ``(*, C * r * r, H, W)``, a new tensor.
+
+    Raises:
+        RuntimeError: ``r`` does not divide height and width, is not positive, or there are fewer than three dimensions.
+
+    Examples:
+        >>> F.pixel_unshuffle(taeda.arange(4).reshape(1, 2, 2), 2).flatten()
+        tensor([0, 1, 2, 3])
+    """
+    r = operator.index(downscale_factor)
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
@@ -437,9 +866,26 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Interleaves ``groups`` groups of channels."""
+    """Interleaves ``groups`` groups of channels, so that the next grouped convolution sees all of them (Zhang et al.
+    2018).
+
+    Args:
+        input: ``(N, C, *)``, any dtype.
+        groups: number of groups, a divisor of ``C``.
+
+    Returns:
+        The sizes of ``input``.
+
+    Raises:
+        RuntimeError: ``groups`` does not divide the channels, or there are fewer than three dimensions.
+
+    Examples:
+        >>> F.channel_shuffle(taeda.arange(6).reshape(1, 6, 1), 2).flatten()
+        tensor([0, 3, 1, 4, 2, 5])
+    """
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    groups = operator.index(groups)
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     c = input.size(1)
@@ -458,13 +904,13 @@ native_channel_shuffle = channel_shuffle
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """The older name of :func:`interpolate`."""
+    """Older name of :func:`interpolate`, with a warning."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Nearest-neighbour interpolation under its older name."""
+    """Older name of :func:`interpolate` with ``mode="nearest"``, with a warning."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -472,7 +918,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Bilinear interpolation with aligned corners under its older name."""
+    """Older name of :func:`interpolate` with ``mode="bilinear", align_corners=True``, with a warning."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -493,39 +939,112 @@ def _power(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: An
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    """``(sum of x ** p) ** (1 / p)`` over each window of a signal: the sum for ``p = 1``, nearly the maximum for a
+    large ``p``.
+
+    Args:
+        input: ``(N, C, L)`` or ``(C, L)``; floating-point.
+        norm_type: ``p``, above 0.
+        kernel_size: size of the window.
+        stride: step between windows; ``kernel_size`` if None.
+        ceil_mode: round the output size up rather than down.
+
+    Returns:
+        ``(N, C, M)`` or ``(C, M)`` with ``M = (L - kernel_size) // stride + 1``.
+
+    Raises:
+        RuntimeError: ``input`` has other dimensions, or the window does not fit.
+
+    Examples:
+        >>> F.lp_pool1d(taeda.tensor([[[3.0, 4.0, 5.0, 12.0]]]), 2, kernel_size=2)
+        tensor([[[ 5., 13.]]])
+    """
     return _power(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    """``(sum of x ** p) ** (1 / p)`` over each window of an image: the sum for ``p = 1``, nearly the maximum for a
+    large ``p``.
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        norm_type: ``p``, above 0.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between windows; ``kernel_size`` if None.
+        ceil_mode: round the output size up rather than down.
+
+    Returns:
+        The same but for the last sizes: ``L`` becomes ``(L - kernel_size) // stride + 1``.
+
+    Raises:
+        RuntimeError: ``input`` has other dimensions, or the window does not fit.
+
+    Examples:
+        >>> F.lp_pool2d(taeda.ones(1, 4, 4), 2, kernel_size=2)
+        tensor([[[2., 2.],
+                 [2., 2.]]])
+    """
     return _power(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    """``(sum of x ** p) ** (1 / p)`` over each window of a volume: the sum for ``p = 1``, nearly the maximum for a
+    large ``p``.
+
+    Args:
+        input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+        norm_type: ``p``, above 0.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between windows; ``kernel_size`` if None.
+        ceil_mode: round the output size up rather than down.
+
+    Returns:
+        The same but for the last sizes: ``L`` becomes ``(L - kernel_size) // stride + 1``.
+
+    Raises:
+        RuntimeError: ``input`` has other dimensions, or the window does not fit.
+
+    Examples:
+        >>> F.lp_pool3d(taeda.ones(1, 4, 4, 4), 2, kernel_size=4)
+        tensor([[[[8.]]]])
+    """
     return _power(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _with_indices(pool: Callable) -> Callable:
-    """``pool`` with ``return_indices``, under PyTorch's name for that."""
+def _with_indices(pool: Callable, arguments: str = "2", side: int = 4) -> Callable:
+    """``pool`` with ``return_indices``, under PyTorch's name for that. ``side``: what a size of 8 becomes."""
 
     def function(*args: Any, return_indices: bool = False, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return pool(*args, return_indices=True, **kwargs)
 
-    function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
-    function.__doc__ = f":func:`{pool.__name__}`, and where each maximum was found."
+    name = function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
+    n = int(pool.__name__[-2])
+    function.__doc__ = f""":func:`{pool.__name__}`, and where each maximum was found.
+
+    Args:
+        *args: as of :func:`{pool.__name__}`.
+        return_indices: accepted: always True.
+        **kwargs: as of :func:`{pool.__name__}`.
+
+    Returns:
+        Two tensors of the same sizes: the maxima, and their places in the flattened space of a channel, int64.
+
+    Examples:
+        >>> maxima, places = F.{name}(taeda.randn(1, 2{", 8" * n}), {arguments})
+        >>> places.shape
+        taeda.Size([1, 2{f", {side}" * n}])
+    """
     return _traits(canonical=getattr(pool, "canonical", False))(function)
 
 
 max_pool1d_with_indices = _with_indices(max_pool1d)
 max_pool2d_with_indices = _with_indices(max_pool2d)
 max_pool3d_with_indices = _with_indices(max_pool3d)
-adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d)
-adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d)
-adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d)
-fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
-fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d, side=2)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d, side=2)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d, side=2)
+fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d, "2, output_size=3", 3)
+fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d, "2, output_size=3", 3)
 
 
 def _named(function: Callable) -> tuple[tuple[str, ...], tuple]:

@@ -28,7 +28,25 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which ``nonlinearity`` shrinks a standard deviation; ``param`` is the slope of ``leaky_relu``."""
+    """The factor that makes up for how ``nonlinearity`` shrinks a standard deviation.
+
+    1 for linear layers, convolutions and the sigmoid, 5/3 for tanh, ``sqrt(2)`` for ReLU,
+    ``sqrt(2 / (1 + negative_slope ** 2))`` for leaky ReLU, 3/4 for SELU.
+
+    Args:
+        nonlinearity: its name in ``nn.functional``, such as ``"relu"``.
+        param: ``negative_slope`` of ``"leaky_relu"``; 0.01 if None.
+
+    Returns:
+        A float.
+
+    Raises:
+        ValueError: the name is unknown, or ``param`` is no number.
+
+    Examples:
+        >>> round(nn.init.calculate_gain("relu"), 4)
+        1.4142
+    """
     if nonlinearity == "leaky_relu":
         if param is None:
             param = 0.01
@@ -41,13 +59,43 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
-    """Uniform in ``[a, b)``."""
+    """Fill with draws from the uniform distribution on ``[a, b)``.
+
+    Args:
+        tensor: filled in place. Any shape, floating-point.
+        a: lower bound.
+        b: upper bound.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Examples:
+        >>> w = nn.init.uniform_(taeda.empty(3, 5), -0.1, 0.1)
+        >>> bool((w.abs() <= 0.1).all())
+        True
+    """
     with taeda.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
-    """Normal with that mean and standard deviation."""
+    """Fill with draws from the normal distribution with that mean and standard deviation.
+
+    Args:
+        tensor: filled in place. Any shape, floating-point.
+        mean: the mean.
+        std: the standard deviation.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Examples:
+        >>> w = nn.init.normal_(taeda.empty(10_000), std=0.02)
+        >>> round(w.std().item(), 2)
+        0.02
+    """
     with taeda.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -55,7 +103,24 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
 ) -> Tensor:
-    """Normal, cut off at ``a`` and ``b``, by rejection."""
+    """Fill with draws from the normal distribution, where those outside ``[a, b]`` are drawn again.
+
+    Args:
+        tensor: filled in place. Any shape, floating-point.
+        mean: the mean before the cut.
+        std: the standard deviation before the cut.
+        a: lower bound.
+        b: upper bound.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Examples:
+        >>> w = nn.init.trunc_normal_(taeda.empty(1000))
+        >>> bool((w.abs() <= 2).all())
+        True
+    """
 
     def cdf(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -104,24 +169,75 @@ def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float,
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """``val`` everywhere."""
+    """Fill with ``val``.
+
+    Args:
+        tensor: filled in place. Any shape and dtype.
+        val: a number.
+
+    Returns:
+        ``tensor``.
+
+    Examples:
+        >>> nn.init.constant_(taeda.empty(3), 0.3)
+        tensor([0.3000, 0.3000, 0.3000])
+    """
     with taeda.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """One everywhere."""
+    """Fill with 1.
+
+    Args:
+        tensor: filled in place. Any shape and dtype.
+
+    Returns:
+        ``tensor``.
+
+    Examples:
+        >>> nn.init.ones_(taeda.empty(3))
+        tensor([1., 1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zero everywhere."""
+    """Fill with 0.
+
+    Args:
+        tensor: filled in place. Any shape and dtype.
+
+    Returns:
+        ``tensor``.
+
+    Examples:
+        >>> layer = nn.Linear(2, 3)
+        >>> nn.init.zeros_(layer.bias)
+        Parameter containing:
+        tensor([0., 0., 0.], requires_grad=True)
+    """
     with taeda.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix."""
+    """Fill with the identity matrix, so that a linear layer passes its input on.
+
+    Args:
+        tensor: filled in place: a matrix ``(n, m)``, any dtype.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it is no matrix.
+
+    Examples:
+        >>> nn.init.eye_(taeda.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with taeda.no_grad():
@@ -129,7 +245,26 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution kernel that passes its input through, per group, as far as there are channels."""
+    """Fill a kernel so that the convolution passes its input on, as far as there are channels.
+
+    Args:
+        tensor: filled in place: ``(C_out, C_in, *kernel_size)``, three to five dimensions, any dtype.
+        groups: number of groups of output channels, each of which passes the input on.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it has other dimensions, or ``groups`` does not divide ``C_out``.
+
+    Examples:
+        >>> layer = nn.Conv1d(2, 2, 3, padding=1, bias=False)
+        >>> nn.init.dirac_(layer.weight).shape
+        taeda.Size([2, 2, 3])
+        >>> layer(taeda.tensor([[1.0, 2.0], [3.0, 4.0]])).detach()
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     sizes = tensor.size()
@@ -161,14 +296,53 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """Uniform in ``+- gain sqrt(6 / (fan_in + fan_out))`` (Glorot & Bengio 2010)."""
+    """Fill with draws from the uniform distribution on ``+- gain * sqrt(6 / (fan_in + fan_out))``.
+
+    It keeps the variance of activations and gradients from layer to layer. Source: Glorot & Bengio 2010, "Understanding
+    the difficulty of training deep feedforward neural networks".
+
+    Args:
+        tensor: filled in place: ``(fan_out, fan_in)``, or a kernel, whose window counts in both. Floating-point.
+        gain: a factor, as of :func:`calculate_gain`.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it has fewer than two dimensions.
+
+    Examples:
+        >>> w = nn.init.xavier_uniform_(taeda.empty(100, 50))
+        >>> bool((w.abs() <= 0.2).all())  # sqrt(6 / 150)
+        True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """Normal with standard deviation ``gain sqrt(2 / (fan_in + fan_out))`` (Glorot & Bengio 2010)."""
+    """Fill with draws from the normal distribution with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
+
+    Source: Glorot & Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks".
+
+    Args:
+        tensor: filled in place: ``(fan_out, fan_in)``, or a kernel, whose window counts in both. Floating-point.
+        gain: a factor, as of :func:`calculate_gain`.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it has fewer than two dimensions.
+
+    Examples:
+        >>> w = nn.init.xavier_normal_(taeda.empty(100, 100))
+        >>> round(w.std().item(), 1)  # sqrt(2 / 200)
+        0.1
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
@@ -183,7 +357,29 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
 ) -> Tensor:
-    """Uniform in ``+- gain sqrt(3 / fan)`` (He et al. 2015); ``a`` is the slope of ``leaky_relu``."""
+    """Fill with draws from the uniform distribution on ``+- gain * sqrt(3 / fan)``, for layers before ReLUs.
+
+    Source: He et al. 2015, "Delving Deep into Rectifiers: Surpassing Human-Level Performance on ImageNet
+    Classification".
+
+    Args:
+        tensor: filled in place: ``(fan_out, fan_in)``, or a kernel, whose window counts in both. Floating-point.
+        a: negative slope of ``"leaky_relu"``; 0 is a ReLU.
+        mode: ``"fan_in"``, which keeps the variance of activations, or ``"fan_out"``, of gradients.
+        nonlinearity: what :func:`calculate_gain` gives ``gain`` for.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it has fewer than two dimensions, or a name is unknown.
+
+    Examples:
+        >>> w = nn.init.kaiming_uniform_(taeda.empty(100, 600), nonlinearity="relu")
+        >>> bool((w.abs() <= 0.1).all())  # sqrt(2) * sqrt(3 / 600)
+        True
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
 
@@ -191,13 +387,56 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
 ) -> Tensor:
-    """Normal with standard deviation ``gain / sqrt(fan)`` (He et al. 2015); ``a`` is the slope of ``leaky_relu``."""
+    """Fill with draws from the normal distribution with standard deviation ``gain / sqrt(fan)``, for layers before
+    ReLUs.
+
+    Source: He et al. 2015, "Delving Deep into Rectifiers: Surpassing Human-Level Performance on ImageNet
+    Classification".
+
+    Args:
+        tensor: filled in place: ``(fan_out, fan_in)``, or a kernel, whose window counts in both. Floating-point.
+        a: negative slope of ``"leaky_relu"``; 0 is a ReLU.
+        mode: ``"fan_in"``, which keeps the variance of activations, or ``"fan_out"``, of gradients.
+        nonlinearity: what :func:`calculate_gain` gives ``gain`` for.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it has fewer than two dimensions, or a name is unknown.
+
+    Examples:
+        >>> w = nn.init.kaiming_normal_(taeda.empty(100, 200), nonlinearity="relu")
+        >>> round(w.std().item(), 1)  # sqrt(2 / 200)
+        0.1
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
-    """A (semi-)orthogonal matrix, uniform among them (Mezzadri 2006); further dimensions count as columns."""
+    """Fill with an orthogonal matrix, or orthogonal rows or columns, drawn uniformly among them (Mezzadri 2006).
+
+    It keeps the length of what it multiplies. Source: Saxe et al. 2013, "Exact solutions to the nonlinear dynamics of
+    learning in deep linear neural networks".
+
+    Args:
+        tensor: filled in place: ``(n, *)``, whose further dimensions count as columns. Floating-point.
+        gain: a factor of the result.
+        generator: a :class:`taeda.Generator` to draw from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it has fewer than two dimensions.
+
+    Examples:
+        >>> w = nn.init.orthogonal_(taeda.empty(3, 5))
+        >>> bool(taeda.allclose(w @ w.T, taeda.eye(3), atol=1e-6))
+        True
+    """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0 or tensor.is_meta:
@@ -212,7 +451,25 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
-    """Normal, with the fraction ``sparsity`` of each column zero (Martens 2010)."""
+    """Fill with draws from the normal distribution, with a part of each column zero (Martens 2010).
+
+    Args:
+        tensor: filled in place: a matrix ``(n, m)``. Floating-point.
+        sparsity: part of the elements of each column that is zero, rounded up.
+        std: standard deviation of the others.
+        generator: a :class:`taeda.Generator` to draw them from; the global one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: it is no matrix.
+
+    Examples:
+        >>> w = nn.init.sparse_(taeda.empty(10, 3), sparsity=0.2)
+        >>> (w == 0).sum(0)
+        tensor([2, 2, 2])
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape

@@ -69,31 +69,76 @@ def _network(mode: str, args: tuple, named: dict[str, Any]) -> tuple[Tensor, Any
 
 
 def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """A long short-term memory network (Hochreiter and Schmidhuber 1997) from its parameters.
+    """A long short-term memory network (Hochreiter and Schmidhuber 1997) from its parameters. :class:`taeda.nn.LSTM`
+    keeps them.
 
     Args:
         args: ``(input, (h, c), params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`` or, for a
             packed sequence, ``(data, batch_sizes, (h, c), params, has_biases, num_layers, dropout, train,
             bidirectional)``; ``params`` are those of :class:`taeda.nn.LSTM` in order.
+        named: the same by name.
     Returns:
         The last layer's output, and the final h and c.
+    Examples:
+        >>> net, x, state = taeda.nn.LSTM(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
+        >>> output, h, c = taeda.lstm(x, (state, state), list(net.parameters()), True, 1, 0.0, False, False, False)
+        >>> output.shape, h.shape
+        (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
     """
     out, (h, c) = _network("LSTM", args, named)
     return out, h, c
 
 
 def gru(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """A gated recurrent network (Cho et al. 2014) from its parameters. Arguments as of :func:`lstm`, with one state."""
+    """A gated recurrent network (Cho et al. 2014) from its parameters. :class:`taeda.nn.GRU` keeps them.
+
+    Args:
+        args: as of :func:`lstm`, with one state ``h`` in place of ``(h, c)``.
+        named: the same by name.
+    Returns:
+        The last layer's output, and the final h.
+    Examples:
+        >>> net, x, state = taeda.nn.GRU(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
+        >>> output, h = taeda.gru(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
+        >>> output.shape, h.shape
+        (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
+    """
     return _network("GRU", args, named)
 
 
 def rnn_tanh(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """An Elman network with tanh from its parameters. Arguments as of :func:`lstm`, with one state."""
+    """An Elman network, ``h' = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``, from its parameters. :class:`taeda.nn.RNN`
+    keeps them.
+
+    Args:
+        args: as of :func:`lstm`, with one state ``h`` in place of ``(h, c)``.
+        named: the same by name.
+    Returns:
+        The last layer's output, and the final h.
+    Examples:
+        >>> net, x, state = taeda.nn.RNN(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
+        >>> output, h = taeda.rnn_tanh(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
+        >>> output.shape, h.shape
+        (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
+    """
     return _network("RNN_TANH", args, named)
 
 
 def rnn_relu(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """An Elman network with ReLU from its parameters. Arguments as of :func:`lstm`, with one state."""
+    """An Elman network, ``h' = relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``, from its parameters. :class:`taeda.nn.RNN`
+    keeps them.
+
+    Args:
+        args: as of :func:`lstm`, with one state ``h`` in place of ``(h, c)``.
+        named: the same by name.
+    Returns:
+        The last layer's output, and the final h.
+    Examples:
+        >>> net, x, state = taeda.nn.RNN(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
+        >>> output, h = taeda.rnn_relu(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
+        >>> output.shape, h.shape
+        (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
+    """
     return _network("RNN_RELU", args, named)
 
 
@@ -106,7 +151,24 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """One step of an LSTM from its parameters: the new h and c."""
+    """One step of a long short-term memory network: ``i, f, g, o`` are the four parts of ``w_ih @ x + b_ih + w_hh @ h +
+    b_hh``; ``c' = sigmoid(f) * c + sigmoid(i) * tanh(g)`` and ``h' = sigmoid(o) * tanh(c')``.
+
+    Args:
+        input: ``(batch, inputs)``.
+        hx: ``(h, c)``, each ``(batch, hidden)``.
+        w_ih: ``(4 * hidden, inputs)``.
+        w_hh: ``(4 * hidden, hidden)``.
+        b_ih: ``(4 * hidden,)`` or None.
+        b_hh: ``(4 * hidden,)`` or None.
+    Returns:
+        The new ``h`` and ``c``, each ``(batch, hidden)``.
+    Examples:
+        >>> h = c = taeda.zeros(1, 2)
+        >>> h, c = taeda.lstm_cell(taeda.ones(1, 3), (h, c), taeda.ones(8, 3), taeda.ones(8, 2))
+        >>> h.shape, c.shape
+        (taeda.Size([1, 2]), taeda.Size([1, 2]))
+    """
     h, c = _step("LSTM", input, hx[0], hx[1], w_ih, w_hh, b_ih, b_hh)
     return h, c
 
@@ -115,7 +177,22 @@ def lstm_cell(
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of a GRU from its parameters: the new state."""
+    """One step of a gated recurrent network: with ``r, z, n`` the three parts of ``w_ih @ x + b_ih`` and of ``w_hh @ h
+    + b_hh``, ``h' = (1 - sigmoid(z + z')) * tanh(n + sigmoid(r + r') * n') + sigmoid(z + z') * h``.
+
+    Args:
+        input: ``(batch, inputs)``.
+        hx: ``(batch, hidden)``.
+        w_ih: ``(3 * hidden, inputs)``.
+        w_hh: ``(3 * hidden, hidden)``.
+        b_ih: ``(3 * hidden,)`` or None.
+        b_hh: ``(3 * hidden,)`` or None.
+    Returns:
+        The new state, ``(batch, hidden)``.
+    Examples:
+        >>> taeda.gru_cell(taeda.ones(1, 3), taeda.zeros(1, 2), taeda.ones(6, 3), taeda.ones(6, 2)).shape
+        taeda.Size([1, 2])
+    """
     return _step("GRU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
 
 
@@ -123,7 +200,21 @@ def gru_cell(
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of an Elman network with tanh from its parameters: the new state."""
+    """One step of an Elman network: ``tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``.
+
+    Args:
+        input: ``(batch, inputs)``.
+        hx: ``(batch, hidden)``.
+        w_ih: ``(hidden, inputs)``.
+        w_hh: ``(hidden, hidden)``.
+        b_ih: ``(hidden,)`` or None.
+        b_hh: ``(hidden,)`` or None.
+    Returns:
+        The new state, ``(batch, hidden)``.
+    Examples:
+        >>> taeda.rnn_tanh_cell(taeda.ones(1, 1), taeda.zeros(1, 2), taeda.tensor([[0.5], [1.0]]), taeda.eye(2))
+        tensor([[0.4621, 0.7616]])
+    """
     return _step("RNN_TANH", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
 
 
@@ -131,7 +222,21 @@ def rnn_tanh_cell(
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of an Elman network with ReLU from its parameters: the new state."""
+    """One step of an Elman network: ``relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``.
+
+    Args:
+        input: ``(batch, inputs)``.
+        hx: ``(batch, hidden)``.
+        w_ih: ``(hidden, inputs)``.
+        w_hh: ``(hidden, hidden)``.
+        b_ih: ``(hidden,)`` or None.
+        b_hh: ``(hidden,)`` or None.
+    Returns:
+        The new state, ``(batch, hidden)``.
+    Examples:
+        >>> taeda.rnn_relu_cell(taeda.ones(1, 1), taeda.zeros(1, 2), taeda.tensor([[0.5], [-1.0]]), taeda.eye(2))
+        tensor([[0.5000, 0.0000]])
+    """
     return _step("RNN_RELU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
 
 
@@ -140,8 +245,25 @@ def rnn_relu_cell(
 
 @composite(method=False, out="same", writes=_batch_norm._moves)
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not
-    ``training``)."""
+    """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel.
+
+    Args:
+        input: ``(N, C, *)``, floating point.
+        weight: a factor per channel, or None.
+        bias: what is added per channel, or None.
+        running_mean: ``(C,)``, moved towards the mean of the batch, or None.
+        running_var: ``(C,)``, moved towards its variance, or None.
+        training: whether the batch's own mean and variance are used.
+        momentum: how far the running ones move.
+        eps: added to the variance.
+    Returns:
+        ``(result, mean, inverse deviation)``; the latter two are ``(C,)``, and empty where not ``training``.
+    Examples:
+        >>> x = taeda.tensor([[1.0], [3.0]])
+        >>> y, mean, inverse = taeda.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)
+        >>> y.flatten(), mean, inverse
+        (tensor([-1.,  1.]), tensor([2.]), tensor([1.]))
+    """
     _normalization._require_float("native_batch_norm", input)
     y, mean, rstd = _batch_norm._fused_batch_norm(
         input, weight, bias, running_mean, running_var, bool(training), momentum, eps
@@ -178,12 +300,19 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
     Args:
         input: ``(N, C, *)``, floating point.
-        weight, bias: one value per channel, or None.
-        N, C, HxW: sizes of the batch, of the channels, and of the positions together.
-        group: number of groups.
+        weight: a factor per channel, or None.
+        bias: what is added per channel, or None.
+        N: the size of the batch.
+        C: the number of channels.
+        HxW: the number of positions.
+        group: the number of groups.
         eps: added to the variance.
     Returns:
-        The result in the input's sizes; mean and inverse deviation, ``(N, group)``.
+        The result in the sizes of ``input``; mean and inverse deviation, ``(N, group)``.
+    Examples:
+        >>> x = taeda.tensor([[[1.0], [3.0]]])
+        >>> taeda.native_group_norm(x, None, None, 1, 2, 1, 1, 0.0)[1]
+        tensor([[2.]])
     """
     out = taeda.group_norm(input, group, weight, bias, eps)
     x = input.reshape(N, group, C // group * HxW)
@@ -243,7 +372,19 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 
 @composite(method=False, out=True, canonical=True)
 def native_dropout(input, p, train: Any = True):
-    """Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
+    """:func:`dropout`, with a mask of what was kept.
+
+    Args:
+        input: floating point, any sizes.
+        p: the probability that an element is dropped.
+        train: whether to drop anything; None is False.
+    Returns:
+        ``(result, mask)``, of the sizes of ``input``; ``mask`` is ``bool``.
+    Examples:
+        >>> result, mask = taeda.native_dropout(taeda.ones(3), 0.5, False)
+        >>> result, mask
+        (tensor([1., 1., 1.]), tensor([True, True, True]))
+    """
     p = float(p)
     if train is False or p == 0 or input.numel() == 0:
         return input.clone(), taeda.ones_like(input, dtype=taeda.bool)
@@ -271,12 +412,20 @@ def embedding_bag(
     Args:
         weight: ``(rows, width)``.
         indices: a vector that ``offsets`` cuts into bags.
+        offsets: a vector: where each bag begins.
         scale_grad_by_freq: divide a row's gradient by how often it was asked for.
         mode: 0 for sums, 1 for means, 2 for maxima.
         sparse: make the gradient of ``weight`` sparse.
-        per_sample_weights, include_last_offset, padding_idx: as there.
+        per_sample_weights: what each index counts, for sums, or None.
+        include_last_offset: whether ``offsets`` ends with the number of indices.
+        padding_idx: an index that counts as nothing, or None.
     Returns:
-        ``(bags, width)``, and int64 vectors of one element per index and per bag; the last is empty but for maxima.
+        ``(bags, width)``, and ``int64`` vectors of one element per index and per bag; the last is empty but for maxima.
+    Examples:
+        >>> weight = taeda.tensor([[1.0, 1.0], [10.0, 10.0]])
+        >>> taeda.embedding_bag(weight, taeda.tensor([0, 1, 1]), taeda.tensor([0, 2]))[0]
+        tensor([[11., 11.],
+                [10., 10.]])
     """
     if mode not in (0, 1, 2):
         raise RuntimeError(f"embedding_bag: expected mode to be 0 (sum), 1 (mean) or 2 (max), got {mode}")
@@ -310,13 +459,52 @@ def _places(weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, out: Te
 
 @_listed
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """:func:`taeda.nn.functional.batch_norm`, with its arguments in another order; ``cudnn_enabled`` is ignored."""
+    """``(input - mean) / sqrt(var + eps) * weight + bias`` per channel: :func:`taeda.nn.functional.batch_norm` with its
+    arguments in another order (Ioffe and Szegedy 2015, "Batch Normalization").
+
+    Args:
+        input: ``(N, C, *)``, floating point.
+        weight: a factor per channel, or None.
+        bias: what is added per channel, or None.
+        running_mean: ``(C,)``, moved towards the mean of the batch in training, or None.
+        running_var: ``(C,)``, moved towards its variance in training, or None.
+        training: whether the batch's own mean and variance are used.
+        momentum: how far the running ones move.
+        eps: added to the variance.
+    Returns:
+        The sizes of ``input``.
+    Examples:
+        >>> x = taeda.tensor([[1.0], [3.0]])
+        >>> taeda.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False)
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
     return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 @_listed
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
-    """:func:`taeda.nn.functional.instance_norm`, with its arguments in another order; ``cudnn_enabled`` is ignored."""
+    """``(input - mean) / sqrt(var + eps) * weight + bias`` per channel of each example:
+    :func:`taeda.nn.functional.instance_norm` with its arguments in another order (Ulyanov et al. 2016, "Instance
+    Normalization").
+
+    Args:
+        input: ``(N, C, *)``, floating point.
+        weight: a factor per channel, or None.
+        bias: what is added per channel, or None.
+        running_mean: ``(C,)`` or None.
+        running_var: ``(C,)`` or None.
+        use_input_stats: whether the examples' own mean and variance are used, rather than the running ones.
+        momentum: how far the running ones move.
+        eps: added to the variance.
+    Returns:
+        The sizes of ``input``.
+    Examples:
+        >>> x = taeda.tensor([[[1.0, 3.0], [10.0, 14.0]]])
+        >>> taeda.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+        tensor([[[-1.,  1.],
+                 [-1.,  1.]]])
+    """
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
@@ -384,25 +572,87 @@ def loss_defaults(name: str) -> dict[str, Any]:
     return {**DEFAULTS, **_OWN_DEFAULTS.get(name, {})}
 
 
-def _loss(name: str, **defaults: Any) -> Any:
+def _loss(name: str, call: str, result: str, **defaults: Any) -> Any:
+    """The loss, and an example of it: what is called, and what that gives."""
     parameters = LOSSES[name][1]
     loss = numbered(name, parameters, **defaults)
     loss.__doc__ = f"""
-    :func:`taeda.nn.functional.{name}` with a number as ``reduction``: 0 for none (the default here, as in PyTorch),
-    1 for the mean, 2 for the sum.
+    :func:`taeda.nn.functional.{name}` with a number as ``reduction``. Arguments as of
+    :func:`taeda.nn.functional.{name}`.
+
+    Args:
+        reduction: 0 for none (the default here, as in PyTorch), 1 for the mean, 2 for the sum.
+    Returns:
+        One loss per example, or without dimensions.
+    Raises:
+        ValueError: ``reduction`` is another number.
+    Examples:
+        >>> taeda.{name}({call})
+        {result}
     """
     names = tuple(parameters.split())
     return _core.Composite(loss, params=names, defaults=(None,) * len(names))
 
 
-binary_cross_entropy_with_logits = _loss("binary_cross_entropy_with_logits", weight=None, pos_weight=None, reduction=0)
-cosine_embedding_loss = _loss("cosine_embedding_loss", margin=0.0, reduction=0)
-ctc_loss = _loss("ctc_loss", blank=0, reduction=0, zero_infinity=False)
-hinge_embedding_loss = _loss("hinge_embedding_loss", margin=1.0, reduction=0)
-kl_div = _loss("kl_div", reduction=0, log_target=False)
-margin_ranking_loss = _loss("margin_ranking_loss", margin=0.0, reduction=0)
-poisson_nll_loss = _loss("poisson_nll_loss")
-triplet_margin_loss = _loss("triplet_margin_loss", margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0)
+binary_cross_entropy_with_logits = _loss(
+    "binary_cross_entropy_with_logits",
+    "taeda.zeros(2), taeda.ones(2), reduction=1",
+    "tensor(0.6931)",
+    weight=None,
+    pos_weight=None,
+    reduction=0,
+)
+cosine_embedding_loss = _loss(
+    "cosine_embedding_loss",
+    "taeda.eye(2), taeda.tensor([[1.0, 0.0], [1.0, 0.0]]), taeda.tensor([1, 1])",
+    "tensor([0., 1.])",
+    margin=0.0,
+    reduction=0,
+)
+ctc_loss = _loss(
+    "ctc_loss",
+    "taeda.full((2, 1, 2), 0.5).log(), taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1])",
+    "tensor([0.2877])",
+    blank=0,
+    reduction=0,
+    zero_infinity=False,
+)
+hinge_embedding_loss = _loss(
+    "hinge_embedding_loss",
+    "taeda.tensor([0.25, 0.25]), taeda.tensor([1.0, -1.0])",
+    "tensor([0.2500, 0.7500])",
+    margin=1.0,
+    reduction=0,
+)
+kl_div = _loss(
+    "kl_div",
+    "taeda.tensor([0.5, 0.5]).log(), taeda.tensor([1.0, 0.0]), reduction=2",
+    "tensor(0.6931)",
+    reduction=0,
+    log_target=False,
+)
+margin_ranking_loss = _loss(
+    "margin_ranking_loss",
+    "taeda.tensor([1.0]), taeda.tensor([3.0]), taeda.tensor([1.0])",
+    "tensor([2.])",
+    margin=0.0,
+    reduction=0,
+)
+poisson_nll_loss = _loss(
+    "poisson_nll_loss",
+    "taeda.zeros(2), taeda.tensor([0.0, 3.0]), True, False, 1e-8, 0",
+    "tensor([1., 1.])",
+)
+triplet_margin_loss = _loss(
+    "triplet_margin_loss",
+    "taeda.zeros(1, 2), taeda.tensor([[3.0, 4.0]]), taeda.tensor([[0.0, 1.0]])",
+    "tensor([5.0000])",
+    margin=1.0,
+    p=2.0,
+    eps=1e-6,
+    swap=False,
+    reduction=0,
+)
 
 
 # ---- sampling, pooling, convolution ----------------------------------------------------------------------------------
@@ -412,8 +662,22 @@ triplet_margin_loss = _loss("triplet_margin_loss", margin=1.0, p=2.0, eps=1e-6, 
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """:func:`taeda.nn.functional.grid_sample` with numbers for modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1
-    border, 2 reflection."""
+    """Values of images at the points of a grid: :func:`taeda.nn.functional.grid_sample` with numbers for words.
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        grid: ``(N, H_out, W_out, 2)`` or ``(N, D_out, H_out, W_out, 3)``: points ``(x, y)`` or ``(x, y, z)`` in [-1,
+            1].
+        interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic.
+        padding_mode: 0 zeros, 1 border, 2 reflection.
+        align_corners: whether -1 and 1 are the centres of the outer pixels, rather than their edges.
+    Returns:
+        ``(N, C, H_out, W_out)`` or ``(N, C, D_out, H_out, W_out)``.
+    Examples:
+        >>> image, centre = taeda.tensor([[[[0.0, 1.0], [2.0, 3.0]]]]), taeda.zeros(1, 1, 1, 2)
+        >>> taeda.grid_sampler(image, centre, 0, 0, False).item()
+        1.5
+    """
     modes = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     for value, name, known in (
         (interpolation_mode, "interpolation_mode", modes[0]),
@@ -428,7 +692,15 @@ def grid_sampler(
 
 @composite(method=False, out=True, canonical=True)
 def grid_sampler_2d(input, grid, interpolation_mode: int, padding_mode: int, align_corners):
-    """:func:`grid_sampler` of ``(N, C, H, W)``."""
+    """:func:`grid_sampler` of images ``(N, C, H, W)``. Arguments as of :func:`grid_sampler`.
+
+    Returns:
+        ``(N, C, H_out, W_out)``.
+    Examples:
+        >>> image, centre = taeda.tensor([[[[0.0, 1.0], [2.0, 3.0]]]]), taeda.zeros(1, 1, 1, 2)
+        >>> taeda.grid_sampler_2d(image, centre, 0, 0, False).item()
+        1.5
+    """
     if input.dim() != 4:
         raise RuntimeError(f"grid_sampler_2d(): expected 4D input, but got input with sizes {list(input.shape)}")
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -436,7 +708,14 @@ def grid_sampler_2d(input, grid, interpolation_mode: int, padding_mode: int, ali
 
 @composite(method=False, out=True)
 def grid_sampler_3d(input, grid, interpolation_mode: int, padding_mode: int, align_corners):
-    """:func:`grid_sampler` of ``(N, C, D, H, W)``."""
+    """:func:`grid_sampler` of volumes ``(N, C, D, H, W)``. Arguments as of :func:`grid_sampler`.
+
+    Returns:
+        ``(N, C, D_out, H_out, W_out)``.
+    Examples:
+        >>> taeda.grid_sampler_3d(taeda.ones(1, 1, 2, 2, 2), taeda.zeros(1, 1, 1, 1, 3), 0, 0, False).item()
+        1.0
+    """
     if input.dim() != 5:
         raise RuntimeError(f"grid_sampler_3d(): expected 5D input, but got input with sizes {list(input.shape)}")
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -444,7 +723,20 @@ def grid_sampler_3d(input, grid, interpolation_mode: int, padding_mode: int, ali
 
 @composite(method=False, out=True)
 def affine_grid_generator(theta, size, align_corners):
-    """:func:`taeda.nn.functional.affine_grid`."""
+    """The points that :func:`taeda.grid_sampler` takes for an affine map: :func:`taeda.nn.functional.affine_grid`.
+
+    Args:
+        theta: ``(N, 2, 3)`` or ``(N, 3, 4)``: the maps.
+        size: that of the images, ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        align_corners: whether -1 and 1 are the centres of the outer pixels, rather than their edges.
+    Returns:
+        ``(N, H, W, 2)`` or ``(N, D, H, W, 3)``.
+    Examples:
+        >>> identity = taeda.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+        >>> taeda.affine_grid_generator(identity, (1, 1, 2, 2), True)[0, 0]
+        tensor([[-1., -1.],
+                [ 1., -1.]])
+    """
     return _interpolation.affine_grid(theta, size, align_corners)
 
 
@@ -452,7 +744,14 @@ def affine_grid_generator(theta, size, align_corners):
 def max_pool1d_with_indices(
     input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """:func:`taeda.max_pool1d`, and where each maximum was found."""
+    """:func:`taeda.max_pool1d`, and where each maximum was found. Arguments as of :func:`taeda.max_pool1d`.
+
+    Returns:
+        ``(values, indices)``; ``indices`` are ``int64``.
+    Examples:
+        >>> taeda.max_pool1d_with_indices(taeda.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+        (tensor([[3., 5.]]), tensor([[1, 3]]))
+    """
     return tuple(_pooling.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True))
 
 
@@ -490,21 +789,43 @@ def _antialiased(mode: str, input: Tensor, size: Any, align_corners: bool, heigh
 
 @_listed
 def adaptive_max_pool1d(input, output_size):
-    """:func:`taeda.nn.functional.adaptive_max_pool1d`, and where each maximum was found."""
+    """:func:`taeda.nn.functional.adaptive_max_pool1d`, and where each maximum was found.
+
+    Args:
+        input: ``(n, channels, w)``, or without ``n``.
+        output_size: the size of the result; None keeps it.
+    Returns:
+        ``(values, indices)``, of size ``output_size`` in the last dimension; ``indices`` are ``int64``.
+    Examples:
+        >>> taeda.adaptive_max_pool1d(taeda.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+        (tensor([[3., 5.]]), tensor([[1, 3]]))
+    """
     return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
 @composite(method=False, out=True, canonical=True, native=True)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has.
+    """A convolution, or a transposed one, in as many dimensions as ``input`` has; see :func:`conv2d` and
+    :func:`conv_transpose2d`.
 
     Args:
         input: ``(N, C, *)`` of one to three spatial dimensions.
-        weight, bias: as of :func:`taeda.conv2d`, or of :func:`taeda.conv_transpose2d` if ``transposed``.
-        stride, padding, dilation, output_padding: one int per spatial dimension.
+        weight: as of :func:`taeda.conv2d`, or of :func:`taeda.conv_transpose2d` if ``transposed``.
+        bias: ``(out_channels,)`` or None.
+        stride: one int per spatial dimension.
+        padding: one int per spatial dimension.
+        dilation: one int per spatial dimension.
         transposed: whether it is a transposed convolution.
-        output_padding: added to one side of the result of a transposed convolution.
-        groups: of channels that do not mix.
+        output_padding: added to one side of the result of a transposed convolution, one int per spatial dimension.
+        groups: channels are split into that many groups, each of which sees its own input alone.
+    Returns:
+        ``(N, out_channels, *)``.
+    Raises:
+        RuntimeError: sizes, dtypes or ``groups`` do not fit.
+    Examples:
+        >>> x, weight = taeda.ones(1, 3, 8, 8), taeda.ones(6, 3, 2, 2)
+        >>> taeda.convolution(x, weight, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1).shape
+        taeda.Size([1, 6, 4, 4])
     """
     n = weight.dim() - 2
     if n not in (1, 2, 3):

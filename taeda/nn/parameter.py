@@ -21,11 +21,23 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A Tensor that becomes a parameter of the Module it is assigned to.
+    """A tensor that becomes a parameter of the module it is assigned to: it is trained, saved and moved with it.
 
     Args:
-        data: the values; a Tensor that shares its memory. An empty Tensor if None.
+        data: the values: a tensor, of any shape and dtype, whose memory is shared. An empty one if None.
         requires_grad: whether gradients are wanted.
+
+    Examples:
+        >>> class Scale(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.factor = nn.Parameter(taeda.ones(2))
+        ...
+        ...     def forward(self, x):
+        ...         return x * self.factor
+        >>> list(Scale().parameters())
+        [Parameter containing:
+        tensor([1., 1.], requires_grad=True)]
     """
 
     __torch_function__ = _disabled_torch_function_impl
@@ -72,11 +84,17 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A Tensor, marked so that the Module it is assigned to registers it as a buffer.
+    """A tensor that becomes a buffer of the module it is assigned to: saved and moved with it, but not trained.
 
     Args:
-        data: the values; an empty Tensor if None.
+        data: the values: a tensor of any shape and dtype; an empty one if None.
         persistent: whether it is part of the module's ``state_dict``.
+
+    Examples:
+        >>> module = nn.Module()
+        >>> module.mean = nn.Buffer(taeda.zeros(2))
+        >>> list(module.state_dict()), list(module.parameters())
+        (['mean'], [])
     """
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
@@ -139,7 +157,24 @@ class UninitializedTensorMixin:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A Parameter that gets its shape from the first input of a lazy module."""
+    """A parameter that gets its shape from the first input of a lazy module.
+
+    Args:
+        requires_grad: whether gradients are wanted.
+        device: where it will be.
+        dtype: its dtype.
+
+    Raises:
+        RuntimeError: its shape is asked for before ``materialize``.
+
+    Examples:
+        >>> weight = nn.LazyLinear(3).weight
+        >>> type(weight).__name__
+        'UninitializedParameter'
+        >>> weight.materialize((3, 5))
+        >>> type(weight).__name__, weight.shape
+        ('Parameter', taeda.Size([3, 5]))
+    """
 
     cls_to_become = Parameter
 
@@ -155,7 +190,24 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
-    """A buffer that gets its shape from the first input of a lazy module."""
+    """A buffer that gets its shape from the first input of a lazy module.
+
+    Args:
+        requires_grad: whether gradients are wanted.
+        device: where it will be.
+        dtype: its dtype.
+        persistent: whether it is part of the module's ``state_dict``.
+
+    Raises:
+        RuntimeError: its shape is asked for before ``materialize``.
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm1d()
+        >>> type(layer.running_mean).__name__
+        'UninitializedBuffer'
+        >>> layer(taeda.randn(4, 3)).shape, layer.running_mean.shape
+        (taeda.Size([4, 3]), taeda.Size([3]))
+    """
 
     cls_to_become = Buffer  # not Tensor: an instance cannot change its class to an extension type
 

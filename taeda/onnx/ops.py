@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda.library import custom_op
+from taeda.library import CustomOpDef
 
 from .operators.attention import attention as _attention
 from .values import DTYPES
@@ -72,12 +72,12 @@ def rotary_embedding(
 # ---- nodes of any name -----------------------------------------------------------------------------------------------
 
 
-@custom_op("onnx_symbolic::node", mutates_args=())
-def _node(inputs: Sequence[Tensor], op: str, attributes: tuple, dtypes: tuple, shapes: tuple) -> tuple[Tensor, ...]:
+def _zeros(inputs: Sequence[Tensor], op: str, attributes: tuple, dtypes: tuple, shapes: tuple) -> tuple[Tensor, ...]:
     return tuple(taeda.zeros(tuple(s), dtype=d) for d, s in zip(dtypes, shapes, strict=True))
 
 
-_node.register_fake(_node._fn)
+_node = CustomOpDef("onnx_symbolic::node", _zeros, ())
+_node.register_fake(_zeros)
 
 
 def symbolic_multi_out(

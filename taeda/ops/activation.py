@@ -13,7 +13,7 @@ from .elementary import exp, expm1, sigmoid, sigmoid_backward, tanh
 from .indexing import where
 from .pointwise import add, mul, mul_conj, neg, no_slope, rsub, sub, times_itself, true_divide
 from .powers import pow
-from .table import before_write, composite, pointwise
+from .table import Number, before_write, composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -36,7 +36,12 @@ def _zero(x):
 
 @pointwise(dtypes=REAL, reference=lambda x: np.maximum(x, 0), canonical=True)
 def relu(input):
-    """``max(input, 0)``."""
+    """``max(input, 0)``, the rectified linear unit.
+
+    Examples:
+        >>> taeda.relu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return s.at_least(input, 0)
 
 
@@ -129,7 +134,19 @@ prelu_slope.vjp(
 
 @composite(autocast="lower")
 def prelu(input, weight):
-    """``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+    """``input`` where it is positive, ``weight * input`` elsewhere (He et al. 2015, "Delving Deep into Rectifiers").
+
+    Args:
+        input: floating point, ``(n, channels, *)``.
+        weight: one number, or one per channel.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: there are not as many weights as channels.
+    Examples:
+        >>> taeda.prelu(taeda.tensor([-4.0, 2.0]), taeda.tensor([0.25]))
+        tensor([-1.,  2.])
+    """
     if weight.dtype is not input.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
     if weight.dim() > 1:
@@ -149,10 +166,21 @@ def prelu(input, weight):
 
 @composite(method=False)
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
-    """:func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the mean.
+    """``input`` where it is positive, ``slope * input`` elsewhere, with a random slope in training (Xu et al. 2015,
+    "Empirical Evaluation of Rectified Activations").
 
+    Args:
+        input: floating point, any sizes.
+        lower: the smallest slope.
+        upper: the largest one.
+        training: draw a slope for each negative element; otherwise the slope is ``(lower + upper) / 2``.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: ``lower`` is above ``upper``.
+    Examples:
+        >>> taeda.rrelu(taeda.tensor([-4.0, 2.0]), 0.25, 0.75)
+        tensor([-2.,  2.])
     """
     if not training:
         return leaky_relu(input, _mean_slope(lower, upper))
@@ -160,6 +188,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 
 def _mean_slope(lower, upper):
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise RuntimeError(f"rrelu: expected finite bounds, got {lower} and {upper}")
     if lower > upper:
         raise RuntimeError(f"rrelu: lower bound should be at most the upper bound, got {lower} and {upper}")
     return (lower + upper) / 2
@@ -183,8 +213,17 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 
 @pointwise(method=False, operands=1, dtypes=REAL, fits=("value",), fits_work=("threshold",))
-def threshold(input, threshold, value):
-    """``input`` where above ``threshold`` or NaN, else ``value``."""
+def threshold(input, threshold: Number, value: Number):
+    """``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere.
+
+    Args:
+        input: a tensor of any sizes.
+        threshold: a number.
+        value: a number.
+    Examples:
+        >>> taeda.threshold(taeda.tensor([0.1, 0.6, 2.0]), 0.5, 0.0)
+        tensor([0.0000, 0.6000, 2.0000])
+    """
     return s.select(input <= threshold, s.like(input, 0) + value, input)
 
 
@@ -248,7 +287,20 @@ def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
 
 @composite(method=False, pointwise=True)
 def celu(input, alpha=1.0):
-    """Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
+    """``max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)``, whose slope is continuous (Barron 2017,
+    "Continuously Differentiable Exponential Linear Units").
+
+    Args:
+        input: floating point, any sizes.
+        alpha: the negative of the limit for small ``input``; not 0.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``alpha`` is 0.
+    Examples:
+        >>> taeda.celu(taeda.tensor([-100.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
     if alpha < 0:  # the exponential grows below 0, where elu_kernel expects it to fall
@@ -271,7 +323,17 @@ SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
 
 @composite(method=False)
 def selu(input):
-    """Self-normalising :func:`elu` (Klambauer et al. 2017), with its two constants."""
+    """``scale * (max(input, 0) + min(alpha * (exp(input) - 1), 0))`` with ``scale = 1.0507`` and ``alpha = 1.6733``,
+    which keep mean 0 and variance 1 from layer to layer (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
+
+    Args:
+        input: floating point, any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.selu(taeda.tensor([-100.0, 0.0, 1.0]))
+        tensor([-1.7581,  0.0000,  1.0507])
+    """
     return elu_kernel(input, *SELU)
 
 
@@ -289,10 +351,19 @@ def selu_(input):
     out_dtype="same", canonical=True,
 )  # fmt: skip
 def gelu(input, *, approximate="none"):
-    """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).
+    """``x * P(X <= x)`` for standard normal ``X``, ``x * (1 + erf(x / sqrt(2))) / 2``: the Gaussian error linear unit.
+
+    Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units (GELUs)".
 
     Args:
-        approximate: ``"none"`` for the exact form, ``"tanh"`` for the approximation by a hyperbolic tangent.
+        approximate: ``"none"``, or ``"tanh"`` for ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+
+    Raises:
+        RuntimeError: ``approximate`` is something else.
+
+    Examples:
+        >>> F.gelu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.1587,  0.0000,  1.9545])
     """
     if approximate == "tanh":
         # (1 + tanh(u)) / 2 = 1 / (1 + 2 ** (-2 u log2(e))): where PyTorch's sum cancels, still 1e4 times as exact
@@ -333,7 +404,12 @@ gelu_backward.vjp(grad=lambda g, input, approximate: gelu_backward(g, input, app
 
 @pointwise(method=False, dtypes=("float", "complex"), reference=lambda x: x / (1 + np.exp(-x)))
 def silu(input):
-    """``input * sigmoid(input)``, also called swish."""
+    """``input * sigmoid(input)``, also called swish: a smooth ReLU.
+
+    Examples:
+        >>> F.silu(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2689,  0.0000,  1.7616])
+    """
     return s.gated(input, input)
 
 
@@ -362,7 +438,16 @@ silu_backward.vjp(grad=lambda g, input: silu_backward(g, input.conj()), input=_s
     fits_work=True,
 )  # fmt: skip
 def softplus(input, beta=1.0, threshold=20.0):
-    """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
+    """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``.
+
+    Args:
+        beta: how sharp the bend at 0 is.
+        threshold: where the function is a straight line.
+
+    Examples:
+        >>> F.softplus(taeda.tensor([-1.0, 0.0, 30.0]))
+        tensor([ 0.3133,  0.6931, 30.0000])
+    """
     scaled = input * beta
     return s.select(scaled > threshold, input, s.softplus(scaled) * (1.0 / beta))
 
@@ -399,7 +484,12 @@ def _mish_parts(x):
 
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.tanh(np.log1p(np.exp(x))))
 def mish(input):
-    """``input * tanh(softplus(input))`` (Misra 2019)."""
+    """``input * tanh(log(1 + exp(input)))`` (Misra 2019).
+
+    Examples:
+        >>> F.mish(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.3034,  0.0000,  1.9440])
+    """
     _, _, product = _mish_parts(input)
     return product / (product + 2.0) * input
 
@@ -430,7 +520,12 @@ mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_ben
     out_dtype="same",
 )  # fmt: skip
 def logsigmoid(input):
-    """``log(sigmoid(input))`` with no overflow."""
+    """``log(1 / (1 + exp(-input)))``, exact where the sigmoid is too small for its dtype.
+
+    Examples:
+        >>> F.logsigmoid(taeda.tensor([-200.0, 0.0]))
+        tensor([-200.0000,   -0.6931])
+    """
     return s.log_sigmoid(input)
 
 
@@ -439,7 +534,12 @@ logsigmoid.vjp(input=lambda g, input: mul(g, sigmoid(neg(input))))
 
 @pointwise(promote="float", method=False, inplace=False, reference=lambda x: x - np.tanh(x), copied=("input",))
 def tanhshrink(input):
-    """``input - tanh(input)``."""
+    """``input - tanh(input)``.
+
+    Examples:
+        >>> F.tanhshrink(taeda.tensor([-1.0, 0.0, 3.0]))
+        tensor([-0.2384,  0.0000,  2.0049])
+    """
     return input - s.tanh(input)
 
 
@@ -448,7 +548,12 @@ tanhshrink.vjp(input=lambda g, input: mul_conj(g, times_itself(tanh(input))))
 
 @pointwise(promote="float", method=False, inplace=False, reference=lambda x: x / (1 + np.abs(x)))
 def softsign(input):
-    """``input / (1 + |input|)``."""
+    """``input / (1 + abs(input))``: between -1 and 1.
+
+    Examples:
+        >>> F.softsign(taeda.tensor([-1.0, 0.0, 3.0]))
+        tensor([-0.5000,  0.0000,  0.7500])
+    """
     return input / (s.abs(input) + 1.0)
 
 
@@ -470,7 +575,12 @@ softsign.vjp(input=_softsign_slope)
 
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: np.clip(x / 6 + 0.5, 0, 1))
 def hardsigmoid(input):
-    """``min(max(input + 3, 0), 6) / 6``."""
+    """``min(max(input + 3, 0), 6) / 6``: the sigmoid from three straight lines.
+
+    Examples:
+        >>> F.hardsigmoid(taeda.tensor([-4.0, 0.0, 1.5, 4.0]))
+        tensor([0.0000, 0.5000, 0.7500, 1.0000])
+    """
     return s.at_most(s.at_least(input + 3.0, 0.0), 6.0) / 6.0
 
 
@@ -479,7 +589,12 @@ hardsigmoid.vjp(input=lambda g, input: mul(inside(g, input, -3.0, 3.0), 1 / 6))
 
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1))
 def hardswish(input):
-    """``input * hardsigmoid(input)`` (Howard et al. 2019)."""
+    """``input * min(max(input + 3, 0), 6) / 6`` (Howard et al. 2019).
+
+    Examples:
+        >>> F.hardswish(taeda.tensor([0.0, 1.5, 4.0]))
+        tensor([0.0000, 1.1250, 4.0000])
+    """
     return input * s.at_most(s.at_least(input + 3.0, 0.0), 6.0) / 6.0
 
 
@@ -502,7 +617,15 @@ hardswish.vjp(input=lambda g, input: hardswish_backward(g, input))
     fits=True,
 )  # fmt: skip
 def hardshrink(input, lambd=0.5):
-    """``input`` where its size exceeds ``lambd``, else 0."""
+    """``input`` where ``|input| > lambd``, 0 elsewhere.
+
+    Args:
+        input: floating point, any sizes.
+        lambd: a number, not negative.
+    Examples:
+        >>> taeda.hardshrink(taeda.tensor([-1.0, 0.25, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
     return s.select((input >= -lambd) & (input <= lambd), _zero(input), input)
 
 
@@ -516,7 +639,18 @@ def _check_lambda(input, lambd=0.5):
     reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), out_dtype="same", fits=True,
 )  # fmt: skip
 def softshrink(input, lambd=0.5):
-    """``input`` moved toward 0 by ``lambd``, and 0 within it."""
+    """``input`` moved towards 0 by ``lambd``, and 0 where its size is at most ``lambd``.
+
+    Args:
+        lambd: the bound, at least 0.
+
+    Raises:
+        RuntimeError: ``lambd`` is negative.
+
+    Examples:
+        >>> F.softshrink(taeda.tensor([-1.0, 0.3, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
     return s.select(input > lambd, input - lambd, s.select(input < -lambd, input + lambd, input * 0.0))
 
 
@@ -545,7 +679,22 @@ gated.vjp(
 
 @composite(method=False)
 def glu(input, dim=-1):
-    """The first half of ``input`` along ``dim`` times the sigmoid of the second (Dauphin et al. 2016)."""
+    """``a * sigmoid(b)`` of the halves ``a`` and ``b`` of ``input`` along ``dim`` (Dauphin et al. 2016).
+
+    Args:
+        input: ``(*, n, *)`` with an even ``n`` at ``dim``; floating-point.
+        dim: the dimension that is halved.
+
+    Returns:
+        ``(*, n / 2, *)``, of the dtype of ``input``.
+
+    Raises:
+        RuntimeError: the size at ``dim`` is odd, or ``input`` has no dimension.
+
+    Examples:
+        >>> F.glu(taeda.tensor([[1.0, 2.0, 0.0, 100.0]]))
+        tensor([[0.5000, 2.0000]])
+    """
     if input.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     size = input.size(dim)

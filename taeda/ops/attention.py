@@ -26,6 +26,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
                 f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got {label} with "
                 f"{x.dim()}"
             )
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise RuntimeError(f"{name}: expected floating point tensors, got {label} of {x.dtype}")
         if x.dtype is not query.dtype:
             raise RuntimeError(
                 f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -39,7 +41,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
         raise RuntimeError(f"{name}: key and value differ in length: {tuple(key.shape)} and {tuple(value.shape)}")
     if attn_mask is not None and is_causal:
         raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
-    if attn_mask is not None and attn_mask.dtype is not bool_ and attn_mask.dtype is not query.dtype:
+    if attn_mask is not None and attn_mask.dtype not in (bool_, _core.float32, query.dtype):
         raise RuntimeError(
             f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype.name} and query.dtype: {query.dtype.name} instead."
@@ -215,24 +217,35 @@ def _by_tiles() -> bool:
 
 @composite(method=False, autocast="lower", lowering=_by_definition)
 def scaled_dot_product_attention(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale: float | None = None, enable_gqa=False
 ):
-    """``softmax(query @ key.T * scale + mask) @ value`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762).
+    """``softmax(query @ key^T * scale + mask) @ value``: for each query a mean of the values, weighted by its likeness
+    to the keys.
+
+    Computed piece by piece: the scores are never in memory as a whole. Source: Vaswani et al. 2017, "Attention Is All
+    You Need".
 
     Args:
-        query: ``[..., heads, l, e]``.
-        key: ``[..., heads, s, e]``.
-        value: ``[..., heads, s, ev]``.
-        attn_mask: broadcasts to ``[..., heads, l, s]``: bool (true takes part), or numbers that are added.
-        dropout_p: probability with which a weight is set to 0; the others grow in proportion.
+        query: ``(*, H, L, E)``, with ``H`` heads; floating-point.
+        key: ``(*, H, S, E)``.
+        value: ``(*, H, S, Ev)``.
+        attn_mask: broadcasts to ``(*, H, L, S)``: bools, of which True takes part, or numbers that are added.
+        dropout_p: probability with which a weight becomes 0; the others grow in proportion.
         is_causal: position ``i`` sees positions up to ``i`` only.
-        scale: of the scores, ``1 / sqrt(e)`` where not given.
-        enable_gqa: ``key`` and ``value`` may have fewer heads, which then serve several heads of ``query`` each.
+        scale: factor of the scores; ``1 / sqrt(E)`` if None.
+        enable_gqa: ``key`` and ``value`` may have fewer heads, each of which serves several of ``query``.
+
     Returns:
-        ``[..., heads, l, ev]``. A row whose every weight is masked is 0.
+        ``(*, H, L, Ev)``. A row whose every weight is masked is 0.
+
     Raises:
         RuntimeError: shapes or dtypes do not match, or both a mask and ``is_causal`` are given and the arguments are
             not such that PyTorch's fused kernel applies both (four dimensions, no dropout, a mask without gradient).
+
+    Examples:
+        >>> query, key, value = taeda.randn(3, 2, 8, 5, 16)  # two sequences of five, eight heads of 16
+        >>> F.scaled_dot_product_attention(query, key, value, is_causal=True).shape
+        taeda.Size([2, 8, 5, 16])
     """
     by_tiles = _by_tiles()
     if by_tiles and core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
@@ -242,6 +255,13 @@ def scaled_dot_product_attention(
         both = _with_causal(attn_mask, query.shape[-2], key.shape[-2])
         return scaled_dot_product_attention(query, key, value, both, 0.0, False, scale, enable_gqa)
     _check(query, key, value, attn_mask, is_causal)
+    if attn_mask is not None and attn_mask.dtype is _core.float32 is not query.dtype:
+        dtype = _core.promote_types(query.dtype, _core.float32)  # the mask's numbers may be none of query's dtype
+        query_key_value = (x.to(dtype) for x in (query, key, value))
+        out = scaled_dot_product_attention(
+            *query_key_value, attn_mask.to(dtype), dropout_p, is_causal, scale, enable_gqa
+        )
+        return out.to(query.dtype)
     if enable_gqa:
         heads = query.shape[-3]
         if heads % key.shape[-3] or heads % value.shape[-3]:

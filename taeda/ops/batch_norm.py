@@ -357,16 +357,34 @@ def _moves(training, running_mean):
 
 @composite(method=False, canonical=True, writes=_moves)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
-    """Normalise each channel over batch and positions (Ioffe and Szegedy 2015).
+    """Each channel to mean 0 and variance 1 over the batch: ``(x - mean) / sqrt(var + eps) * weight + bias``.
+
+    Source: Ioffe & Szegedy 2015, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal
+    Covariate Shift".
 
     Args:
-        input: ``[batch, channels, *]``, floating point.
-        running_mean, running_var: one value per channel. With ``training`` they are moved towards the batch's (and may
-            be None); without, they are what is normalised by.
-        weight, bias: one value per channel, or None.
-        training: normalise by the batch's own statistics.
-        momentum: the share of the batch in the running statistics, whose variance is the unbiased one.
+        input: ``(N, C, *)``; floating-point.
+        running_mean: ``(C,)``. With ``training`` it is moved towards the batch's mean, and may be None; else it is
+            ``mean``.
+        running_var: ``(C,)``, likewise; what it is moved towards is the variance that is divided by the count less one.
+        weight: ``(C,)``, or None for 1.
+        bias: ``(C,)``, or None for 0.
+        training: mean and variance (divided by the count) are those of the batch.
+        momentum: the share of the batch in the running statistics.
         eps: added to the variance.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or there are no statistics without ``training``.
+        ValueError: with ``training`` there is only one value for each channel.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 10.0], [2.0, 30.0]])
+        >>> F.batch_norm(x, None, None, training=True)
+        tensor([[-1.0000, -1.0000],
+                [ 1.0000,  1.0000]])
     """
     _require_float("batch_norm", input)
     _check_running("batch_norm", running_mean, running_var)
@@ -401,16 +419,32 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05
 ):
-    """Normalise each channel of each sample over its positions (Ulyanov, Vedaldi and Lempitsky 2016).
+    """Each channel of each sample to mean 0 and variance 1: ``(x - mean) / sqrt(var + eps) * weight + bias``.
+
+    Source: Ulyanov, Vedaldi & Lempitsky 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
 
     Args:
-        input: ``[batch, channels, *]``, floating point.
-        running_mean, running_var: one value per channel; moved towards the mean over the batch of the samples'
-            statistics with ``use_input_stats``, else what is normalised by. May be None.
-        weight, bias: one value per channel, or None.
+        input: ``(N, C, *)``; floating-point.
+        running_mean: ``(C,)`` or None. With ``use_input_stats`` it is moved towards the mean over the batch; else it is
+            ``mean``.
+        running_var: ``(C,)`` or None, likewise.
+        weight: ``(C,)``, or None for 1.
+        bias: ``(C,)``, or None for 0.
         use_input_stats: normalise by each sample's own statistics.
         momentum: the share of the new statistics in the running ones.
         eps: added to the variance.
+
+    Returns:
+        The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: the sizes do not fit.
+        ValueError: there is only one value for each channel.
+
+    Examples:
+        >>> F.instance_norm(taeda.tensor([[[0.0, 2.0], [10.0, 30.0]]]))
+        tensor([[[-1.0000,  1.0000],
+                 [-1.0000,  1.0000]]])
     """
     _require_float("instance_norm", input)
     _check_running("instance_norm", running_mean, running_var)

@@ -17,37 +17,70 @@ WHOLE = ("bool", "int")
 
 @pointwise("compare", reference="equal", tensors=("input",), float8=True, canonical=True)
 def eq(input, other):
-    """Whether the elements are equal; NaN equals nothing."""
+    """Whether the elements are equal; NaN equals nothing, not even NaN.
+
+    Examples:
+        >>> taeda.eq(taeda.tensor([1, 2, 3]), taeda.tensor([1, 5, 3]))
+        tensor([ True, False,  True])
+        >>> predicted, labels = taeda.tensor([2, 0, 1, 1]), taeda.tensor([2, 0, 0, 1])
+        >>> taeda.eq(predicted, labels).float().mean()  # accuracy
+        tensor(0.7500)
+    """
     return input == other
 
 
 @pointwise("compare", reference="not_equal", tensors=("input",), float8=True, canonical=True)
 def ne(input, other):
-    """Whether the elements differ; NaN differs from all."""
+    """Whether the elements differ; NaN differs from everything.
+
+    Examples:
+        >>> taeda.ne(taeda.tensor([1, 2, 3]), 2)
+        tensor([ True, False,  True])
+    """
     return input != other
 
 
 @pointwise("compare", dtypes=ORDERED, reference="less", tensors=("input",), canonical=True)
 def lt(input, other):
-    """Whether ``input < other``."""
+    """Whether ``input < other``.
+
+    Examples:
+        >>> taeda.lt(taeda.tensor([1, 2, 3]), 2)
+        tensor([ True, False, False])
+    """
     return input < other
 
 
 @pointwise("compare", dtypes=ORDERED, reference="less_equal", tensors=("input",), canonical=True)
 def le(input, other):
-    """Whether ``input <= other``."""
+    """Whether ``input <= other``.
+
+    Examples:
+        >>> taeda.le(taeda.tensor([1, 2, 3]), 2)
+        tensor([ True,  True, False])
+    """
     return input <= other
 
 
 @pointwise("compare", dtypes=ORDERED, reference="greater", tensors=("input",), canonical=True)
 def gt(input, other):
-    """Whether ``input > other``."""
+    """Whether ``input > other``.
+
+    Examples:
+        >>> taeda.gt(taeda.tensor([1, 2, 3]), 2)
+        tensor([False, False,  True])
+    """
     return input > other
 
 
 @pointwise("compare", dtypes=ORDERED, reference="greater_equal", tensors=("input",), canonical=True)
 def ge(input, other):
-    """Whether ``input >= other``."""
+    """Whether ``input >= other``.
+
+    Examples:
+        >>> taeda.ge(taeda.tensor([1, 2, 3]), 2)
+        tensor([False,  True,  True])
+    """
     return input >= other
 
 
@@ -75,11 +108,19 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether ``|input - other| <= atol + rtol * |other|``, element by element.
 
     Args:
-        input, other: tensors of one dtype whose shapes broadcast.
-        rtol, atol: relative and absolute tolerance, not negative.
+        input: a tensor.
+        other: a tensor of the same dtype; the two broadcast.
+        rtol: the relative tolerance, not negative.
+        atol: the absolute tolerance, not negative.
         equal_nan: whether NaN is close to NaN.
+    Returns:
+        ``bool``, of the sizes to which both broadcast.
     Raises:
         RuntimeError: the dtypes differ, or a tolerance is negative.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, math.inf])
+        >>> taeda.isclose(x, taeda.tensor([1.000001, 2.1, math.inf]))
+        tensor([ True, False,  True])
     """
     expect_tensors("isclose", input=input, other=other)
     if input.dtype != other.dtype:
@@ -95,22 +136,39 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @composite(meta="values")
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close; see :func:`isclose`. Gives a Python bool.
+    """Whether all elements are close: ``|input - other| <= atol + rtol * |other|``.
 
     Args:
-        input, other: tensors of shapes that broadcast and of one dtype.
-        rtol, atol: as close as ``atol + rtol * |other|``.
+        input: a tensor.
+        other: a tensor of the same dtype; the two broadcast.
+        rtol: the relative tolerance, not negative.
+        atol: the absolute tolerance, not negative.
         equal_nan: whether NaN is close to NaN.
+    Returns:
+        A Python bool.
+    Raises:
+        RuntimeError: the dtypes differ, or a tolerance is negative.
+    Examples:
+        >>> x = taeda.tensor([0.1], dtype=taeda.float64) + 0.2
+        >>> y = taeda.tensor([0.3], dtype=taeda.float64)
+        >>> taeda.equal(x, y), taeda.allclose(x, y)
+        (False, True)
     """
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @composite(meta="values")
 def equal(input, other):
-    """Whether the tensors have the same shape and elements. Gives a Python bool.
+    """Whether the two have the same sizes and the same elements.
 
     Args:
-        input, other: any shapes and dtypes. NaN equals nothing.
+        input: a tensor of any sizes and dtype.
+        other: another.
+    Returns:
+        A Python bool; NaN equals nothing.
+    Examples:
+        >>> taeda.equal(taeda.tensor([1, 2]), taeda.tensor([1, 2]))
+        True
     """
     if not isinstance(other, Tensor):
         raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
@@ -122,25 +180,45 @@ def equal(input, other):
 
 @pointwise("compare", reference="logical_and", tensors=("input", "other"), canonical=True)
 def logical_and(input, other):
-    """Whether both are true; any number but 0 is."""
+    """Whether both are true; any number but 0 is.
+
+    Examples:
+        >>> taeda.logical_and(taeda.tensor([0, 1, 2]), taeda.tensor([1, 0, 3]))
+        tensor([False, False,  True])
+    """
     return s.truth(input) & s.truth(other)
 
 
 @pointwise("compare", reference="logical_or", tensors=("input", "other"), canonical=True)
 def logical_or(input, other):
-    """Whether either is true; any number but 0 is."""
+    """Whether either is true; any number but 0 is.
+
+    Examples:
+        >>> taeda.logical_or(taeda.tensor([0, 1, 0]), taeda.tensor([1, 0, 0]))
+        tensor([ True,  True, False])
+    """
     return s.truth(input) | s.truth(other)
 
 
 @pointwise("compare", reference="logical_xor", tensors=("input", "other"), canonical=True)
 def logical_xor(input, other):
-    """Whether exactly one is true; any number but 0 is."""
+    """Whether exactly one is true; any number but 0 is.
+
+    Examples:
+        >>> taeda.logical_xor(taeda.tensor([0, 1, 2]), taeda.tensor([1, 0, 3]))
+        tensor([ True,  True, False])
+    """
     return s.truth(input) ^ s.truth(other)
 
 
 @pointwise("compare", reference="logical_not", canonical=True)
 def logical_not(input):
-    """Whether the element is 0."""
+    """Whether the element is false, which only 0 is.
+
+    Examples:
+        >>> taeda.logical_not(taeda.tensor([0, 1, 2]))
+        tensor([ True, False, False])
+    """
     return ~s.truth(input)
 
 
@@ -149,37 +227,69 @@ def logical_not(input):
 
 @pointwise(dtypes=WHOLE, canonical=True)
 def bitwise_and(input, other):
-    """``input & other``."""
+    """``input & other``: the bits that both have.
+
+    Examples:
+        >>> taeda.bitwise_and(taeda.tensor([6, 5]), 3)
+        tensor([2, 1])
+    """
     return input & other
 
 
 @pointwise(dtypes=WHOLE, canonical=True)
 def bitwise_or(input, other):
-    """``input | other``."""
+    """``input | other``: the bits that either has.
+
+    Examples:
+        >>> taeda.bitwise_or(taeda.tensor([6, 5]), 3)
+        tensor([7, 7])
+    """
     return input | other
 
 
 @pointwise(dtypes=WHOLE, canonical=True)
 def bitwise_xor(input, other):
-    """``input ^ other``."""
+    """``input ^ other``: the bits that exactly one has.
+
+    Examples:
+        >>> taeda.bitwise_xor(taeda.tensor([6, 5]), 3)
+        tensor([5, 6])
+    """
     return input ^ other
 
 
 @pointwise(dtypes=WHOLE, out_dtype="same", canonical=True)
 def bitwise_not(input):
-    """``~input``: the complement of each bit, of bools the opposite."""
+    """``~input``: every bit turned over, which is ``-input - 1`` for signed numbers; of bools the opposite.
+
+    Examples:
+        >>> taeda.bitwise_not(taeda.tensor([0, 1, -3]))
+        tensor([-1, -2,  2])
+        >>> ~taeda.tensor([True, False])
+        tensor([False,  True])
+    """
     return ~input
 
 
 @pointwise(dtypes=("int",))
 def bitwise_left_shift(input, other):
-    """``input << other``; 0 where ``other`` is negative or not below the width."""
+    """``input << other``, which is ``input * 2 ** other``; 0 where ``other`` is negative or not below the width.
+
+    Examples:
+        >>> taeda.bitwise_left_shift(taeda.tensor([1, 3]), 2)
+        tensor([ 4, 12])
+    """
     return s.shift_left(input, other)
 
 
 @pointwise(dtypes=("int",))
 def bitwise_right_shift(input, other):
-    """``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
+    """``input >> other``, which is ``floor(input / 2 ** other)``; a shift beyond the width leaves only the sign.
+
+    Examples:
+        >>> taeda.bitwise_right_shift(taeda.tensor([12, -5]), 1)
+        tensor([ 6, -3])
+    """
     return s.shift_right(input, other)
 
 
@@ -197,13 +307,23 @@ def rrshift(input, other):
 
 @pointwise(dtypes=("int",), tensors=("input", "other"))
 def gcd(input, other):
-    """The greatest common divisor, not negative."""
+    """The greatest common divisor, not negative.
+
+    Examples:
+        >>> taeda.gcd(taeda.tensor([12, 18]), taeda.tensor([8, 27]))
+        tensor([4, 9])
+    """
     return s.gcd(input, other)
 
 
 @pointwise(dtypes=("int",), tensors=("input", "other"))
 def lcm(input, other):
-    """The least common multiple, not negative."""
+    """The least common multiple, not negative.
+
+    Examples:
+        >>> taeda.lcm(taeda.tensor([4, 6]), taeda.tensor([6, 10]))
+        tensor([12, 30])
+    """
     return s.lcm(input, other)
 
 
@@ -212,41 +332,76 @@ def lcm(input, other):
 
 @pointwise("compare", inplace=False, reference="isnan", float8=True, canonical=True)
 def isnan(input):
-    """Whether an element is NaN (either part of a complex one)."""
+    """Whether an element is NaN (either part of a complex one).
+
+    Examples:
+        >>> taeda.isnan(taeda.tensor([1.0, math.nan, math.inf]))
+        tensor([False,  True, False])
+    """
     return s.isnan(input)
 
 
 @pointwise("compare", inplace=False, reference="isinf", float8=True, canonical=True)
 def isinf(input):
-    """Whether an element is infinite (either part of a complex one)."""
+    """Whether an element is infinite (either part of a complex one).
+
+    Examples:
+        >>> taeda.isinf(taeda.tensor([1.0, math.nan, -math.inf]))
+        tensor([False, False,  True])
+    """
     return s.isinf(input)
 
 
 @pointwise("compare", inplace=False, reference="isfinite", float8=True)
 def isfinite(input):
-    """Whether an element is neither infinite nor NaN."""
+    """Whether an element is neither infinite nor NaN.
+
+    Examples:
+        >>> taeda.isfinite(taeda.tensor([1.0, math.nan, math.inf]))
+        tensor([ True, False, False])
+    """
     return s.isfinite(input)
 
 
 @pointwise("compare", inplace=False, dtypes=ORDERED, reference="isposinf", out_dtype="same")
 def isposinf(input):
-    """Whether an element is positive infinity."""
+    """Whether an element is positive infinity.
+
+    Examples:
+        >>> taeda.isposinf(taeda.tensor([math.inf, -math.inf, 0.0]))
+        tensor([ True, False, False])
+    """
     return s.isposinf(input)
 
 
 @pointwise("compare", inplace=False, dtypes=ORDERED, reference="isneginf", out_dtype="same")
 def isneginf(input):
-    """Whether an element is negative infinity."""
+    """Whether an element is negative infinity.
+
+    Examples:
+        >>> taeda.isneginf(taeda.tensor([math.inf, -math.inf, 0.0]))
+        tensor([False,  True, False])
+    """
     return s.isneginf(input)
 
 
 @pointwise("compare", inplace=False, dtypes=ORDERED, reference="signbit", out_dtype="same")
 def signbit(input):
-    """Whether the sign bit is set: of negative numbers and of -0.0."""
+    """Whether the sign bit is set: of negative numbers and of -0.0.
+
+    Examples:
+        >>> taeda.signbit(taeda.tensor([1.0, -1.0, -0.0]))
+        tensor([False,  True,  True])
+    """
     return s.signbit(input)
 
 
 @pointwise("compare", inplace=False, reference="isreal", float8=True)
 def isreal(input):
-    """Whether an element has no imaginary part."""
+    """Whether an element has no imaginary part.
+
+    Examples:
+        >>> taeda.isreal(taeda.tensor([1 + 0j, 1j]))
+        tensor([ True, False])
+    """
     return input.im == 0 if isinstance(input, s.Complex) else s.like(input, 0) == 0

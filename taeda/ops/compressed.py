@@ -38,7 +38,12 @@ class CompressedTensor(OfValues):
     ``_starts`` has one element more than that dimension has lines (rows or columns, of blocks if there are any); the
     entries of line ``i`` are ``_starts[..., i] : _starts[..., i + 1]``, and ``_others`` their indices in the other
     dimension. The dimensions of a batch come first in all parts. ``_v`` has the batch, the entries, the sizes of a
-    block, and dense dimensions.
+    block, and dense dimensions. :func:`taeda.sparse_csr_tensor` and ``to_sparse_csr()`` make one.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 5.0], [0.0, 0.0], [7.0, 0.0]]).to_sparse_csr()
+        >>> x.crow_indices(), x.col_indices(), x.values()
+        (tensor([0, 1, 1, 2]), tensor([1, 0]), tensor([5., 7.]))
     """
 
     _without_memory = SparseTensor._without_memory
@@ -329,25 +334,71 @@ sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = LAYOUTS
 
 @composite()
 def to_sparse_csr(input, dense_dim=None):
-    """Matrices compressed by rows, without their elements that are 0."""
+    """Matrices compressed by rows, without their elements that are 0; see :func:`sparse_csr_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse_csr().crow_indices()
+        tensor([0, 1, 2])
+    """
     return compress(input, sparse_csr, None, dense_dim)
 
 
 @composite()
 def to_sparse_csc(input, dense_dim=None):
-    """Matrices compressed by columns, without their elements that are 0."""
+    """Matrices compressed by columns, without their elements that are 0; see :func:`sparse_csc_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse_csc().ccol_indices()
+        tensor([0, 1, 2])
+    """
     return compress(input, sparse_csc, None, dense_dim)
 
 
 @composite()
 def to_sparse_bsr(input, blocksize, dense_dim=None):
-    """Matrices compressed by rows of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    """Matrices compressed by rows of blocks, without blocks of zeros; see :func:`sparse_bsr_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        blocksize: height and width of a block; they divide those of the matrices.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Raises:
+        RuntimeError: the blocks do not divide the matrices.
+    Examples:
+        >>> taeda.eye(4).to_sparse_bsr((2, 2)).values().shape
+        taeda.Size([2, 2, 2])
+    """
     return compress(input, sparse_bsr, blocksize, dense_dim)
 
 
 @composite()
 def to_sparse_bsc(input, blocksize, dense_dim=None):
-    """Matrices compressed by columns of blocks, of the sizes ``blocksize``, without blocks of zeros."""
+    """Matrices compressed by columns of blocks, without blocks of zeros; see :func:`sparse_bsc_tensor`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        blocksize: height and width of a block; they divide those of the matrices.
+        dense_dim: how many of the last dimensions are dense. Default: none.
+    Returns:
+        A sparse tensor of the same sizes.
+    Raises:
+        RuntimeError: the blocks do not divide the matrices.
+    Examples:
+        >>> taeda.eye(4).to_sparse_bsc((2, 2)).values().shape
+        taeda.Size([2, 2, 2])
+    """
     return compress(input, sparse_bsc, blocksize, dense_dim)
 
 
@@ -559,19 +610,26 @@ def sparse_csr_tensor(
     crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, layout=None,
 ):  # fmt: skip
-    """Sparse matrices compressed by rows.
+    """Sparse matrices compressed by rows: the entries of row ``i`` are those from ``crow_indices[i]`` to before
+    ``crow_indices[i + 1]``.
 
     Args:
         crow_indices: ``(*batch, rows + 1)``: where each row begins among the entries, and their number.
         col_indices: ``(*batch, entries)``: their columns.
         values: ``(*batch, entries, *dense)``.
-        size: of the whole; by default the smallest that fits.
-        dtype: of the values.
-        device, pin_memory, layout: as everywhere.
-        requires_grad: whether operations on the values are recorded.
-        check_invariants: accepted for compatibility: indices are always checked.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_csr``.
+        check_invariants: accepted: indices are always checked.
+    Returns:
+        A sparse tensor.
     Raises:
         RuntimeError: the parts do not fit together, or an index is out of range.
+    Examples:
+        >>> rows, columns = taeda.tensor([0, 1, 3]), taeda.tensor([2, 0, 1])
+        >>> taeda.sparse_csr_tensor(rows, columns, taeda.tensor([5.0, 6.0, 7.0]), (2, 3)).to_dense()
+        tensor([[0., 0., 5.],
+                [6., 7., 0.]])
     """
     parts = crow_indices, col_indices, values, size
     return _compressed("sparse_csr_tensor", *parts, dtype, device, requires_grad, sparse_csr)
@@ -582,7 +640,26 @@ def sparse_csc_tensor(
     ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, layout=None,
 ):  # fmt: skip
-    """Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
+    """Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place.
+
+    Args:
+        ccol_indices: ``(*batch, columns + 1)``: where each column begins among the entries, and their number.
+        row_indices: ``(*batch, entries)``: their rows.
+        values: ``(*batch, entries, *dense)``.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_csc``.
+        check_invariants: accepted: indices are always checked.
+    Returns:
+        A sparse tensor.
+    Raises:
+        RuntimeError: the parts do not fit together, or an index is out of range.
+    Examples:
+        >>> columns, rows = taeda.tensor([0, 1, 2]), taeda.tensor([1, 0])
+        >>> taeda.sparse_csc_tensor(columns, rows, taeda.tensor([5.0, 6.0]), (2, 2)).to_dense()
+        tensor([[0., 6.],
+                [5., 0.]])
+    """
     parts = ccol_indices, row_indices, values, size
     return _compressed("sparse_csc_tensor", *parts, dtype, device, requires_grad, sparse_csc)
 
@@ -592,8 +669,26 @@ def sparse_bsr_tensor(
     crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, layout=None,
 ):  # fmt: skip
-    """Sparse matrices of blocks, compressed by rows: :func:`sparse_csr_tensor` with values of sizes
-    ``(*batch, blocks, height, width)``, whose indices count blocks."""
+    """Sparse matrices of blocks, compressed by rows: as :func:`sparse_csr_tensor`, with indices that count blocks.
+
+    Args:
+        crow_indices: ``(*batch, rows of blocks + 1)``: where each row of blocks begins, and their number.
+        col_indices: ``(*batch, blocks)``: their columns.
+        values: ``(*batch, blocks, height, width, *dense)``.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_bsr``.
+        check_invariants: accepted: indices are always checked.
+    Returns:
+        A sparse tensor.
+    Raises:
+        RuntimeError: the parts do not fit together, or an index is out of range.
+    Examples:
+        >>> block = taeda.tensor([[[1.0, 2.0], [3.0, 4.0]]])
+        >>> taeda.sparse_bsr_tensor(taeda.tensor([0, 1]), taeda.tensor([1]), block, (2, 4)).to_dense()
+        tensor([[0., 0., 1., 2.],
+                [0., 0., 3., 4.]])
+    """
     parts = crow_indices, col_indices, values, size
     return _compressed("sparse_bsr_tensor", *parts, dtype, device, requires_grad, sparse_bsr)
 
@@ -603,8 +698,28 @@ def sparse_bsc_tensor(
     ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, layout=None,
 ):  # fmt: skip
-    """Sparse matrices of blocks, compressed by columns: :func:`sparse_csc_tensor` with values of sizes
-    ``(*batch, blocks, height, width)``, whose indices count blocks."""
+    """Sparse matrices of blocks, compressed by columns: as :func:`sparse_csc_tensor`, with indices that count blocks.
+
+    Args:
+        ccol_indices: ``(*batch, columns of blocks + 1)``: where each column of blocks begins, and their number.
+        row_indices: ``(*batch, blocks)``: their rows.
+        values: ``(*batch, blocks, height, width, *dense)``.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_bsc``.
+        check_invariants: accepted: indices are always checked.
+    Returns:
+        A sparse tensor.
+    Raises:
+        RuntimeError: the parts do not fit together, or an index is out of range.
+    Examples:
+        >>> block = taeda.tensor([[[1.0, 2.0], [3.0, 4.0]]])
+        >>> taeda.sparse_bsc_tensor(taeda.tensor([0, 1]), taeda.tensor([1]), block, (4, 2)).to_dense()
+        tensor([[0., 0.],
+                [0., 0.],
+                [1., 2.],
+                [3., 4.]])
+    """
     parts = ccol_indices, row_indices, values, size
     return _compressed("sparse_bsc_tensor", *parts, dtype, device, requires_grad, sparse_bsc)
 
@@ -615,7 +730,26 @@ MAKERS = dict(zip(LAYOUTS, (sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_ten
 
 @composite(method=False)
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, layout=None, **kwargs):
-    """:func:`sparse_csr_tensor`, or of another layout, as ``layout`` says."""
+    """Sparse matrices in one of the compressed layouts: :func:`sparse_csr_tensor`, :func:`sparse_csc_tensor`,
+    :func:`sparse_bsr_tensor` or :func:`sparse_bsc_tensor`.
+
+    Args:
+        compressed_indices: where each row (or column) begins among the entries, and their number.
+        plain_indices: the columns (or rows) of the entries.
+        values: the entries.
+        size: of the whole. Default: the smallest that fits.
+        layout: which one, such as ``taeda.sparse_csr``.
+        kwargs: as of these functions.
+    Returns:
+        A sparse tensor.
+    Raises:
+        RuntimeError: the parts do not fit together, or ``layout`` is another.
+    Examples:
+        >>> rows, columns, values = taeda.tensor([0, 1, 2]), taeda.tensor([1, 0]), taeda.tensor([5.0, 6.0])
+        >>> taeda.sparse_compressed_tensor(rows, columns, values, (2, 2), layout=taeda.sparse_csr).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
     if layout not in MAKERS:
         raise RuntimeError(f"sparse_compressed_tensor: expected one of the layouts {list(MAKERS)}, got {layout}")
     return MAKERS[layout](compressed_indices, plain_indices, values, size, **kwargs)

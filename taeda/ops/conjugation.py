@@ -41,9 +41,19 @@ resolved.vjp(input=lambda g: g)
 
 @composite(additive=True)
 def conj(input):
-    """The complex conjugate, as a view of the same memory; a real tensor is given back as it is.
+    """The complex conjugate: ``a - bi`` for ``a + bi``. It is a view; nothing is computed before the elements are read.
+    A real tensor is given back as it is.
 
     Under ``vmap`` and other modes that do something else with ops, the conjugates are computed.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A view of ``input``.
+    Examples:
+        >>> z = taeda.conj(taeda.tensor([1 + 2j, 3 - 4j]))
+        >>> z, z.is_conj()
+        (tensor([1.-2.j, 3.+4.j]), True)
     """
     if not input.is_complex():
         return input
@@ -52,13 +62,32 @@ def conj(input):
 
 @composite()
 def resolve_conj(input):
-    """``input``; of a conjugated view, a copy that holds what the view shows."""
+    """``input`` itself; of a conjugated view, a copy whose memory holds what the view shows.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> z = taeda.tensor([1 + 2j]).conj()
+        >>> taeda.resolve_conj(z).is_conj()
+        False
+    """
     return resolved(input) if input.is_conj() else input
 
 
 @composite()
 def resolve_neg(input):
-    """``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
+    """``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the view shows.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.resolve_neg(taeda.tensor([1 + 2j]).conj().imag)
+        tensor([-2.])
+    """
     return resolved(input) if input.is_neg() else input
 
 

@@ -264,15 +264,23 @@ def _grad_bias(n):
 _ARGUMENTS = """
 
     Args:
-        input: ``[n, in_channels, {space}]``, or without ``n``.
-        weight: ``[{weight}, {kernel}]``.
-        bias: ``[out_channels]`` or None.
-        stride, padding, dilation: an int or one per spatial dimension{more}.
-        groups: input and output channels fall into that many groups that do not meet.
+        input: ``(n, in_channels, {space})``, or without ``n``.
+        weight: ``({weight}, {kernel})``, of the same dtype.
+        bias: what is added per channel, ``(out_channels,)``, or None.
+        stride: the step from a window to the next, an int or one per spatial dimension.
+        padding: {padding}
+        dilation: the distance of a window's elements, an int or one per spatial dimension.
+        output_padding: added to the size of the result on one side, an int or one per spatial dimension; smaller than
+            ``stride`` or ``dilation``.
+        groups: channels are split into that many groups, each of which sees its own input alone.
     Returns:
-        ``[n, out_channels, ...]``.
+        ``(n, out_channels, {out})`` with {size}.
     Raises:
-        RuntimeError: sizes, dtypes or ``groups`` do not match, or the kernel is larger than the padded input.
+        RuntimeError: sizes, dtypes or ``groups`` do not fit, or the kernel is larger than the padded input.
+    Examples:
+        >>> x, weight = taeda.ones({sample}), taeda.ones({kernels})
+        >>> taeda.{name}(x, weight, stride=2).shape
+        taeda.Size({result})
     """
 
 
@@ -291,10 +299,20 @@ def conv3d(input, weight: Tensor, bias=None, stride=1, padding: Any = 0, dilatio
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _document(op, n: int, what: str, weight: str, more: str = "") -> None:
-    space = ", ".join("dhw"[3 - n :])
-    kernel = ", ".join("k" + x for x in "dhw"[3 - n :])
-    op.__doc__ = what + _ARGUMENTS.format(space=space, weight=weight, kernel=kernel, more=more)
+def _document(op, n: int, what: str, weight: str, padding: str, size: str, result: int) -> None:
+    space = "dhw"[3 - n :]
+    op.__doc__ = what + _ARGUMENTS.format(
+        name=op.name,
+        space=", ".join(space),
+        kernel=", ".join("k" + x for x in space),
+        out=", ".join(x + "_out" for x in space),
+        weight=weight,
+        padding=padding,
+        size=size,
+        sample=", ".join(["1", "3", *["8"] * n]),
+        kernels=", ".join([*(["3", "6"] if "transpose" in op.name else ["6", "3"]), *["2"] * n]),
+        result=[1, 6, *[result] * n],
+    )
 
 
 def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
@@ -312,9 +330,17 @@ def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
 for _n, _op in ((1, conv1d), (2, conv2d), (3, conv3d)):
     _op.traits["lowering"] = _as_convolution
     _document(
-        _op, _n, "Cross-correlation: every output is a weighted sum of a window of the input.",
-        "out_channels, in_channels / groups", "; ``padding`` may be 'same' or 'valid'",
-    )  # fmt: skip
+        _op,
+        _n,
+        "Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``.\n\n"
+        "    In one dimension: ``out[n, o, x]`` is the sum over channels ``c`` and taps ``k`` of\n"
+        "    ``weight[o, c, k] * input[n, c, x * stride + k * dilation - padding]``, plus ``bias[o]``.",
+        "out_channels, in_channels / groups",
+        "zeros that are put before and after each spatial dimension, an int or one per dimension;\n"
+        '            ``"valid"`` for none, ``"same"`` for as many as keep the size (with stride 1).',
+        "``size_out = floor((size + 2 * padding - dilation * (k - 1) - 1) / stride) + 1``",
+        4,
+    )
     _op.vjp(input=_grad_input(_op.name, _n), weight=_grad_weight(_op.name, _n), bias=_grad_bias(_n))
 
 
@@ -421,9 +447,12 @@ for _n, _op in ((1, conv_transpose1d), (2, conv_transpose2d), (3, conv_transpose
     _document(
         _op,
         _n,
-        "Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges.",
+        "Transposed convolution: every input spreads a weighted window over the output, a layer that enlarges.\n\n"
+        "    It is the gradient of a convolution with the same arguments by its input.",
         "in_channels, out_channels / groups",
-        "; ``output_padding`` is added to one side of the output",
+        "elements that are cut off the result at each side of each spatial dimension, an int or one per dimension.",
+        "``size_out = (size - 1) * stride - 2 * padding + dilation * (k - 1) +\n        output_padding + 1``",
+        16,
     )
     _op.vjp(
         input=_transposed_grad_input(_op.name, _n), weight=_transposed_grad_weight(_op.name, _n), bias=_grad_bias(_n)
@@ -432,7 +461,22 @@ for _n, _op in ((1, conv_transpose1d), (2, conv_transpose2d), (3, conv_transpose
 
 @composite(method=False, autocast="lower")
 def conv_tbc(input, weight, bias, pad=0):
-    """One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
+    """A convolution in one dimension of a sequence whose time comes first: ``out[t, n, o]`` is the sum of ``input[t + k
+    - pad, n, c] * weight[k, c, o]`` over ``k`` and ``c``, plus ``bias[o]``.
+
+    Args:
+        input: ``(time, batch, in_channels)``.
+        weight: ``(taps, in_channels, out_channels)``.
+        bias: ``(out_channels,)``.
+        pad: how many zeros are put before and after the time.
+    Returns:
+        ``(time + 2 * pad - taps + 1, batch, out_channels)``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> taeda.conv_tbc(taeda.ones(5, 1, 2), taeda.ones(3, 2, 1), taeda.zeros(1)).flatten()
+        tensor([6., 6., 6.])
+    """
     out = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return out.permute(2, 0, 1)
 
@@ -542,12 +586,27 @@ _col2im.vjp(input=lambda g, kernel_size, dilation, padding, stride: _im2col(g, k
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """The windows of an image as columns (``torch.nn.functional.unfold``).
+    """The sliding blocks of an image, each as a column: what a convolution multiplies by its kernel.
 
     Args:
-        input: ``[n, c, h, w]`` or ``[c, h, w]``.
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        kernel_size: size of the blocks, one number or two.
+        dilation: step between the elements of a block.
+        padding: zeros on both sides.
+        stride: step between blocks.
+
     Returns:
-        ``[n, c * kh * kw, windows]``, or without ``n``.
+        ``(N, C * kh * kw, L)`` or ``(C * kh * kw, L)``, with as many columns ``L`` as a convolution has outputs.
+
+    Raises:
+        RuntimeError: ``input`` has other dimensions, or a block is larger than the image.
+
+    Examples:
+        >>> F.unfold(taeda.arange(9.0).reshape(1, 1, 3, 3), kernel_size=2)
+        tensor([[[0., 1., 3., 4.],
+                 [1., 2., 4., 5.],
+                 [3., 4., 6., 7.],
+                 [4., 5., 7., 8.]]])
     """
     if input.dim() == 3:
         return squeeze(_im2col(unsqueeze(input, 0), kernel_size, dilation, padding, stride), 0)
@@ -557,12 +616,28 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """Columns summed back into an image (``torch.nn.functional.fold``); the adjoint of :func:`unfold`.
+    """Adds up blocks into an image, each at its place: the adjoint of :func:`unfold`.
 
     Args:
-        input: ``[n, c * kh * kw, windows]`` or without ``n``.
+        input: ``(N, C * kh * kw, L)`` or ``(C * kh * kw, L)``, ``L`` blocks; floating-point.
+        output_size: ``(H, W)`` of the image.
+        kernel_size: size of the blocks, one number or two.
+        dilation: step between the elements of a block.
+        padding: how far blocks reach beyond the image.
+        stride: step between blocks.
+
     Returns:
-        ``[n, c, *output_size]``, or without ``n``.
+        ``(N, C, H, W)`` or ``(C, H, W)``.
+
+    Raises:
+        RuntimeError: ``L`` is not the number of blocks, or ``input`` has other dimensions.
+
+    Examples:
+        >>> blocks = F.unfold(taeda.ones(1, 1, 3, 3), 2)
+        >>> F.fold(blocks, (3, 3), 2)  # by how many blocks each pixel is covered
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
     """
     if input.dim() not in (2, 3):
         raise RuntimeError(f"fold: expected 2D or 3D input, but got input of size {list(input.shape)}")

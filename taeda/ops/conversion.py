@@ -48,8 +48,23 @@ def _suggested_format(input: Tensor) -> Any:
 def to(input, *args, **kwargs):
     """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
 
-    Forms: ``to(dtype, non_blocking=False, copy=False)``, ``to(device, dtype=None, ...)``, ``to(other)``, and keywords
-    ``dtype``, ``device``, ``non_blocking``, ``copy``, ``memory_format``.
+    Forms: ``to(dtype, non_blocking=False, copy=False)``, ``to(device, dtype=None, non_blocking=False, copy=False)``,
+    ``to(other)``, and keywords.
+
+    Args:
+        input: a tensor of any sizes.
+        args: a dtype, a device or its name, or a tensor whose dtype and device are taken; then ``non_blocking`` and
+            ``copy``.
+        kwargs: the same by name, and ``memory_format``.
+    Returns:
+        The sizes of ``input``.
+    Raises:
+        RuntimeError: tensors cannot be on that device.
+    Examples:
+        >>> taeda.tensor([1, 2]).to(taeda.float64)
+        tensor([1., 2.], dtype=taeda.float64)
+        >>> taeda.ones(2).to("meta").device
+        device(type='meta')
     """
     if len(args) == 1 and not kwargs and args[0].__class__ is _core.dtype:  # what is common, at once
         dtype = args[0]
@@ -113,7 +128,19 @@ def to(input, *args, **kwargs):
 
 @composite(meta="cast", takes_classes=True, additive=True)
 def type(input, dtype=None, non_blocking=False, **kwargs):
-    """The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
+    """The type's name, or ``input`` converted to another dtype.
+
+    Args:
+        input: a tensor.
+        dtype: a dtype, or the name of a tensor type. None gives the name.
+        non_blocking: accepted.
+        kwargs: accepted.
+    Returns:
+        A string such as ``"torch.FloatTensor"``, or a tensor.
+    Examples:
+        >>> taeda.ones(2).type(), taeda.ones(2).type(taeda.int64)
+        ('torch.FloatTensor', tensor([1, 1]))
+    """
     if dtype is None:
         name = TYPE_NAMES[input.dtype.name]
         return name if input.is_cpu else name.replace("torch.", f"torch.{input.device.type}.")
@@ -169,7 +196,17 @@ TYPE_NAMES = {
 
 @composite(meta="cast")
 def type_as(input, other):
-    """``input`` in the dtype of ``other``, and on its device."""
+    """``input`` in the dtype of ``other`` and on its device.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor.
+    Returns:
+        The sizes of ``input``.
+    Examples:
+        >>> taeda.tensor([1, 2]).type_as(taeda.tensor([0.5]))
+        tensor([1., 2.])
+    """
     return to(input, other)
 
 
@@ -184,7 +221,16 @@ def _caster(name: str, dtype: Any) -> None:
         return to_dtype(input, dtype)
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"``input`` as {dtype.name}."
+    cast.__doc__ = f"""``input`` as ``{dtype.name}``: ``input.to(taeda.{dtype.name})``.
+
+    Args:
+        input: a tensor of any sizes. Floating-point numbers become integers by rounding toward zero.
+    Returns:
+        The sizes of ``input``; ``input`` itself if it has that dtype.
+    Examples:
+        >>> taeda.tensor([2.5, 0.0]).{name}().dtype
+        taeda.{dtype.name}
+    """
     composite(meta="cast", additive=True)(cast)
 
 
@@ -208,7 +254,17 @@ for _name, _dtype in {
 
 @composite(additive=True)
 def cpu(input, memory_format=None):
-    """``input`` on the CPU."""
+    """``input`` on the CPU; itself where it is there already.
+
+    Args:
+        input: a tensor.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor on the CPU.
+    Examples:
+        >>> taeda.ones(2).cpu().device
+        device(type='cpu')
+    """
     return to(input, _CPU, memory_format=memory_format)
 
 
@@ -217,11 +273,14 @@ def cuda(input, device=None, non_blocking=False, memory_format=None):
     """``input`` on a CUDA device: a copy, or itself where it is there.
 
     Args:
+        input: a tensor.
         device: a device or its index; None for the current one.
         non_blocking: whether a copy from pinned memory may still be under way when this returns.
-        memory_format: of the result.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Raises:
         RuntimeError: there is no CUDA device.
+    Examples:
+        >>> x = taeda.ones(2).cuda() if taeda.cuda.is_available() else taeda.ones(2)
     """
     if isinstance(device, int):
         device = _core.device("cuda", device)
@@ -230,7 +289,18 @@ def cuda(input, device=None, non_blocking=False, memory_format=None):
 
 @composite()
 def xpu(input, device=None, non_blocking=False, memory_format=None):
-    """``input`` on an XPU."""
+    """``input`` on an XPU.
+
+    Args:
+        input: a tensor.
+        device: which one. Default: the current one.
+        non_blocking: do not wait for the copy.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Raises:
+        RuntimeError: there is no such device.
+    Examples:
+        >>> x = taeda.ones(2).xpu() if taeda.xpu.is_available() else taeda.ones(2)
+    """
     _check_device("xpu" if device is None else device)
     return input
 
@@ -240,8 +310,13 @@ def pin_memory(input, device=None):
     """``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a copy, or itself
     where it is pinned.
 
+    Args:
+        input: a tensor.
+        device: accepted.
     Raises:
         RuntimeError: there is no accelerator, or ``input`` is not on the CPU.
+    Examples:
+        >>> x = taeda.ones(2).pin_memory() if taeda.cuda.is_available() else taeda.ones(2)
     """
     contract = accelerator()
     if contract is None:
@@ -262,9 +337,14 @@ def record_stream(input, s):
     """Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done what it has then.
 
     Args:
+        input: a tensor on a device with streams.
         s: a stream of its device, other than that on which it was allocated.
     Raises:
         NotImplementedError: the device has no streams.
+    Examples:
+        >>> if taeda.cuda.is_available():
+        ...     x = taeda.ones(2, device="cuda")
+        ...     x.record_stream(taeda.cuda.Stream())
     """
     if input.is_cpu or input.is_meta:
         raise NotImplementedError(f"record_stream: tensors on {input.device} have no streams")
@@ -273,17 +353,35 @@ def record_stream(input, s):
 
 @composite()
 def is_pinned(input, device=None):
-    """Whether the memory is pinned for the accelerator."""
+    """Whether the memory is pinned for the accelerator.
+
+    Args:
+        input: a tensor.
+        device: accepted.
+    Returns:
+        A bool; False where there is no accelerator.
+    Examples:
+        >>> taeda.ones(2).is_pinned()
+        False
+    """
     contract = accelerator()
     return contract is not None and input.is_cpu and contract.is_pinned(input)
 
 
 @composite(meta="form")
 def share_memory_(input):
-    """Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives ``input``.
+    """Moves the memory of ``input`` (and of all views of it) to where other processes can see it.
 
     Passed to a process of :mod:`taeda.multiprocessing`, or inherited by a forked one, it is the same memory there.
-    Shared memory cannot be resized.
+
+    Args:
+        input: a tensor.
+    Returns:
+        ``input``.
+    Examples:
+        >>> counts = taeda.zeros(4).share_memory_()
+        >>> counts.is_shared()
+        True
     """
     from .._core.sharing import share
 
@@ -293,7 +391,16 @@ def share_memory_(input):
 
 @composite()
 def is_shared(input):
-    """Whether the memory of ``input`` can be seen by other processes: see :meth:`share_memory_`."""
+    """Whether the memory of ``input`` can be seen by other processes; see :meth:`share_memory_`.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.ones(2).is_shared(), taeda.ones(2).share_memory_().is_shared()
+        (False, True)
+    """
     from .._core.shared import is_shared
 
     return is_shared(input.untyped_storage())
@@ -313,7 +420,18 @@ def _made(make: str) -> Any:
 
 @composite(lowering=_made("new_empty"), native=True)
 def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """An uninitialised tensor with the dtype of ``input``."""
+    """A tensor of the given sizes with the dtype and the device of ``input``, whose elements are not set.
+
+    Args:
+        input: a tensor.
+        args: the sizes, one by one or as one list or tuple.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.tensor([1, 2]).new_empty(2, 3).dtype
+        taeda.int64
+    """
     result = factories.new("new_empty", args, size, dtype or input.dtype, None, device)
     if settings.filling():
         blank(result)
@@ -322,7 +440,18 @@ def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 
 @composite(lowering=_made("new_zeros"), native=True)
 def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Zeros with the dtype of ``input``."""
+    """A tensor of zeros of the given sizes with the dtype and the device of ``input``.
+
+    Args:
+        input: a tensor.
+        args: the sizes, one by one or as one list or tuple.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.tensor([1, 2]).new_zeros(3)
+        tensor([0, 0, 0])
+    """
     result = new_empty(input, *args, size=size, dtype=dtype, device=device)
     _core.zero(result)
     return result.requires_grad_(requires_grad)
@@ -330,7 +459,18 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 
 @composite(lowering=_made("new_ones"))
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Ones with the dtype of ``input``."""
+    """A tensor of ones of the given sizes with the dtype and the device of ``input``.
+
+    Args:
+        input: a tensor.
+        args: the sizes, one by one or as one list or tuple.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.tensor([1, 2]).new_ones(3)
+        tensor([1, 1, 1])
+    """
     return finish(new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1), None, requires_grad)
 
 
@@ -340,25 +480,67 @@ def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=Fal
     )
 )
 def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """``fill_value`` everywhere, with the dtype of ``input``."""
+    """A tensor of the given sizes with the dtype and the device of ``input``, filled with ``fill_value``.
+
+    Args:
+        input: a tensor.
+        size: a list or tuple of sizes.
+        fill_value: a number.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.tensor([1, 2]).new_full((3,), 7)
+        tensor([7, 7, 7])
+    """
     return finish(new_empty(input, size, dtype=dtype, device=device).fill_(fill_value), None, requires_grad)
 
 
 @composite()
 def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A copy of ``data`` with the dtype of ``input``."""
+    """A copy of ``data`` with the dtype and the device of ``input``.
+
+    Args:
+        input: a tensor.
+        data: a number, nested sequences of numbers, an array or a tensor.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.tensor([1.0]).new_tensor([1, 2])
+        tensor([1., 2.])
+    """
     return make_tensor(data, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
 
 
 @composite(meta="shape")
 def is_same_size(input, other):
-    """Whether the sizes are equal."""
+    """Whether two tensors have the same sizes.
+
+    Args:
+        input: a tensor.
+        other: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> taeda.is_same_size(taeda.ones(2, 3), taeda.ones(3, 2))
+        False
+    """
     return input.shape == other.shape
 
 
 @composite()
 def is_set_to(input, tensor):
-    """Whether both are the same window on the same storage."""
+    """Whether both are the same window on the same storage.
+
+    Args:
+        input: a tensor.
+        tensor: a tensor.
+    Returns:
+        A bool.
+    Examples:
+        >>> x = taeda.ones(4)
+        >>> x.is_set_to(x.view(4)), x.is_set_to(x.view(2, 2))
+        (True, False)
+    """
     return (
         input.untyped_storage() is tensor.untyped_storage()
         and input.shape == tensor.shape
@@ -369,7 +551,23 @@ def is_set_to(input, tensor):
 
 @composite(meta="form")
 def set_(input, source=None, storage_offset=0, size=None, stride=None):
-    """Make ``input`` a window on the memory of ``source``."""
+    """Makes ``input`` a window on the memory of ``source``, in place.
+
+    Args:
+        input: a tensor.
+        source: a tensor or a storage. Default: none, for no memory.
+        storage_offset: the first element.
+        size: the sizes. Default: those of ``source``.
+        stride: the strides, in elements. Default: row-major.
+    Returns:
+        ``input``.
+    Raises:
+        RuntimeError: the dtypes differ, or the window reaches beyond the memory.
+    Examples:
+        >>> x, y = taeda.tensor([1, 2, 3]), taeda.tensor([0])
+        >>> y.set_(x)
+        tensor([1, 2, 3])
+    """
     if source is None:
         return core.set_memory(input, _core.empty((0,), input.dtype))
     if isinstance(source, Tensor):
@@ -419,14 +617,21 @@ def _contiguous_strides(size):
 
 @composite(meta="form")
 def resize_(input, *args, size=None, memory_format=None):
-    """Change the sizes in place; elements are kept in memory order, new ones are uninitialised.
+    """Changes the sizes in place. Elements stay in their order in memory, new ones are not set.
 
     Args:
-        memory_format: the order of dimensions in memory. Default: row-major.
-
+        input: a tensor that does not require grad.
+        args: the sizes, one by one or as one list or tuple.
+        size: the same by name.
+        memory_format: order of the dimensions in memory. Default: row-major.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``input`` requires grad, a size is negative, or more memory is needed and belongs to somebody
-            else.
+        RuntimeError: ``input`` requires grad, or its memory is another library's and too small.
+    Examples:
+        >>> taeda.tensor([1, 2, 3, 4]).resize_(2, 2)
+        tensor([[1, 2],
+                [3, 4]])
     """
     shape = tuple(spread(args, size))
     if input.requires_grad:
@@ -452,7 +657,19 @@ def resize_(input, *args, size=None, memory_format=None):
 
 @composite(meta="form")
 def resize_as_(input, the_template, memory_format=None):
-    """:func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+    """Changes the sizes of ``input``, in place, to those of another tensor. New elements are not set.
+
+    Args:
+        input: a tensor whose memory is its own.
+        the_template: a tensor with the sizes.
+        memory_format: order of the dimensions in memory; ``preserve_format`` takes that of ``the_template``.
+    Returns:
+        ``input``.
+    Examples:
+        >>> taeda.resize_as_(taeda.tensor([1, 2, 3, 4]), taeda.zeros(2, 2))
+        tensor([[1, 2],
+                [3, 4]])
+    """
     if memory_format is _core.preserve_format:
         resize_(input, tuple(the_template.shape))
         core.resize(input, the_template.shape, _core.empty_like(the_template).stride(), 0)
@@ -462,14 +679,40 @@ def resize_as_(input, the_template, memory_format=None):
 
 @composite()
 def resize(input, *sizes):
-    """:func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow (deprecated)."""
+    """:meth:`resize_` out of place (deprecated): a view with the given sizes on the same memory, which may not grow.
+
+    Args:
+        input: a tensor.
+        sizes: the sizes.
+    Returns:
+        A view of ``input``.
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.arange(4).resize(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+    """
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     return input.view(shape)
 
 
 @composite()
 def resize_as(input, tensor):
-    """:func:`resize` to the sizes of ``tensor`` (deprecated)."""
+    """:meth:`resize` to the sizes of ``tensor`` (deprecated).
+
+    Args:
+        input: a tensor.
+        tensor: a tensor with the sizes.
+    Returns:
+        A view of ``input``.
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.arange(4).resize_as(taeda.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return input.view(tensor.shape)
 
 

@@ -46,7 +46,19 @@ copy_ = copy.traits["inplace"]
 
 @primitive(core.cloned, out=False, meta="cast", additive=True, canonical=True, moves=True)
 def clone(input, *, memory_format=_core.preserve_format):
-    """A copy in memory of its own."""
+    """A copy of ``input`` in memory of its own. Gradients pass through it; ``input.detach().clone()`` leaves the graph.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0])
+        >>> y = x.clone()
+        >>> y[0] = 5.0
+        >>> x, y
+        (tensor([1., 2.]), tensor([5., 2.]))
+    """
 
 
 clone.vjp(input=lambda g: g)
@@ -54,7 +66,18 @@ clone.vjp(input=lambda g: g)
 
 @composite(additive=True, moves=True)
 def contiguous(input, memory_format=_core.contiguous_format):
-    """``input`` itself if its elements lie in memory in the given order, else a copy that does."""
+    """``input`` itself if its elements lie in memory in the given order, else a copy that does.
+
+    Args:
+        input: a tensor of any sizes.
+        memory_format: the order; ``taeda.contiguous_format`` is row-major.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> x = taeda.tensor([[1, 2], [3, 4]])
+        >>> x.contiguous() is x, x.t().contiguous().stride()
+        (True, (2, 1))
+    """
     if input.is_contiguous(memory_format=memory_format):
         return input
     return clone(input, memory_format=memory_format)

@@ -132,7 +132,15 @@ def blank(t: Tensor) -> None:
 
 @pointwise(operands=2, promote_from=(0,), one_value=True, fits=True, rounds="one", float8=True, canonical=True)
 def fill(input, value):
-    """``value``, a number or a tensor of no dimensions, in every element."""
+    """A copy of ``input`` with ``value`` in every element. In place: ``input.fill_(value)``.
+
+    Args:
+        value: a number, or a tensor without dimensions, whose gradient is the sum of all of the result's.
+    Examples:
+        >>> taeda.fill(taeda.zeros(2, 2), 0.5)
+        tensor([[0.5000, 0.5000],
+                [0.5000, 0.5000]])
+    """
     return value
 
 
@@ -153,7 +161,25 @@ def empty(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=None,
 ):  # fmt: skip
-    """A tensor of the given sizes with undefined elements."""
+    """A tensor of the given sizes whose elements are not set: whatever the memory held before.
+
+    Use it where every element is written afterwards; :func:`zeros` otherwise.
+
+    Args:
+        args: the sizes, one by one or as one list or tuple.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative, or there is no memory.
+    Examples:
+        >>> x = taeda.empty(2, 3)
+        >>> x.shape, x.dtype
+        (taeda.Size([2, 3]), taeda.float32)
+        >>> x.fill_(7.0)
+        tensor([[7., 7., 7.],
+                [7., 7., 7.]])
+    """
     if memory_format is None or memory_format in (_core.contiguous_format, _core.preserve_format):
         result = factories.new("empty", args, size, dtype, out, device)
     else:
@@ -164,7 +190,20 @@ def empty(
 
 @composite(method=False, meta="sizes", canonical=True)
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of the given sizes and strides (in elements) with undefined elements."""
+    """A tensor of the given sizes and strides whose elements are not set.
+
+    Args:
+        size: a list or tuple of sizes.
+        stride: for each dimension how many elements lie between one index and the next.
+    Returns:
+        A tensor whose ``shape`` is ``size`` and whose ``stride()`` is ``stride``.
+    Raises:
+        RuntimeError: ``size`` and ``stride`` have different lengths, or one of their items is negative.
+    Examples:
+        >>> columns = taeda.empty_strided((2, 3), (1, 2))  # a matrix stored column by column
+        >>> columns.stride(), columns.is_contiguous(), columns.t().is_contiguous()
+        ((1, 2), False, True)
+    """
     result = _blank(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()))
     return finish(result, None, requires_grad, device)
 
@@ -173,7 +212,20 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 def empty_permuted(
     size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
+    """A tensor whose elements are not set and whose dimensions lie in memory in the order ``physical_layout``.
+
+    Args:
+        size: a list or tuple of sizes.
+        physical_layout: the dimensions from the outermost in memory to the innermost, each once.
+    Returns:
+        A dense tensor of sizes ``size``.
+    Raises:
+        RuntimeError: ``physical_layout`` is not a permutation of the dimensions.
+    Examples:
+        >>> images = taeda.empty_permuted((8, 3, 32, 32), (0, 2, 3, 1))  # channels last
+        >>> images.shape, images.stride()
+        (taeda.Size([8, 3, 32, 32]), (3072, 1, 96, 3))
+    """
     if sorted(physical_layout) != [i for i, _ in enumerate(size)]:
         raise RuntimeError(
             f"empty_permuted: {list(physical_layout)} is not a permutation of the {len(size)} dimensions"
@@ -190,11 +242,18 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     """A tensor of the given sizes filled with zeros.
 
     Args:
-        args: the sizes, one by one or in a list; or ``size``.
-        dtype: of the result; the default floating-point one if None.
-        device: ``"cpu"`` or ``"meta"``.
-        requires_grad: record what is computed of it.
-        out: a tensor to write to, which is resized.
+        args: the sizes, one by one or as one list or tuple. None at all make a tensor without dimensions.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative.
+    Examples:
+        >>> taeda.zeros(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]])
+        >>> taeda.zeros(4, dtype=taeda.int64)
+        tensor([0, 0, 0, 0])
     """
     result = factories.new("zeros", args, size, dtype, out, device)
     core.zero(result)
@@ -205,7 +264,17 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones.
 
-    Args: as of :func:`zeros`.
+    Args:
+        args: the sizes, one by one or as one list or tuple. None at all make a tensor without dimensions.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative.
+    Examples:
+        >>> taeda.ones(2, 3)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
     """
     result = factories.new("ones", args, size, dtype, out, device)
     _fill(result, 1)
@@ -234,7 +303,24 @@ def _dtype_of(value: Any) -> Any:
 
 @composite(method=False, meta="sizes", canonical=True, native=True)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
+    """A tensor of the given sizes filled with ``fill_value``.
+
+    Args:
+        size: a list or tuple of sizes.
+        fill_value: a number.
+        dtype: dtype of the result. Default: from ``fill_value``: ``bool``, ``int64``, the default floating-point dtype
+            or the complex dtype that belongs to it.
+    Returns:
+        A tensor of sizes ``size``.
+    Raises:
+        RuntimeError: a size is negative, or the dtype cannot hold the value.
+    Examples:
+        >>> taeda.full((2, 3), 1.5)
+        tensor([[1.5000, 1.5000, 1.5000],
+                [1.5000, 1.5000, 1.5000]])
+        >>> taeda.full((2,), True)
+        tensor([True, True])
+    """
     if size.__class__ is not tuple and (is_index(size) or isinstance(size, Tensor)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     if dtype is None:
@@ -264,7 +350,18 @@ def empty_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
 ):  # fmt: skip
-    """Undefined elements, in the sizes and dtype of ``input``."""
+    """A tensor with the sizes, dtype and device of ``input`` whose elements are not set.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> x = taeda.zeros(2, 3, dtype=taeda.int64)
+        >>> y = taeda.empty_like(x)
+        >>> y.shape, y.dtype
+        (taeda.Size([2, 3]), taeda.int64)
+    """
     return finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
 
 
@@ -273,7 +370,17 @@ def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
 ):  # fmt: skip
-    """Zeros, in the sizes and dtype of ``input``."""
+    """A tensor of zeros with the sizes, dtype and device of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.zeros_like(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([[0, 0],
+                [0, 0]])
+    """
     result = _like(input, dtype, device, memory_format)
     core.zero(result)
     return finish(result, None, requires_grad, device)
@@ -288,7 +395,16 @@ def ones_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
 ):  # fmt: skip
-    """Ones, in the sizes and dtype of ``input``."""
+    """A tensor of ones with the sizes, dtype and device of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.ones_like(taeda.tensor([0.5, 2.5]))
+        tensor([1., 1.])
+    """
     result = _like(input, dtype, device, memory_format)
     _fill(result, 1)
     return finish(result, None, requires_grad, device)
@@ -299,7 +415,19 @@ def full_like(
     input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
     memory_format=_core.preserve_format,
 ):  # fmt: skip
-    """``fill_value``, in the sizes and dtype of ``input``."""
+    """A tensor with the sizes, dtype and device of ``input``, filled with ``fill_value``.
+
+    Args:
+        input: a tensor of any sizes.
+        fill_value: a number.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the dtype cannot hold the value.
+    Examples:
+        >>> taeda.full_like(taeda.tensor([0.5, 2.5]), 7)
+        tensor([7., 7.])
+    """
     result = _like(input, dtype, device, memory_format)
     _fill(result, fill_value)
     return finish(result, None, requires_grad, device)
@@ -307,7 +435,16 @@ def full_like(
 
 @composite(method=False, canonical=True)
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """The number ``s`` as a tensor of no dimensions."""
+    """The number ``s`` as a tensor without dimensions.
+
+    Args:
+        s: a number.
+    Returns:
+        A tensor of sizes ``()``. Unlike :func:`tensor`, whole numbers too have the default floating-point dtype.
+    Examples:
+        >>> taeda.scalar_tensor(3), taeda.tensor(3)
+        (tensor(3.), tensor(3))
+    """
     return full((), s, dtype=dtype or _core.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
@@ -321,9 +458,27 @@ def _sequence(start, step, n, dtype):
 
 @composite(method=False, meta="numbers", canonical=True, native=True)
 def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **bounds):
-    """Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``.
+    """Numbers from ``start`` to before ``end``, ``step`` apart: ``start + i * step``.
 
-    The dtype is int64 where all three are integers, else the default floating-point one.
+    ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``. With fractional steps rounding may add an
+    element at the end; :func:`linspace` avoids that.
+
+    Args:
+        args: ``end``, or ``start`` (default 0), ``end`` and ``step`` (default 1), numbers.
+        bounds: ``start``, ``end`` and ``step`` by name.
+        dtype: dtype of the result. Default: ``int64`` where all of them are integers, else the default floating-point
+            dtype.
+    Returns:
+        A vector of ``ceil((end - start) / step)`` elements.
+    Raises:
+        RuntimeError: ``step`` is 0, or it leads away from ``end``.
+    Examples:
+        >>> taeda.arange(5)
+        tensor([0, 1, 2, 3, 4])
+        >>> taeda.arange(1, 2, 0.25)
+        tensor([1.0000, 1.2500, 1.5000, 1.7500])
+        >>> taeda.arange(6, 0, -2)
+        tensor([6, 4, 2])
     """
     if len(args) == 1 and args[0].__class__ is int and dtype is None and out is None and args[0] >= 0 and not bounds:
         return finish(_sequence(0, 1, args[0], _core.int64), None, requires_grad, device)  # the most common call
@@ -359,7 +514,23 @@ def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, An
 
 @composite(method=False, names=(), meta="numbers")
 def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    """Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
+    """Numbers from ``start`` to ``end``, which is included, ``step`` apart. Deprecated: use :func:`arange`, which
+    leaves ``end`` out as Python's ``range`` does.
+
+    Args:
+        start: the first number.
+        end: the last number, if a whole number of steps leads there.
+        step: the difference of neighbours.
+    Returns:
+        A vector of ``floor((end - start) / step) + 1`` elements.
+    Raises:
+        RuntimeError: ``step`` is 0, or it leads away from ``end``.
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.range(1, 4)
+        tensor([1., 2., 3., 4.])
+    """
     warn_once(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
@@ -375,7 +546,23 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
 def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
+    """``steps`` evenly spaced numbers from ``start`` to ``end``, both included: ``start + i * (end - start) / (steps -
+    1)``.
+
+    Args:
+        start: the first number, or a tensor without dimensions.
+        end: the last one.
+        steps: how many, 0 or more.
+    Returns:
+        A vector of ``steps`` elements.
+    Raises:
+        RuntimeError: ``steps`` is negative.
+    Examples:
+        >>> taeda.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+        >>> taeda.linspace(-10, 10, 5)
+        tensor([-10.,  -5.,   0.,   5.,  10.])
+    """
     if steps.__class__ is not int or steps < 0:
         steps = _steps("linspace", steps)
     if dtype is None:
@@ -458,7 +645,23 @@ def logspace(
     start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False,
 ):  # fmt: skip
-    """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
+    """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``, both included.
+
+    Args:
+        start: the first exponent.
+        end: the last one.
+        steps: how many, 0 or more.
+        base: what is raised to these powers.
+    Returns:
+        A vector of ``steps`` elements.
+    Raises:
+        RuntimeError: ``steps`` is negative.
+    Examples:
+        >>> taeda.logspace(0, 4, 5, base=2)
+        tensor([ 1.,  2.,  4.,  8., 16.])
+        >>> taeda.logspace(-2, 0, 3)  # learning rates to try
+        tensor([0.0100, 0.1000, 1.0000])
+    """
     steps = _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
@@ -484,14 +687,24 @@ def _identity(n, m, dtype):
 
 @composite(method=False, meta="numbers", lowering=_eye_by_comparison, native=True)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns.
+    """The identity matrix: ones on the diagonal, zeros elsewhere.
 
     Args:
-        n, m: numbers of rows and columns, not negative.
-        dtype: of the result; the default floating-point one if None.
-        device: ``"cpu"`` or ``"meta"``.
-        requires_grad: record what is computed of it.
-        out: a tensor to write to, which is resized.
+        n: number of rows, 0 or more.
+        m: number of columns. Default: ``n``.
+    Returns:
+        A matrix of sizes ``(n, m)``.
+    Raises:
+        RuntimeError: ``n`` or ``m`` is negative.
+    Examples:
+        >>> taeda.eye(3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.],
+                [0., 0., 1.]])
+        >>> labels = taeda.tensor([2, 0])
+        >>> taeda.eye(3)[labels]  # one row per label: a one-hot code
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
     """
     m = n if m is None else m
     if n < 0 or m < 0:

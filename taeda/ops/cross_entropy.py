@@ -33,7 +33,8 @@ def _explain(name, input, target, weight):
     if not isinstance(input, Tensor) or not isinstance(target, Tensor):
         raise TypeError(f"{name}(): expected Tensors, got {type(input).__name__} and {type(target).__name__}")
     if not input.dim():
-        raise ValueError(f"{name}: expected an input of 1 or more dimensions, got 0")
+        refused = ValueError if name == "nll_loss" else IndexError
+        raise refused(f"{name}: expected an input of 1 or more dimensions, got 0")
     dim = 1 if input.dim() > 1 else 0
     expected = tuple(input.shape[:dim]) + tuple(input.shape[dim + 1 :])
     if tuple(target.shape) != expected:
@@ -44,11 +45,7 @@ def _explain(name, input, target, weight):
                 f"input {tuple(input.shape)}, target {tuple(target.shape)}"
             )
         if name == "cross_entropy" and target.shape == input.shape and not target.is_floating_point():
-            raise RuntimeError(
-                f"{name}: expected a floating point target for class probabilities of the input's sizes "
-                f"{list(input.shape)}, but got {target.dtype}; convert one-hot rows with float(), or give class "
-                f"numbers, target.argmax({dim})"
-            )
+            raise _no_probabilities(input, target)
         hint = "; drop its last dimension, target.squeeze(-1)" if tuple(target.shape) == (*expected, 1) else ""
         raise RuntimeError(
             f"{name}: expected target size {list(expected)} for an input of size {list(input.shape)}, got "
@@ -59,9 +56,21 @@ def _explain(name, input, target, weight):
             f"{name}: expected target dtype to be int64 or uint8 (class numbers), but got {target.dtype}; convert "
             "it with long()"
         )
-    raise RuntimeError(
-        f"{name}: weight should be defined either for all {input.shape[dim]} classes or no classes but got weight of "
-        f"shape {list(weight.shape)}"
+    raise _wrong_weight(name, input.shape[dim], weight)
+
+
+def _no_probabilities(input, target):
+    return RuntimeError(
+        "cross_entropy: expected a floating point target for class probabilities of the input's sizes "
+        f"{list(input.shape)}, but got {target.dtype}; convert one-hot rows with float(), or give class numbers, "
+        f"target.argmax({_class_dim(input)})"
+    )
+
+
+def _wrong_weight(name, classes, weight):
+    return RuntimeError(
+        f"{name}: weight should be defined either for all {classes} classes or no classes but got weight of shape "
+        f"{list(weight.shape)}"
     )
 
 
@@ -173,27 +182,38 @@ def _class_numbers(input, target):
         if target.shape[0] != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
         target = target.reshape(())
-    return target.to(int64) if target.dtype is uint8 else target
+    return target.to(int64) if target.dtype is uint8 and input.dim() < 3 else target
 
 
 def _require_dtype(name, input, weight):
+    if isinstance(input, Tensor) and not input.is_floating_point():
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}: expected floating point scores')
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(f"{name}: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")
 
 
 @composite(method=False, autocast="float32")
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """Negative log-likelihood: ``-weight[target] * input[target]`` of log-probabilities.
+    """``-weight[target] * input[target]`` of log-probabilities, as :func:`log_softmax` gives them.
 
     Args:
-        input: log-probabilities, ``[batch, classes, *]`` or ``[classes]``.
-        target: class numbers, ``[batch, *]`` or ``[]``, int64.
-        weight: of each class, ``[classes]``, or None.
-        ignore_index: a class number that counts for nothing.
+        input: log-probabilities, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64.
+        weight: ``(C,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count.
         reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
 
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``target``. The dtype of ``input``.
+
     Raises:
-        IndexError: a class out of range.
+        IndexError: a class number is out of range.
+        RuntimeError: shapes or dtypes do not fit.
+
+    Examples:
+        >>> log_p = taeda.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
+        >>> F.nll_loss(log_p, taeda.tensor([0, 1]), reduction="none")
+        tensor([0.1054, 0.6931])
     """
     expect_tensors("nll_loss", input=input, target=target)
     reduction = reduction_of(size_average, reduce, reduction)
@@ -205,32 +225,48 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
-    """``nll_loss(log_softmax(input), target)``, in one pass and without overflow.
+    """``-log(softmax(input)[target])``: how surprised the scores of the classes are by the right class.
+
+    The input is any numbers, one for each class: no softmax before it.
 
     Args:
-        input: unnormalised scores, ``[batch, classes, *]`` or ``[classes]``, floating point.
-        target: class numbers, ``[batch, *]`` or ``[]``, int64; or probabilities of the sizes of ``input``.
-        weight: of each class, ``[classes]``, or None.
-        ignore_index: a class number that counts for nothing.
+        input: scores, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities of the shape of ``input``.
+        weight: ``(C,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count, as for padding.
         reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
-        label_smoothing: share of the target that is spread over all classes (Szegedy et al. 2016), in [0, 1].
+        label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of the class numbers. The dtype of ``input``.
 
     Raises:
-        IndexError: a class out of range.
+        IndexError: a class number is out of range.
+        RuntimeError: shapes or dtypes do not fit.
+
+    Examples:
+        >>> scores = taeda.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        >>> F.cross_entropy(scores, taeda.tensor([0, 2]), reduction="none")  # 1.0986 = log(3): no idea
+        tensor([0.0949, 1.0986])
     """
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is not None and isinstance(target, Tensor) and target.dtype is int64:
         _require_dtype("cross_entropy", input, weight)
-    if not (label_smoothing or (isinstance(input, Tensor) and input.dim() == 1)) and target.dtype is int64:
+    if not label_smoothing and input.dim() > 1 and target.dtype is int64:
         return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if target.shape == input.shape and target.dtype.is_floating_point:
+    if target.shape == input.shape:
+        if not target.is_floating_point():
+            raise _no_probabilities(input, target)
         if ignore_index >= 0:
             raise RuntimeError(
                 "cross_entropy: ignore_index is not supported for floating point target, got "
                 f"ignore_index={ignore_index} and target of {target.dtype}"
             )
+        classes = input.shape[_class_dim(input)]
+        if weight is not None and tuple(weight.shape) != (classes,):
+            raise _wrong_weight("cross_entropy", classes, weight)
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     target = _class_numbers(input, target)
     if not label_smoothing:
@@ -245,7 +281,7 @@ def _along(weight, input, dim):
 def _soft_cross_entropy(input, target, weight, reduction, smoothing):
     dim = 1 if input.dim() > 1 else 0
     classes = input.shape[dim]
-    if smoothing:
+    if smoothing and classes:
         target = target * (1 - smoothing) + smoothing / classes
     terms = log_softmax(input, dim) * target
     if weight is not None:

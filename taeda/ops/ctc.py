@@ -13,7 +13,7 @@ def _lengths(name, x, batch):
     x = x if isinstance(x, Tensor) else make_tensor(whole_numbers(tuple(x), "ctc_loss", name), dtype=int64)
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is bool_:
         raise RuntimeError(f"ctc_loss: {name} must be integral, got {x.dtype}")
-    x = x.reshape(-1).to(int64).contiguous()
+    x = x.reshape(-1).to(int64, copy=True)  # what the caller has may be written before the backward pass
     if x.shape[0] != batch:
         raise RuntimeError(f"ctc_loss: {name} must be of size batch_size={batch}, got {x.shape[0]}")
     return x
@@ -47,6 +47,10 @@ def _skips(labels, dtype):
 
 def _check(log_probs, targets, steps, lengths, blank):
     time, batch, classes = log_probs.shape
+    if targets.dim() not in (1, 2) or (targets.dim() == 2 and targets.shape[0] != batch):
+        raise RuntimeError(
+            f"ctc_loss: expected targets of shape [{batch}, labels] or of 1 dimension, got {tuple(targets.shape)}"
+        )
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range [0, {classes - 1}], got {blank}")
     if steps.is_meta:
@@ -112,26 +116,46 @@ _ctc_loss_backward.vjp(
 
 @composite(method=False, autocast="float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006).
+    """``-log`` of the probability of a label sequence, summed over all its alignments with the input.
+
+    An alignment is a path of one class per step that gives the labels when repetitions are merged, then blanks removed.
+    The gradient takes ``log_probs`` to be the result of :func:`log_softmax`; it cannot be differentiated again. Source:
+    Graves et al. 2006, "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+    Neural Networks".
 
     Args:
-        log_probs: ``[steps, batch, classes]`` or ``[steps, classes]``, log-probabilities, float32 or float64.
-        targets: ``[batch, labels]``, or all labels one after another; integers, none of them ``blank``.
-        input_lengths, target_lengths: per sample, integers.
+        log_probs: ``(T, N, C)`` or ``(T, C)``, log-probabilities, float32 or float64.
+        targets: ``(N, S)``, or all labels one after another; integers, none of them ``blank``.
+        input_lengths: number of steps of each sample, ``(N,)``, integers.
+        target_lengths: number of labels of each sample, ``(N,)``, integers.
         blank: the class that stands for no label.
         reduction: ``"mean"`` (each loss over its target's length, then over the batch), ``"sum"`` or ``"none"``.
-        zero_infinity: count losses of targets that do not fit as 0, with no gradient.
+        zero_infinity: losses of targets that do not fit count as 0, and have no gradient.
 
-    The gradient takes ``log_probs`` to be the result of ``log_softmax``; it cannot be differentiated again.
+    Returns:
+        ``()``; with ``reduction="none"`` ``(N,)``. The dtype of ``log_probs``.
+
+    Raises:
+        ValueError: ``reduction`` is unknown.
+        RuntimeError: shapes, lengths or dtypes do not fit.
+
+    Examples:
+        >>> log_p = taeda.full((2, 1, 3), 1 / 3).log()  # two steps, three classes
+        >>> F.ctc_loss(log_p, taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1]))  # 11, 01, 10: -log(3 / 9)
+        tensor(1.0986)
     """
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction (expected 'none', 'mean' or 'sum')")
+    if isinstance(input_lengths, Tensor) is not isinstance(target_lengths, Tensor):
+        raise TypeError("ctc_loss(): input_lengths and target_lengths must both be Tensors, or both tuples of ints")
+    if not log_probs.dim():
+        raise IndexError("ctc_loss: expected log_probs of 2 or 3 dimensions, got shape ()")
     if log_probs.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(f"ctc_loss: expected log_probs of float32 or float64, got {log_probs.dtype}")
+        raise NotImplementedError(f'"ctc_loss" not implemented for {log_probs.dtype}: expected float32 or float64')
     single = log_probs.dim() == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
-        targets = targets.reshape(1, -1) if targets.dim() == 1 else targets
+        targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
     if log_probs.dim() != 3:
         raise RuntimeError(f"ctc_loss: expected log_probs of 2 or 3 dimensions, got shape {tuple(log_probs.shape)}")
     batch = log_probs.shape[1]

@@ -136,7 +136,7 @@ def _moved(x: Any, device: Any, moves: Callable[[Tensor], bool]) -> Any:
 
 
 #: Ops that take indices on the CPU for a tensor on a device, as PyTorch's do: name -> the parameters' positions.
-_INDEX_OPS = frozenset("getitem setitem index index_put index_put_ _index_put_impl_ masked_select".split())
+_INDEX_OPS = frozenset("getitem setitem index index_put index_put_ _index_put_impl_ masked_select tensor_split".split())
 
 
 def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:

@@ -1,33 +1,189 @@
-"""What the docstring of a pointwise op says that follows from its stanza: the sizes and the dtype of the result."""
+"""Docstrings of ops: what a stanza does not say is added when the docstring is read.
+
+A stanza says what the op computes, what is particular to its arguments, and gives an example. From its parameters and
+traits follow: the arguments that mean the same in every op (``out``, ``keepdim``, ``generator``, ...), the sizes and
+the dtype of the result of a pointwise op, and everything that is said of an in-place form and of a copy of a view.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+import importlib
+import inspect
+import re
+import textwrap
+from typing import Any
 
+from .._core import Op
+from .registry import OPS, op_of
+from .traits import trait
+
+#: What parameters of these names mean, unless the stanza says more.
+_ARGUMENTS = {
+    "out": "a tensor that the result is written to, resized where it has other sizes. Its dtype must hold the "
+    "result's. Not with arguments that require grad.",
+    "keepdim": "keep each reduced dimension, with size 1.",
+    "generator": "a :class:`Generator` to draw from. Default: the global one, which :func:`manual_seed` seeds.",
+    "requires_grad": "whether operations on the result are recorded for a backward pass.",
+    "device": 'where the result is, such as ``"cpu"`` or ``"meta"``. Default: that of :func:`set_default_device`.',
+    "layout": "``taeda.strided`` (default), or a sparse layout where it makes sense.",
+    "pin_memory": "accepted for compatibility: True is an error, as there is no device to pin memory for.",
+    "memory_format": "order of the dimensions in memory. Default: that of ``input``.",
+    "reduction": '``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.',
+    "size_average": "older form of ``reduction``.",
+    "reduce": "older form of ``reduction``.",
+    "inplace": "overwrite ``input``, and give it back.",
+    "check_errors": "raise an error where ``info`` is not 0.",
+    "cudnn_enabled": "accepted for compatibility.",
+    "cudnn_enable": "accepted for compatibility.",
+}
+#: And in functions that make tensors, which have a parameter ``layout``: without, or with, an ``input`` to be like.
+_OF_FACTORIES = {
+    "dtype": {
+        False: "dtype of the result. Default: that of :func:`get_default_dtype`.",
+        True: "dtype of the result. Default: that of ``input``.",
+    },
+    "device": {True: "where the result is. Default: where ``input`` is."},
+    "layout": {True: "layout of the result. Default: that of ``input``."},
+}
+_INPLACE = """In-place form of :func:`{name}`: ``input`` is overwritten with the result and given back.
+
+``input`` keeps its sizes and its dtype, so the other arguments must broadcast to its sizes.
+"""
+_INPLACE_RAISES = (
+    "    RuntimeError: the result has other sizes than ``input`` or a dtype that cannot be cast to its own; or\n"
+    "        ``input`` is a leaf that requires grad."
+)
 _RESULT = {"same": "{}", "bool": "``bool``", "real": "{}; for complex numbers that of their parts"}
 _KINDS = {"bool": "bools", "int": "integers", "float": "floating-point numbers", "complex": "complex numbers"}
+_SECTIONS = ("Args", "Returns", "Raises", "Examples")
+_HEADER = re.compile(r"^(\w+):$")
+_FORM = re.compile(r"In-place form of :func:`(?:taeda\.)?(\w+)`\.?\s*$")
+_COPY = re.compile(r"A copy of what :func:`(\w+)` views\.\s*$")
+_AS = re.compile(r"\s*Arguments as of\s+:func:`(?:taeda\.)?([\w.]+)`\.")
+_ENTRY = re.compile(r"^ {4}\*{0,2}(\w+(?:, \*{0,2}\w+)*):(?: |$)")
 
 
-def described(
-    doc: str | None, operands: int, promote: str, outs: Sequence[str], dtypes: Sequence[str] | None
-) -> str | None:
-    """``doc`` with the sizes and the dtype of the result. Arguments as of :func:`taeda.ops.table.pointwise`."""
-    if doc is None or "Returns:" in doc or promote == "none":
-        return doc
-    return doc.rstrip() + _result(operands == 1, promote, tuple(outs), None if dtypes is None else tuple(dtypes))
+def completed(function: Any) -> str | None:
+    """The docstring of an op or a composite: that of its stanza, with what follows from the stanza."""
+    own = vars(function).get("__doc__")
+    named = op_of(function)
+    if named is not function:
+        return named.__doc__
+    if own is None:
+        return None
+    text, sections = _parts(inspect.cleandoc(own))
+    names = _parameters(function)
+    form, copy = _FORM.match(text), _COPY.match(text)
+    if form and form[1] in OPS:
+        text = _INPLACE.format(name=form[1])
+        _, sections = _parts(OPS[form[1]].__doc__ or "")
+        sections = {"Args": sections.get("Args", []), "Raises": sections.get("Raises") or [_INPLACE_RAISES]}
+        names = [name for name in names if name != "out"]
+    elif copy and copy[1] in OPS:
+        text = f"A copy of what :func:`{copy[1]}` views, in memory of its own."
+        _, sections = _parts(OPS[copy[1]].__doc__ or "")
+        calls = f"taeda.{copy[1]}("
+        if any(calls in line for line in sections.get("Examples", [])):
+            sections["Examples"] = [line.replace(calls, f"taeda.{copy[1]}_copy(") for line in sections["Examples"]]
+        sections["Returns"] = ["    The same elements, as a tensor of its own, or a tuple of them."]
+        names = [*_entries(sections.get("Args", [])), "out"]
+    else:
+        rule = vars(function).get("result_rule")
+        if rule is not None and rule[1] != "none" and "Returns" not in sections:
+            sections["Returns"] = _result(names[0], *rule)
+    given = _entries(sections.get("Args", []))
+    other = _AS.search(text)
+    if other:
+        text = text[: other.start()] + text[other.end() :]
+        of_other, _, name = other[1].rpartition(".")
+        module = importlib.import_module(f"{__package__.partition('.')[0]}.{of_other}".rstrip("."))
+        given = _entries(_parts(inspect.cleandoc(getattr(module, name).__doc__ or ""))[1].get("Args", [])) | given
+    entries = {name: given.get(name) or _common(function, name, names) for name in names}
+    sections["Args"] = [line for lines in entries.values() for line in lines]
+    parts = [text.rstrip()]
+    for name in (*_SECTIONS, *[other for other in sections if other not in _SECTIONS]):
+        if sections.get(name):
+            parts.append("\n".join([f"{name}:", *sections[name]]))
+    return "\n\n".join(parts) + "\n"
 
 
-@functools.cache
-def _result(one: bool, promote: str, outs: tuple[str, ...], dtypes: tuple[str, ...] | None) -> str:
-    computed = "that of ``input``" if one else "``taeda.result_type`` of the inputs"
+def _parts(doc: str) -> tuple[str, dict[str, list[str]]]:
+    """The text of a docstring and the lines of its sections."""
+    text: list[str] = []
+    sections: dict[str, list[str]] = {}
+    into = text
+    for line in doc.splitlines():
+        header = _HEADER.match(line)
+        if header:
+            into = sections.setdefault(header[1], [])
+        else:
+            if into is not text and line and not line.startswith(" "):
+                into = text
+                text.append("")
+            into.append(line)
+    for lines in sections.values():
+        while lines and not lines[-1]:
+            lines.pop()
+    return "\n".join(text).rstrip(), sections
+
+
+def _entries(lines: list[str]) -> dict[str, list[str]]:
+    """The lines of each parameter of a list of arguments; an entry of several names stands for one of each."""
+    found: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in lines:
+        entry = _ENTRY.match(line)
+        if entry:
+            names = entry[1].replace("*", "").split(", ")
+            found.update({name: [f"    {name}:{line[entry.end(1) + 1 :]}"] for name in names})
+        elif line:
+            for name in names:
+                found[name].append(line)
+    return found
+
+
+def _parameters(function: Any) -> list[str]:
+    if isinstance(function, Op):
+        names = list(function.params)
+    else:
+        names = list(inspect.signature(function).parameters)
+    if trait(function, "has_out") and "out" not in names:
+        names.append("out")
+    return [name for name in names if not name.startswith("_")]
+
+
+def _common(function: Any, name: str, names: list[str]) -> list[str]:
+    """The entry of a parameter that the stanza says nothing of."""
+    said = _ARGUMENTS.get(name)
+    rule = vars(function).get("result_rule")
+    if rule is not None and name in names[: rule[0]]:
+        if rule[0] == 1:
+            said = "a tensor of any sizes."
+        elif name in trait(function, "tensors", ()):
+            said = "a tensor; the inputs broadcast."
+        else:
+            said = "a tensor or a number; the inputs broadcast."
+    elif "layout" in names:
+        said = _OF_FACTORIES.get(name, {}).get("input" in names, said)
+    if said is None:
+        return []
+    return textwrap.wrap(f"{name}: {said}", 112, initial_indent=" " * 4, subsequent_indent=" " * 8)
+
+
+def _result(
+    first: str, operands: int, promote: str, outs: tuple[str, ...], dtypes: tuple[str, ...] | None
+) -> list[str]:
+    """What a pointwise op of an operand ``first``, and maybe more, gives: sizes and dtype. Other arguments as of
+    :func:`taeda.ops.table.pointwise`."""
+    one = operands == 1
+    computed = f"that of ``{first}``" if one else "``taeda.result_type`` of the inputs"
     if promote == "float":
         computed += " (for integers and bools the default floating-point dtype)"
     kinds = [_RESULT.get(out, f"``{out}``").format(computed) for out in outs]
-    sizes = "The sizes of ``input``" if one else "The sizes to which the inputs broadcast"
-    lines = [f"{sizes}. Dtype: {', and '.join(kinds)}."]
+    sizes = f"The sizes of ``{first}``" if one else "The sizes to which the inputs broadcast"
+    lines = [f"    {sizes}. The dtype is {', and '.join(kinds)}."]
     if dtypes is not None and promote == "type":
-        lines.append(f"For {', '.join(_KINDS[kind] for kind in dtypes)}.")
+        lines.append(f"    For {', '.join(_KINDS[kind] for kind in dtypes)}.")
     elif dtypes is not None and "complex" not in dtypes:
-        lines.append("Not for complex numbers.")
-    return "\n".join(["", "", "    Returns:", *(f"        {line}" for line in lines)]) + "\n    "
+        lines.append("    Not for complex numbers.")
+    return lines

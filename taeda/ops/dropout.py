@@ -120,12 +120,41 @@ def _family(name: str, drop: Callable, feature: bool, doc: str) -> None:
     globals()[name + "_"] = _form(name + "_", drop, plain, feature, f"In-place form of :func:`{name}`.")
 
 
-_family(
-    "dropout",
-    _drop,
-    False,
-    "Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``.",
-)
-_family("feature_dropout", _drop, True, "Like ``dropout`` for whole channels (dimensions 0 and 1).")
-_family("alpha_dropout", _drop_alpha, False, "If ``train``, dropout that keeps mean and variance of selu's output.")
-_family("feature_alpha_dropout", _drop_alpha, True, "Like ``alpha_dropout`` for whole channels.")
+_ARGUMENTS = """
+
+    See :func:`taeda.nn.functional.{name}` for a form with defaults.
+
+    Args:
+        input: floating point{sizes}.
+        p: the probability that {what} is dropped, in [0, 1].
+        train: whether to drop anything; otherwise the result is ``input``.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``p`` is not in [0, 1].
+    Examples:
+        >>> x = taeda.ones(2, 1000)
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.{own}(x, 0.5, True).unique().numel()  # what was dropped, and what was kept
+        2
+    """
+for _name, _plain, _drops, _feature, _text in (
+    ("dropout", "dropout", _drop, False, "Zero each element with probability ``p``, divide the others by ``1 - p``."),
+    (
+        "feature_dropout", "dropout1d", _drop, True,
+        "Zero whole channels with probability ``p``, divide the others by ``1 - p``.",
+    ),
+    (
+        "alpha_dropout", "alpha_dropout", _drop_alpha, False,
+        "Dropout that keeps the mean and the variance of selu's output (Klambauer et al. 2017): with probability\n"
+        "    ``p`` an element becomes selu's lower limit, and the result is scaled and shifted.",
+    ),
+    (
+        "feature_alpha_dropout", "feature_alpha_dropout", _drop_alpha, True,
+        "As :func:`alpha_dropout`, for whole channels at a time.",
+    ),
+):  # fmt: skip
+    _family(_name, _drops, _feature, _text + _ARGUMENTS.format(
+        name=_plain, own=_name, what="a channel" if _feature else "an element",
+        sizes=", ``(n, channels, ...)``" if _feature else ", any sizes",
+    ))  # fmt: skip

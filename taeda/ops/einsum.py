@@ -235,18 +235,26 @@ def _place(x: Tensor, indices: tuple, target: tuple) -> Tensor:
 
 @composite(method=False)
 def einsum(*args):
-    """Sum of products of elements by the Einstein convention.
+    """Sums of products of elements, with one letter per dimension: letters that the result does not have are summed
+    over.
+
+    With more than two operands, products are taken two at a time in the order that needs the fewest operations.
 
     Args:
-        args: an equation such as ``"bij,bjk->bik"`` and operands (or one list of them); or operands and lists of
-            integers in turn, with a last list for the result.
+        args: an equation such as ``"bij,bjk->bik"`` and the operands (or one list of them); or operands and lists of
+            integers in turn, with a last list for the result. ``...`` stands for any leading dimensions. Without ``->``
+            the result has the letters that occur once, in the order of the alphabet.
     Returns:
-        A tensor with one dimension per index of the result.
+        A tensor with one dimension per letter of the result.
     Raises:
         RuntimeError: the equation does not fit the operands.
-
-    Operands are contracted two at a time by matrix products; with more than two, in the order that ``contraction``
-    finds.
+    Examples:
+        >>> a = taeda.tensor([[1, 2], [3, 4]])
+        >>> taeda.einsum("ij,jk->ik", a, a)  # a matrix product
+        tensor([[ 7, 10],
+                [15, 22]])
+        >>> taeda.einsum("ii->", a), taeda.einsum("ij->j", a)  # the trace, sums of columns
+        (tensor(5), tensor([4, 6]))
     """
     if len(args) == 3 and args[0].__class__ is str and args[1].__class__ is Tensor and args[2].__class__ is Tensor:
         plan = _product(args[0], tuple(args[1].shape), tuple(args[2].shape))
@@ -286,13 +294,21 @@ def einsum(*args):
 
 @composite(method=False)
 def tensordot(a, b, dims: Any = 2, out=None):
-    """Contract ``a`` and ``b`` over several dimensions.
+    """Sums of products over several dimensions of ``a`` and ``b``.
 
     Args:
-        a, b: tensors of one dtype.
-        dims: a number ``n`` (the last ``n`` of ``a`` with the first ``n`` of ``b``), or two lists of dimensions.
+        a: a tensor.
+        b: a tensor of the same dtype.
+        dims: a number ``n``, for the last ``n`` dimensions of ``a`` with the first ``n`` of ``b``; or two lists of
+            dimensions.
     Returns:
         The remaining dimensions of ``a``, then those of ``b``.
+    Raises:
+        RuntimeError: sizes that meet differ.
+    Examples:
+        >>> a, b = taeda.ones(3, 4, 5), taeda.ones(4, 5, 2)
+        >>> taeda.tensordot(a, b).shape, taeda.tensordot(a, b, ([1], [0])).shape
+        (taeda.Size([3, 2]), taeda.Size([3, 5, 5, 2]))
     """
     if isinstance(dims, Tensor):
         dims = dims.item() if dims.numel() == 1 else dims.tolist()
@@ -333,7 +349,18 @@ def tensordot(a, b, dims: Any = 2, out=None):
 
 @composite(out=True)
 def kron(input, other):
-    """Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
+    """The Kronecker product: every element of ``input`` times the whole of ``other``.
+
+    Args:
+        input: a tensor.
+        other: a tensor; the shorter shape is filled with leading ones.
+    Returns:
+        The product of the sizes, in the dtype to which both promote.
+    Examples:
+        >>> taeda.kron(taeda.tensor([[1, 0], [0, 2]]), taeda.tensor([[1, 1]]))
+        tensor([[1, 1, 0, 0],
+                [0, 0, 2, 2]])
+    """
     n = max(input.dim(), other.dim())
     a = reshape(input, (*(1,) * (n - input.dim()), *input.shape))
     b = reshape(other, (*(1,) * (n - other.dim()), *other.shape))

@@ -35,43 +35,78 @@ LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 
 @pointwise(promote="float", reference="exp", canonical=True)
 def exp(input):
-    """``e ** input``."""
+    """``e ** input``.
+
+    Examples:
+        >>> taeda.exp(taeda.tensor([0.0, 1.0, -math.inf]))
+        tensor([1.0000, 2.7183, 0.0000])
+    """
     return s.exp(input)
 
 
 @pointwise(promote="float", reference="exp2")
 def exp2(input):
-    """``2 ** input``."""
+    """``2 ** input``.
+
+    Examples:
+        >>> taeda.exp2(taeda.tensor([0.0, 3.0, -1.0]))
+        tensor([1.0000, 8.0000, 0.5000])
+    """
     return s.exp2(input)
 
 
 @pointwise(promote="float", reference="expm1", canonical=True)
 def expm1(input):
-    """``e ** input - 1``, exact for small ``input``."""
+    """``e ** input - 1``, exact also for small ``input``, where the difference would cancel.
+
+    Examples:
+        >>> taeda.expm1(taeda.tensor([1e-10])), taeda.exp(taeda.tensor([1e-10])) - 1
+        (tensor([1.0000e-10]), tensor([0.]))
+    """
     return s.expm1(input)
 
 
 @pointwise(promote="float", reference="log", domain=(0.1, 4), canonical=True)
 def log(input):
-    """The natural logarithm: -inf of 0, NaN of negative numbers."""
+    """The natural logarithm: -inf of 0, NaN of negative numbers.
+
+    Examples:
+        >>> taeda.log(taeda.tensor([1.0, 2.0, 0.0]))
+        tensor([0.0000, 0.6931,   -inf])
+    """
     return s.log(input)
 
 
 @pointwise(promote="float", reference="log2", domain=(0.1, 4), canonical=True)
 def log2(input):
-    """The logarithm to base 2."""
+    """The logarithm to base 2: -inf of 0, NaN of negative numbers.
+
+    Examples:
+        >>> taeda.log2(taeda.tensor([3.0, 8.0, 0.0]))
+        tensor([1.5850, 3.0000,   -inf])
+    """
     return s.log2(input)
 
 
 @pointwise(promote="float", reference="log10", domain=(0.1, 4), canonical=True)
 def log10(input):
-    """The logarithm to base 10."""
+    """The logarithm to base 10: -inf of 0, NaN of negative numbers.
+
+    Examples:
+        >>> taeda.log10(taeda.tensor([2.0, 1000.0, 0.0]))
+        tensor([0.3010, 3.0000,   -inf])
+    """
     return s.log10(input)
 
 
 @pointwise(promote="float", reference="log1p", domain=(-0.9, 4), canonical=True)
 def log1p(input):
-    """``log(1 + input)``, exact for small ``input``."""
+    """``log(1 + input)``, exact also for small ``input``, where the sum would be 1.
+
+    Examples:
+        >>> taeda.log1p(taeda.tensor([1e-10])), taeda.log(1 + taeda.tensor([1e-10]))
+        (tensor([1.0000e-10]), tensor([0.]))
+    """
     return s.log1p(input)
 
 
@@ -86,13 +121,23 @@ log1p.vjp(input=lambda g, input: div_conj(g, add(input, 1)))
 
 @pointwise(promote="float", inplace=False, reference="logaddexp", tensors=("input", "other"))
 def logaddexp(input, other):
-    """``log(exp(input) + exp(other))`` with no overflow."""
+    """``log(exp(input) + exp(other))`` without overflow: the sum of two probabilities that are given as logarithms.
+
+    Examples:
+        >>> taeda.logaddexp(taeda.tensor([100.0]), taeda.tensor([100.0]))
+        tensor([100.6931])
+    """
     return s.logaddexp(input, other)
 
 
 @pointwise(promote="float", dtypes=("float",), inplace=False, reference="logaddexp2", tensors=("input", "other"))
 def logaddexp2(input, other):
-    """``log2(2 ** input + 2 ** other)`` with no overflow."""
+    """``log2(2 ** input + 2 ** other)`` without overflow.
+
+    Examples:
+        >>> taeda.logaddexp2(taeda.tensor([200.0]), taeda.tensor([199.0]))
+        tensor([200.5850])
+    """
     return s.logaddexp2(input, other)
 
 
@@ -119,13 +164,23 @@ logaddexp2.vjp(
 
 @pointwise(promote="float", dtypes=("float",), domain=((-2, 2), (0.1, 4)))
 def xlogy(input, other):
-    """``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+    """``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN: a term of an entropy.
+
+    Examples:
+        >>> taeda.xlogy(taeda.tensor([0.0, 2.0]), taeda.tensor([0.0, 2.0]))
+        tensor([0.0000, 1.3863])
+    """
     return s.xlogy(input, other)
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False, domain=((-2, 2), (-0.9, 4)))
 def xlog1py(input, other):
-    """``input * log1p(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+    """``input * log1p(other)``, 0 where ``input`` is 0 and ``other`` is not NaN.
+
+    Examples:
+        >>> taeda.special.xlog1py(taeda.tensor([0.0, 2.0]), taeda.tensor([-1.0, 1.0]))
+        tensor([0.0000, 1.3863])
+    """
     return s.xlog1py(input, other)
 
 
@@ -150,43 +205,80 @@ xlog1py.vjp(
 
 @pointwise(promote="float", reference="sin", canonical=True)
 def sin(input):
-    """The sine of an angle in radians."""
+    """The sine of an angle in radians.
+
+    Examples:
+        >>> taeda.sin(taeda.tensor([0.0, math.pi / 6, math.pi / 2]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     return s.sin(input)
 
 
 @pointwise(promote="float", reference="cos", canonical=True)
 def cos(input):
-    """The cosine of an angle in radians."""
+    """The cosine of an angle in radians.
+
+    Examples:
+        >>> taeda.cos(taeda.tensor([0.0, math.pi / 3, math.pi]))
+        tensor([ 1.0000,  0.5000, -1.0000])
+    """
     return s.cos(input)
 
 
 @pointwise(promote="float", reference="tan", domain=(-1, 1), canonical=True)
 def tan(input):
-    """The tangent of an angle in radians."""
+    """The tangent of an angle in radians.
+
+    Examples:
+        >>> taeda.tan(taeda.tensor([0.0, 0.5]))
+        tensor([0.0000, 0.5463])
+    """
     return s.tan(input)
 
 
 @pointwise(promote="float", reference="arcsin", domain=(-0.9, 0.9), canonical=True)
 def asin(input):
-    """The arc sine in radians; NaN outside [-1, 1]."""
+    """The arc sine in radians, in [-pi/2, pi/2]; NaN outside of [-1, 1].
+
+    Examples:
+        >>> taeda.asin(taeda.tensor([0.0, 0.5, 2.0]))
+        tensor([0.0000, 0.5236,    nan])
+    """
     return s.asin(input)
 
 
 @pointwise(promote="float", reference="arccos", domain=(-0.9, 0.9), canonical=True)
 def acos(input):
-    """The arc cosine in radians; NaN outside [-1, 1]."""
+    """The arc cosine in radians, in [0, pi]; NaN outside of [-1, 1].
+
+    Examples:
+        >>> taeda.acos(taeda.tensor([1.0, 0.5, -1.0]))
+        tensor([0.0000, 1.0472, 3.1416])
+    """
     return s.acos(input)
 
 
 @pointwise(promote="float", reference="arctan", canonical=True)
 def atan(input):
-    """The arc tangent in radians."""
+    """The arc tangent in radians, in [-pi/2, pi/2].
+
+    Examples:
+        >>> taeda.atan(taeda.tensor([0.0, 1.0, math.inf]))
+        tensor([0.0000, 0.7854, 1.5708])
+    """
     return s.atan(input)
 
 
 @pointwise(promote="float", dtypes=("float",), reference="arctan2", tensors=("input", "other"), canonical=True)
 def atan2(input, other):
-    """The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+    """The angle in radians, in [-pi, pi], of the point with abscissa ``other`` and ordinate ``input``, which is
+    ``atan(input / other)`` in the right quadrant.
+
+    Examples:
+        >>> y, x = taeda.tensor([1.0, 1.0, -1.0]), taeda.tensor([1.0, -1.0, -1.0])
+        >>> taeda.rad2deg(taeda.atan2(y, x)).round()
+        tensor([  45.,  135., -135.])
+    """
     return s.atan2(input, other)
 
 
@@ -216,37 +308,67 @@ atan2.vjp(
 
 @pointwise(promote="float", reference="sinh", canonical=True)
 def sinh(input):
-    """The hyperbolic sine."""
+    """The hyperbolic sine, ``(exp(input) - exp(-input)) / 2``.
+
+    Examples:
+        >>> taeda.sinh(taeda.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.1752])
+    """
     return s.sinh(input)
 
 
 @pointwise(promote="float", reference="cosh", canonical=True)
 def cosh(input):
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine, ``(exp(input) + exp(-input)) / 2``.
+
+    Examples:
+        >>> taeda.cosh(taeda.tensor([0.0, 1.0]))
+        tensor([1.0000, 1.5431])
+    """
     return s.cosh(input)
 
 
 @pointwise(promote="float", reference="tanh", canonical=True)
 def tanh(input):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent, ``(exp(input) - exp(-input)) / (exp(input) + exp(-input))``, in [-1, 1].
+
+    Examples:
+        >>> taeda.tanh(taeda.tensor([0.0, 0.5, 100.0]))
+        tensor([0.0000, 0.4621, 1.0000])
+    """
     return s.tanh(input)
 
 
 @pointwise(promote="float", reference="arcsinh", canonical=True)
 def asinh(input):
-    """The inverse hyperbolic sine."""
+    """The inverse hyperbolic sine, ``log(input + sqrt(input ** 2 + 1))``.
+
+    Examples:
+        >>> taeda.asinh(taeda.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.8814])
+    """
     return s.asinh(input)
 
 
 @pointwise(promote="float", reference="arccosh", domain=(1.1, 4), canonical=True)
 def acosh(input):
-    """The inverse hyperbolic cosine; NaN below 1."""
+    """The inverse hyperbolic cosine, ``log(input + sqrt(input ** 2 - 1))``; NaN below 1.
+
+    Examples:
+        >>> taeda.acosh(taeda.tensor([1.0, 2.0, 0.5]))
+        tensor([0.0000, 1.3170,    nan])
+    """
     return s.acosh(input)
 
 
 @pointwise(promote="float", reference="arctanh", domain=(-0.9, 0.9), canonical=True)
 def atanh(input):
-    """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    """The inverse hyperbolic tangent, ``log((1 + input) / (1 - input)) / 2``; NaN outside of [-1, 1].
+
+    Examples:
+        >>> taeda.atanh(taeda.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5493,    inf])
+    """
     return s.atanh(input)
 
 
@@ -285,7 +407,12 @@ arctanh = alias(atanh, "arctanh")
 
 @pointwise(promote="float", reference="sinc")
 def sinc(input):
-    """``sin(pi x) / (pi x)``, 1 at 0."""
+    """``sin(pi * input) / (pi * input)``, 1 at 0.
+
+    Examples:
+        >>> taeda.sinc(taeda.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366])
+    """
     if isinstance(input, s.Complex):
         turn = input * PI
         zero = input == 0
@@ -304,13 +431,23 @@ sinc.vjp(input=_sinc_slope)
 
 @pointwise(promote="float", dtypes=("float",), reference="deg2rad")
 def deg2rad(input):
-    """Degrees to radians."""
+    """Degrees to radians: ``input * pi / 180``.
+
+    Examples:
+        >>> taeda.deg2rad(taeda.tensor([180.0, 90.0]))
+        tensor([3.1416, 1.5708])
+    """
     return input * (PI / 180)
 
 
 @pointwise(promote="float", dtypes=("float",), reference="rad2deg")
 def rad2deg(input):
-    """Radians to degrees."""
+    """Radians to degrees: ``input * 180 / pi``.
+
+    Examples:
+        >>> taeda.rad2deg(taeda.tensor([math.pi, 1.0]))
+        tensor([180.0000,  57.2958])
+    """
     return input * (180 / PI)
 
 
@@ -323,7 +460,12 @@ rad2deg.vjp(input=lambda g: mul(g, 180 / PI))
 
 @pointwise(promote="float", reference=lambda x: 1 / (1 + np.exp(-x)), canonical=True)
 def sigmoid(input):
-    """``1 / (1 + exp(-input))``."""
+    """``1 / (1 + exp(-input))``: any number to a probability.
+
+    Examples:
+        >>> taeda.sigmoid(taeda.tensor([0.0, 1.0, -2.0]))
+        tensor([0.5000, 0.7311, 0.1192])
+    """
     return s.sigmoid(input)
 
 
@@ -344,7 +486,17 @@ alias(sigmoid, "expit", method=False)
 
 @pointwise(promote="float", dtypes=("float",), operands=1, domain=(0.1, 0.9))
 def logit(input, eps=None):
-    """``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+    """``log(input / (1 - input))``: the inverse of :func:`sigmoid`.
+
+    Args:
+        input: a tensor of any sizes, of numbers in [0, 1]; NaN outside.
+        eps: hold ``input`` between ``eps`` and ``1 - eps`` first, so that the result is finite. Default: no.
+    Examples:
+        >>> taeda.logit(taeda.tensor([0.5, 0.75, 1.0]))
+        tensor([0.0000, 1.0986,    inf])
+        >>> taeda.logit(taeda.tensor([0.0, 1.0]), eps=0.25)
+        tensor([-1.0986,  1.0986])
+    """
     if eps is not None:
         input = s.select(input < eps, eps, s.select(input > 1.0 - eps, 1.0 - eps, input))
     return s.log(input / (1.0 - input))
@@ -372,7 +524,12 @@ logit.vjp(input=lambda g, input, eps: logit_backward(g, input, eps))
 
 @pointwise(promote="float", out="real", inplace=False, reference="angle")
 def angle(input):
-    """The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
+    """The argument of a complex number in radians, in [-pi, pi]; of a real one 0, or pi where it is negative.
+
+    Examples:
+        >>> taeda.angle(taeda.tensor([1 + 1j, -1 + 0j]))
+        tensor([0.7854, 3.1416])
+    """
     return s.angle(input)
 
 
@@ -391,10 +548,19 @@ angle.vjp(input=_angle_slope)
 
 @composite(method=False, out="same")
 def complex(real, imag):
-    """The complex tensor of two floating-point tensors of one dtype.
+    """The complex numbers ``real + i * imag``.
 
+    Args:
+        real: the real parts, ``float16``, ``float32`` or ``float64``.
+        imag: the imaginary parts, of the same dtype; both broadcast.
+    Returns:
+        The sizes to which both broadcast, in the complex dtype that belongs to theirs, such as ``complex64`` for
+        ``float32``.
     Raises:
-        RuntimeError: the dtypes are not the same, or not float16, float32 or float64.
+        RuntimeError: the dtypes are not the same, or not one of these.
+    Examples:
+        >>> taeda.complex(taeda.tensor([1.0, 0.0]), taeda.tensor([2.0, -1.0]))
+        tensor([1.+2.j, 0.-1.j])
     """
     expect_tensors("complex", real=real, imag=imag)
     if real.dtype != imag.dtype or real.dtype not in (_core.float16, _core.float32, _core.float64):
@@ -430,7 +596,20 @@ _imaginary_part.vjp(
 
 @composite(method=False, out="same", autocast="float32")
 def polar(abs, angle):
-    """The complex tensor with these absolute values and arguments (radians)."""
+    """The complex numbers ``abs * (cos(angle) + i * sin(angle))``.
+
+    Args:
+        abs: absolute values, ``float32`` or ``float64``.
+        angle: angles in radians, of the same dtype; both broadcast.
+    Returns:
+        The sizes to which both broadcast, complex.
+    Raises:
+        RuntimeError: the dtypes are not the same, or not one of these.
+    Examples:
+        >>> z = taeda.polar(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 0.5]))
+        >>> z.abs(), z.angle()
+        (tensor([1., 2.]), tensor([0.0000, 0.5000]))
+    """
     expect_tensors("polar", abs=abs, angle=angle)
     if abs.dtype != angle.dtype:
         raise RuntimeError(f"polar: expected both inputs to be of one dtype, got {abs.dtype} and {angle.dtype}")
@@ -442,7 +621,12 @@ def polar(abs, angle):
 
 @pointwise(promote="float", dtypes=("float",), reference="copysign", tensors=("input",))
 def copysign(input, other):
-    """The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
+    """``|input|`` with the sign of ``other``, also that of -0.0 and NaN.
+
+    Examples:
+        >>> taeda.copysign(taeda.tensor([3.0, -3.0]), taeda.tensor([-1.0, 1.0]))
+        tensor([-3.,  3.])
+    """
     return s.copysign(input, other)
 
 
@@ -451,7 +635,12 @@ copysign.vjp(input=lambda g, input, out: mul(g, where_nonzero(input, true_divide
 
 @pointwise(dtypes=("float",), native=True, second=False, reference="nextafter", tensors=("input", "other"))
 def nextafter(input, other):
-    """The next floating-point number from ``input`` toward ``other``."""
+    """The next floating-point number from ``input`` toward ``other``.
+
+    Examples:
+        >>> (taeda.nextafter(taeda.tensor(1.0), taeda.tensor(2.0)) - 1).item() == taeda.finfo(taeda.float32).eps
+        True
+    """
     return s.nextafter(input, other)
 
 
@@ -468,7 +657,12 @@ def _like_values(input, values):
     tensors=("input", "values"), out_dtype="same",
 )  # fmt: skip
 def heaviside(input, values):
-    """0 below 0, 1 above it, ``values`` at 0."""
+    """0 below 0, 1 above it, and ``values`` at 0.
+
+    Examples:
+        >>> taeda.heaviside(taeda.tensor([-2.0, 0.0, 3.0]), taeda.tensor(0.5))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     return s.select(input == 0, values, s.select(input > 0, s.like(values, 1), s.like(values, 0)))
 
 
@@ -480,7 +674,13 @@ heaviside.vjp(input=no_derivative("heaviside", "input"), values=no_derivative("h
     single_grad=0, dtypes=("float",), inplace=False, second=False, out_dtype="same",
 )  # fmt: skip
 def frexp(input):
-    """Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+    """Mantissa and exponent: ``input = mantissa * 2 ** exponent`` with ``0.5 <= |mantissa| < 1``.
+
+    Examples:
+        >>> mantissa, exponent = taeda.frexp(taeda.tensor([6.0, 0.25]))
+        >>> mantissa, exponent
+        (tensor([0.7500, 0.5000]), tensor([ 3, -1], dtype=taeda.int32))
+    """
     return s.frexp(input)
 
 
@@ -502,7 +702,17 @@ _times_power.vjp(
 
 @composite(inplace=True)
 def ldexp(input, other: Tensor, *, out=None):
-    """``input * 2 ** other``."""
+    """``input * 2 ** other``: the inverse of :func:`frexp`.
+
+    Args:
+        input: a tensor of any sizes.
+        other: exponents; the two broadcast.
+    Returns:
+        The sizes to which both broadcast, floating point.
+    Examples:
+        >>> taeda.ldexp(taeda.tensor([0.75]), taeda.tensor([3]))
+        tensor([6.])
+    """
     if input.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
         half = to_dtype(other // 2, input.dtype)  # 2 ** other may be too large where the product is not
         input, other = mul(input, exp2(half)), to_dtype(other, input.dtype) - half
@@ -565,7 +775,19 @@ def _replacements(input, nan, posinf, neginf):
 
 @composite(out="same", out_aligned=("input",), pointwise=True)
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
-    """``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
+    """``input`` with other numbers in place of NaN and the infinities.
+
+    Args:
+        input: a tensor of any sizes.
+        nan: in place of NaN. Default: 0.
+        posinf: in place of positive infinity. Default: the largest number of the dtype.
+        neginf: in place of negative infinity. Default: the smallest one.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.nan_to_num(taeda.tensor([math.nan, math.inf, 1.0]), posinf=9.0)
+        tensor([0., 9., 1.])
+    """
     if not (input.is_floating_point() or input.is_complex()):
         return input.clone()
     return replace_nonfinite(input, *_replacements(input, nan, posinf, neginf))

@@ -36,20 +36,24 @@ def _check_indices(indices: Tensor, name: str) -> None:
     canonical=True,
 )
 def embedding(weight, indices: Tensor, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """Rows of ``weight`` at ``indices``.
+    """Rows of ``weight`` at ``indices``: ``weight[indices]``, a vector for each word.
 
     Args:
         weight: ``(rows, width)``.
-        indices: int64 or int32, any shape.
+        indices: ``int64`` or ``int32``, any sizes.
         padding_idx: a row that gets no gradient; -1 for none.
         scale_grad_by_freq: divide a row's gradient by how often it was asked for.
-        sparse: the gradient of ``weight`` is a sparse tensor of the rows that were asked for.
-
+        sparse: make the gradient of ``weight`` a sparse tensor of the rows that were asked for.
     Returns:
-        The shape of ``indices`` with ``width`` added.
-
+        The sizes of ``indices`` with ``width`` added; the dtype of ``weight``.
     Raises:
         IndexError: an index is out of range.
+    Examples:
+        >>> weight = taeda.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+        >>> taeda.embedding(weight, taeda.tensor([2, 1, 2]))
+        tensor([[3., 4.],
+                [1., 2.],
+                [3., 4.]])
     """
 
 
@@ -109,7 +113,22 @@ embedding_dense_backward.vjp(grad_output=_embedding_second)
 
 @composite(method=False)
 def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
-    """Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
+    """Scales down, in place, the rows of ``weight`` at ``indices`` whose norm is above ``max_norm``, to that norm.
+
+    Args:
+        weight: ``(rows, width)``, floating point.
+        indices: ``int64`` or ``int32``, any sizes.
+        max_norm: the largest norm that a row keeps.
+        norm_type: which norm: 2 for lengths.
+    Returns:
+        ``weight``.
+    Raises:
+        IndexError: an index is out of range.
+    Examples:
+        >>> taeda.embedding_renorm_(taeda.tensor([[3.0, 4.0], [30.0, 40.0]]), taeda.tensor([1]), 5.0).round()
+        tensor([[3., 4.],
+                [3., 4.]])
+    """
     expect_tensors("embedding_renorm_", weight=weight, indices=indices)
     _check_indices(indices, "embedding_renorm_")
     previous = _core.record_nothing()
@@ -305,14 +324,23 @@ def _edges_of(input, offsets, include_last_offset):
 
 @composite(method=False)
 def one_hot(tensor, num_classes=-1):
-    """Integers as rows of zeros with a single one.
+    """Class numbers as vectors of zeros with a single one.
 
     Args:
-        tensor: int64, any shape.
-        num_classes: width of the code; -1 for one more than the largest.
+        tensor: class numbers, any shape, int64.
+        num_classes: length of the vectors; -1 for one more than the largest number.
+
+    Returns:
+        ``(*, num_classes)``, int64.
 
     Raises:
-        RuntimeError: a number is negative or too large.
+        RuntimeError: a number is negative or too large, or the dtype is another.
+
+    Examples:
+        >>> F.one_hot(taeda.tensor([0, 2, 1]))
+        tensor([[1, 0, 0],
+                [0, 0, 1],
+                [0, 1, 0]])
     """
     if tensor.dtype is not _core.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
 from typing import Any
 
@@ -24,22 +25,26 @@ def from_file(
     filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A tensor over a file, mapped into memory.
+    """A tensor over a file, mapped into memory: nothing is read before it is used.
 
     Args:
         filename: its path.
         shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes
             memory only.
         size: how many elements.
-        dtype: of the elements. Default: the default floating-point dtype.
-        layout: strided.
+        dtype: of the elements. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
         device: the CPU.
-        pin_memory: False.
-        requires_grad: whether operations on it are recorded.
     Returns:
-        A tensor of shape ``(size,)``.
+        A vector of ``size`` elements.
     Raises:
         RuntimeError: the file is too small, or cannot be opened.
+    Examples:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "numbers"
+        >>> _ = path.write_bytes(bytes([1, 0, 2, 0]))
+        >>> taeda.from_file(str(path), size=2, dtype=taeda.int16)
+        tensor([1, 2], dtype=taeda.int16)
     """
     _core.require_device(device)
     if layout not in (None, _core.strided) or pin_memory:
@@ -153,7 +158,17 @@ def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """``self`` on ``device``; streams belong to devices that have some, and the CPU has none."""
+    """The tensor on ``device``, as the array API standard has it.
+
+    Args:
+        device: a device or its name.
+        stream: None; the CPU has no streams.
+    Returns:
+        A tensor.
+    Examples:
+        >>> taeda.ones(2).to_device("cpu").device
+        device(type='cpu')
+    """
     if stream is not None:
         raise ValueError(f"to_device: the CPU has no streams, got stream={stream!r}")
     return self.to(device)
@@ -161,3 +176,104 @@ def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 _core.install("__array_namespace__", _array_namespace)
 _core.install("to_device", _to_device)
+
+
+# ---- NumPy's functions of tensors ------------------------------------------------------------------------------------
+
+# NumPy is there when these are called, and not before: `import taeda` leaves it alone.
+
+
+@functools.cache
+def _operators() -> dict[Any, str]:
+    """Names of Python's operators, by what they run in NumPy with an array or one of NumPy's numbers on the left."""
+    import numpy as np
+
+    named = {
+        "add": "add", "subtract": "sub", "multiply": "mul", "true_divide": "truediv", "floor_divide": "floordiv",
+        "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or",
+        "bitwise_xor": "xor", "left_shift": "lshift", "right_shift": "rshift", "less": "lt", "less_equal": "le",
+        "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
+    }  # fmt: skip
+    return {getattr(np, name): label for name, label in named.items()}
+
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def _recorded(x: Any) -> bool:
+    """Whether a tensor that requires grad is in ``x``."""
+    if isinstance(x, Tensor):
+        return x.requires_grad
+    return isinstance(x, (list, tuple)) and any(map(_recorded, x))
+
+
+def _as_array(x: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(x) if isinstance(x, Tensor) else x
+
+
+def _takes_over(x: Any, name: str) -> bool:
+    """Whether ``x``, no tensor and no array, has NumPy's functions in its own way."""
+    import numpy as np
+
+    if isinstance(x, (Tensor, np.ndarray, np.generic, int, float, complex, list, tuple)):
+        return False
+    return getattr(type(x), name, None) is not None
+
+
+def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
+    """A ufunc of NumPy's, where a tensor is among what it is given.
+
+    Tensors that require grad are computed with by ops. Of others NumPy sees the arrays, and what it gives is a tensor.
+    """
+    import numpy as np
+
+    outs = kwargs.get("out") or ()
+    if any(_takes_over(x, "__array_ufunc__") for x in (*inputs, *outs)):
+        return NotImplemented
+    if any(isinstance(x, Tensor) for x in outs):
+        raise TypeError("return arrays must be of ArrayType")
+    if method == "at" and isinstance(inputs[0], Tensor):
+        raise TypeError("first operand must be array")
+    recorded = _core.is_recorded() and any(map(_recorded, inputs))
+    if method == "__call__" and ufunc in _operators() and len(inputs) == 2 and set(kwargs) <= {"out"}:
+        # `array + tensor` comes here too, and is what `tensor + array` is; so does `array += tensor`, where the array
+        # cannot hold what a gradient needs: its name then stands for the sum
+        left, right = inputs
+        number = isinstance(left, (np.ndarray, np.generic)) and left.dtype.kind in "biufc"
+        if number and isinstance(right, Tensor) and (not outs or (recorded and outs[0] is left)):
+            name = _operators()[ufunc]
+            mirrored = getattr(right, f"__{_MIRRORED.get(name, 'r' + name)}__", None)
+            result = NotImplemented if mirrored is None else mirrored(left)
+            if result is not NotImplemented:
+                return result
+    if recorded:
+        result = importlib.import_module("taeda._numpy").run_ufunc(ufunc, method, inputs, kwargs)
+        if result is not NotImplemented:
+            return result
+    result = getattr(ufunc, method)(*map(_as_array, inputs), **kwargs)
+    if outs or method == "outer":  # NumPy gives arrays of these
+        return result
+    if isinstance(result, tuple):
+        return tuple(callbacks.from_array(np.asarray(x)) for x in result)
+    return callbacks.from_array(np.asarray(result))
+
+
+def _array_function(function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    """A function of NumPy's, where a tensor is among what it is given: by ops if one requires grad and there is a rule
+    (``_numpy.py``), else as NumPy does it with whatever has ``__array__``."""
+    import numpy as np
+
+    for kind in types:
+        if not issubclass(kind, (Tensor, np.ndarray)):
+            return NotImplemented
+    if _core.is_recorded() and (_recorded(args) or _recorded(list(kwargs.values()))):
+        result = importlib.import_module("taeda._numpy").run(function, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return function._implementation(*args, **kwargs)
+
+
+callbacks.array_ufunc = _array_ufunc
+callbacks.array_function = _array_function

@@ -16,7 +16,12 @@ from .table import composite, expect_tensors, pointwise
     dtypes=("bool", "int", "float"), inplace=False, reference="maximum", tensors=("input", "other"), canonical=True
 )
 def maximum(input, other):
-    """The larger of the two, NaN where either is NaN."""
+    """The larger of the two; NaN where either is NaN.
+
+    Examples:
+        >>> taeda.maximum(taeda.tensor([1, 5]), taeda.tensor([3, 2]))
+        tensor([3, 5])
+    """
     return s.maximum(input, other)
 
 
@@ -24,7 +29,12 @@ def maximum(input, other):
     dtypes=("bool", "int", "float"), inplace=False, reference="minimum", tensors=("input", "other"), canonical=True
 )
 def minimum(input, other):
-    """The smaller of the two, NaN where either is NaN."""
+    """The smaller of the two; NaN where either is NaN.
+
+    Examples:
+        >>> taeda.minimum(taeda.tensor([1, 5]), taeda.tensor([3, 2]))
+        tensor([1, 2])
+    """
     return s.minimum(input, other)
 
 
@@ -47,13 +57,23 @@ minimum.vjp(
 
 @pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="fmax", tensors=("input", "other"))
 def fmax(input, other):
-    """The larger of the two; a number wins over NaN."""
+    """The larger of the two; a number wins over NaN.
+
+    Examples:
+        >>> taeda.fmax(taeda.tensor([1.0, math.nan]), taeda.tensor([3.0, 2.0]))
+        tensor([3., 2.])
+    """
     return s.fmax(input, other)
 
 
 @pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="fmin", tensors=("input", "other"))
 def fmin(input, other):
-    """The smaller of the two; a number wins over NaN."""
+    """The smaller of the two; a number wins over NaN.
+
+    Examples:
+        >>> taeda.fmin(taeda.tensor([1.0, math.nan]), taeda.tensor([3.0, 2.0]))
+        tensor([1., 2.])
+    """
     return s.fmin(input, other)
 
 
@@ -241,7 +261,20 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
 
 @composite(names=("clip",), pointwise=True, canonical=True)
 def clamp(input, min=None, max=None, *, out=None):
-    """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    """``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        min: the lower bound, a number or a tensor; None for none.
+        max: the upper bound, a number or a tensor; None for none. Where the bounds cross, ``max`` is the result.
+    Returns:
+        The sizes to which all broadcast. The dtype is ``taeda.result_type`` of them.
+    Raises:
+        RuntimeError: both bounds are None.
+    Examples:
+        >>> taeda.clamp(taeda.tensor([-2.0, 0.5, 3.0]), 0, 1)
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     return _clamp(input, min, max, out, False)
 
 
@@ -259,13 +292,33 @@ clip_ = renamed(clamp_, "clip_")
 
 @composite()
 def clamp_min(input, min, *, out=None):
-    """``input``, at least ``min``."""
+    """``max(input, min)``: ``input``, at least ``min``.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        min: a number or a tensor; the two broadcast.
+    Returns:
+        The sizes to which both broadcast. The dtype is ``taeda.result_type`` of them.
+    Examples:
+        >>> taeda.clamp_min(taeda.tensor([-2.0, 0.5]), 0)
+        tensor([0.0000, 0.5000])
+    """
     return _clamp(input, min, None, out, False, "clamp_min")
 
 
 @composite()
 def clamp_max(input, max, *, out=None):
-    """``input``, at most ``max``."""
+    """``min(input, max)``: ``input``, at most ``max``.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        max: a number or a tensor; the two broadcast.
+    Returns:
+        The sizes to which both broadcast. The dtype is ``taeda.result_type`` of them.
+    Examples:
+        >>> taeda.clamp_max(taeda.tensor([0.5, 3.0]), 1)
+        tensor([0.5000, 1.0000])
+    """
     return _clamp(input, None, max, out, False, "clamp_max")
 
 

@@ -312,6 +312,20 @@ def _half_transform(x, s, dim, norm, forward, name):
 
 # ---- public ----------------------------------------------------------------------------------------------------------
 
+#: What means the same in every transform.
+_ARGUMENTS = """
+    Args:
+        n: points of the transform: ``dim`` is cut, or filled with zeros, to what that needs. Default: those there are.
+        s: points of the transform in each of ``dim``; -1 keeps a size. Default: those there are.
+        dim: the dimension, or dimensions, that are transformed. None stands for all, or for the last ``len(s)``.
+        norm: ``"backward"`` (default) divides the inverse transform by the number of points, ``"forward"`` the other
+            one, ``"ortho"`` both by its square root.
+    Raises:
+        RuntimeError: the number of points is not positive, ``norm`` is another word, or a real tensor is needed and
+            ``input`` is complex.
+        IndexError: there is no such dimension.
+    """
+
 
 def _one(transform, forward, name, text):
     def function(input, n=None, dim=-1, norm=None, *, out=None):
@@ -331,40 +345,313 @@ def _many(transform, forward, name, text, default):
 
 def _named(function, name, text):
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{text} ``norm`` is backward (default), ortho or forward; sizes are cut or zero-padded."
+    function.__doc__ = text + _ARGUMENTS
     return composite(method=False, autocast="float32")(function)
 
 
-fft = _one(_complex_transform, True, "fft_fft", "The transform along ``dim``.")
-ifft = _one(_complex_transform, False, "fft_ifft", "The inverse transform along ``dim``.")
-rfft = _one(_real_transform, True, "fft_rfft", "The transform of a real tensor along ``dim``, its non-negative half.")
-irfft = _one(_half_transform, False, "fft_irfft", "The inverse of ``rfft``: real, of ``n`` elements.")
-hfft = _one(_half_transform, True, "fft_hfft", "The transform of a Hermitian half along ``dim``, which is real.")
-ihfft = _one(_real_transform, False, "fft_ihfft", "The inverse of ``hfft``.")
-fft2 = _many(_complex_transform, True, "fft_fft2", "The transform along two dimensions.", (-2, -1))
-ifft2 = _many(_complex_transform, False, "fft_ifft2", "The inverse transform along two dimensions.", (-2, -1))
-rfft2 = _many(_real_transform, True, "fft_rfft2", "The transform of a real tensor along two dimensions.", (-2, -1))
-irfft2 = _many(_half_transform, False, "fft_irfft2", "The inverse of ``rfft2``.", (-2, -1))
-hfft2 = _many(_half_transform, True, "fft_hfft2", "The transform of a Hermitian half along two dimensions.", (-2, -1))
-ihfft2 = _many(_real_transform, False, "fft_ihfft2", "The inverse of ``hfft2``.", (-2, -1))
-fftn = _many(_complex_transform, True, "fft_fftn", "The transform along several dimensions.", None)
-ifftn = _many(_complex_transform, False, "fft_ifftn", "The inverse transform along several dimensions.", None)
-rfftn = _many(_real_transform, True, "fft_rfftn", "The transform of a real tensor along several dimensions.", None)
-irfftn = _many(_half_transform, False, "fft_irfftn", "The inverse of ``rfftn``.", None)
-hfftn = _many(_half_transform, True, "fft_hfftn", "The transform of a Hermitian half along several dimensions.", None)
-ihfftn = _many(_real_transform, False, "fft_ihfftn", "The inverse of ``hfftn``.", None)
+fft = _one(
+    _complex_transform, True, "fft_fft",
+    """The discrete Fourier transform along ``dim``: ``out[k]`` is the sum of ``input[j] * exp(-2 pi i j k / n)`` over
+    ``j``.
+
+    Args:
+        input: a tensor of at least one dimension; real ones count as complex.
+    Returns:
+        Complex, the sizes of ``input`` with ``n`` in ``dim``. Element ``k`` belongs to ``k`` periods in ``n`` points;
+        see :func:`taeda.fft.fftfreq`.
+    Examples:
+        >>> taeda.fft.fft(taeda.tensor([1.0, 0.0, 0.0, 0.0])).real  # an impulse has all frequencies
+        tensor([1., 1., 1., 1.])
+        >>> taeda.fft.fft(taeda.tensor([0.0, 1.0, 0.0, -1.0])).abs()  # a sine has one, and its mirror image
+        tensor([0., 2., 0., 2.])
+    """,
+)  # fmt: skip
+ifft = _one(
+    _complex_transform, False, "fft_ifft",
+    """The inverse of :func:`taeda.fft.fft`: ``out[j]`` is the sum of ``input[k] * exp(2 pi i j k / n)`` over ``k``,
+    divided by ``n``.
+
+    Args:
+        input: a tensor of at least one dimension.
+    Returns:
+        Complex, the sizes of ``input`` with ``n`` in ``dim``.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> taeda.fft.ifft(taeda.fft.fft(x)).real
+        tensor([1., 2., 3., 4.])
+    """,
+)  # fmt: skip
+rfft = _one(
+    _real_transform, True, "fft_rfft",
+    """The discrete Fourier transform of a real tensor: the frequencies from 0 to ``n // 2`` of :func:`taeda.fft.fft`.
+    The others are their conjugates.
+
+    Args:
+        input: a real tensor of at least one dimension.
+    Returns:
+        Complex, the sizes of ``input`` with ``n // 2 + 1`` in ``dim``.
+    Examples:
+        >>> taeda.fft.rfft(taeda.tensor([0.0, 1.0, 0.0, -1.0])).abs()
+        tensor([0., 2., 0.])
+    """,
+)  # fmt: skip
+irfft = _one(
+    _half_transform, False, "fft_irfft",
+    """The inverse of :func:`taeda.fft.rfft`: a real tensor.
+
+    Args:
+        input: a tensor of at least one dimension, the half of a spectrum.
+    Returns:
+        Real, the sizes of ``input`` with ``n`` in ``dim``; ``n`` is by default ``2 * (size - 1)``. Give it where the
+        signal had an odd number of points.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, 3.0])
+        >>> taeda.fft.irfft(taeda.fft.rfft(x), n=3).round(decimals=4)
+        tensor([1., 2., 3.])
+    """,
+)  # fmt: skip
+hfft = _one(
+    _half_transform, True, "fft_hfft",
+    """The discrete Fourier transform of a signal with Hermitian symmetry, ``x[-j] = conj(x[j])``, of which a half is
+    given. The result is real.
+
+    Args:
+        input: a tensor of at least one dimension, the half of a signal.
+    Returns:
+        Real, the sizes of ``input`` with ``n`` in ``dim``; ``n`` is by default ``2 * (size - 1)``.
+    Examples:
+        >>> taeda.fft.hfft(taeda.tensor([1.0, 2.0, 1.0]))
+        tensor([ 6.,  0., -2.,  0.])
+    """,
+)  # fmt: skip
+ihfft = _one(
+    _real_transform, False, "fft_ihfft",
+    """The inverse of :func:`taeda.fft.hfft`: the half of a signal with Hermitian symmetry.
+
+    Args:
+        input: a real tensor of at least one dimension.
+    Returns:
+        Complex, the sizes of ``input`` with ``n // 2 + 1`` in ``dim``.
+    Examples:
+        >>> taeda.fft.ihfft(taeda.tensor([6.0, 0.0, -2.0, 0.0])).real
+        tensor([1., 2., 1.])
+    """,
+)  # fmt: skip
+fft2 = _many(
+    _complex_transform, True, "fft_fft2",
+    """The discrete Fourier transform along two dimensions: that of images.
+
+    Args:
+        input: a tensor of at least two dimensions.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``.
+    Examples:
+        >>> taeda.fft.fft2(taeda.ones(2, 2)).real  # a constant has frequency 0 only
+        tensor([[4., 0.],
+                [0., 0.]])
+    """,
+    (-2, -1),
+)  # fmt: skip
+ifft2 = _many(
+    _complex_transform, False, "fft_ifft2",
+    """The inverse of :func:`taeda.fft.fft2`.
+
+    Args:
+        input: a tensor of at least two dimensions.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``.
+    Examples:
+        >>> x = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> taeda.fft.ifft2(taeda.fft.fft2(x)).real
+        tensor([[1., 2.],
+                [3., 4.]])
+    """,
+    (-2, -1),
+)  # fmt: skip
+rfft2 = _many(
+    _real_transform, True, "fft_rfft2",
+    """The discrete Fourier transform of a real tensor along two dimensions: of the last one, half of the frequencies.
+
+    Args:
+        input: a real tensor of at least two dimensions.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``, and ``s[-1] // 2 + 1`` in the last of them.
+    Examples:
+        >>> taeda.fft.rfft2(taeda.ones(4, 6)).shape
+        taeda.Size([4, 4])
+    """,
+    (-2, -1),
+)  # fmt: skip
+irfft2 = _many(
+    _half_transform, False, "fft_irfft2",
+    """The inverse of :func:`taeda.fft.rfft2`: a real tensor.
+
+    Args:
+        input: a tensor of at least two dimensions, the half of a spectrum.
+    Returns:
+        Real, the sizes of ``input`` with ``s`` in ``dim``; the last of them is by default ``2 * (size - 1)``.
+    Examples:
+        >>> x = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> taeda.fft.irfft2(taeda.fft.rfft2(x))
+        tensor([[1., 2.],
+                [3., 4.]])
+    """,
+    (-2, -1),
+)  # fmt: skip
+hfft2 = _many(
+    _half_transform, True, "fft_hfft2",
+    """The discrete Fourier transform along two dimensions of a signal with Hermitian symmetry, of which a half is
+    given.
+
+    Args:
+        input: a tensor of at least two dimensions, the half of a signal.
+    Returns:
+        Real, the sizes of ``input`` with ``s`` in ``dim``; the last of them is by default ``2 * (size - 1)``.
+    Examples:
+        >>> taeda.fft.hfft2(taeda.ones(3, 3)).shape
+        taeda.Size([3, 4])
+    """,
+    (-2, -1),
+)  # fmt: skip
+ihfft2 = _many(
+    _real_transform, False, "fft_ihfft2",
+    """The inverse of :func:`taeda.fft.hfft2`.
+
+    Args:
+        input: a real tensor of at least two dimensions.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``, and ``s[-1] // 2 + 1`` in the last of them.
+    Examples:
+        >>> taeda.fft.ihfft2(taeda.ones(3, 4)).shape
+        taeda.Size([3, 3])
+    """,
+    (-2, -1),
+)  # fmt: skip
+fftn = _many(
+    _complex_transform, True, "fft_fftn",
+    """The discrete Fourier transform along several dimensions, one after the other.
+
+    Args:
+        input: a tensor.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``.
+    Examples:
+        >>> taeda.fft.fftn(taeda.ones(2, 2, 2)).real.sum()
+        tensor(8.)
+    """,
+    None,
+)  # fmt: skip
+ifftn = _many(
+    _complex_transform, False, "fft_ifftn",
+    """The inverse of :func:`taeda.fft.fftn`.
+
+    Args:
+        input: a tensor.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``.
+    Examples:
+        >>> x = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> taeda.fft.ifftn(taeda.fft.fftn(x)).real
+        tensor([[1., 2.],
+                [3., 4.]])
+    """,
+    None,
+)  # fmt: skip
+rfftn = _many(
+    _real_transform, True, "fft_rfftn",
+    """The discrete Fourier transform of a real tensor along several dimensions: of the last one, half of the
+    frequencies.
+
+    Args:
+        input: a real tensor.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``, and ``s[-1] // 2 + 1`` in the last of them.
+    Examples:
+        >>> taeda.fft.rfftn(taeda.ones(4, 6, 8)).shape
+        taeda.Size([4, 6, 5])
+    """,
+    None,
+)  # fmt: skip
+irfftn = _many(
+    _half_transform, False, "fft_irfftn",
+    """The inverse of :func:`taeda.fft.rfftn`: a real tensor.
+
+    Args:
+        input: a tensor, the half of a spectrum.
+    Returns:
+        Real, the sizes of ``input`` with ``s`` in ``dim``; the last of them is by default ``2 * (size - 1)``.
+    Examples:
+        >>> x = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> taeda.fft.irfftn(taeda.fft.rfftn(x))
+        tensor([[1., 2.],
+                [3., 4.]])
+    """,
+    None,
+)  # fmt: skip
+hfftn = _many(
+    _half_transform, True, "fft_hfftn",
+    """The discrete Fourier transform along several dimensions of a signal with Hermitian symmetry, of which a half is
+    given.
+
+    Args:
+        input: a tensor, the half of a signal.
+    Returns:
+        Real, the sizes of ``input`` with ``s`` in ``dim``; the last of them is by default ``2 * (size - 1)``.
+    Examples:
+        >>> taeda.fft.hfftn(taeda.ones(3, 3)).shape
+        taeda.Size([3, 4])
+    """,
+    None,
+)  # fmt: skip
+ihfftn = _many(
+    _real_transform, False, "fft_ihfftn",
+    """The inverse of :func:`taeda.fft.hfftn`.
+
+    Args:
+        input: a real tensor.
+    Returns:
+        Complex, the sizes of ``input`` with ``s`` in ``dim``, and ``s[-1] // 2 + 1`` in the last of them.
+    Examples:
+        >>> taeda.fft.ihfftn(taeda.ones(3, 4)).shape
+        taeda.Size([3, 3])
+    """,
+    None,
+)  # fmt: skip
 
 
 @composite(method=False)
 def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
-    """The frequencies of the points of a transform of ``n`` samples ``d`` apart."""
+    """The frequencies that belong to the elements of :func:`taeda.fft.fft`: ``[0, 1, ..., (n - 1) // 2, -(n // 2), ...,
+    -1] / (n * d)``.
+
+    Args:
+        n: points of the transform.
+        d: the time from one point to the next; frequencies are in periods per unit of it.
+    Returns:
+        A vector of ``n`` elements.
+    Examples:
+        >>> taeda.fft.fftfreq(4)
+        tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+        >>> taeda.fft.fftfreq(4, d=0.25)  # four samples a second: in hertz
+        tensor([ 0.,  1., -2., -1.])
+    """
     made = roll(arange(n, dtype=dtype or _core.get_default_dtype()) - n // 2, -(n // 2)) / (n * d)
     return made.requires_grad_(requires_grad) if out is None else write_out(fftfreq, out, made)
 
 
 @composite(method=False)
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
-    """The non-negative frequencies of :func:`fftfreq`."""
+    """The frequencies that belong to the elements of :func:`taeda.fft.rfft`: ``[0, 1, ..., n // 2] / (n * d)``.
+
+    Args:
+        n: points of the transform.
+        d: the time from one point to the next; frequencies are in periods per unit of it.
+    Returns:
+        A vector of ``n // 2 + 1`` elements.
+    Examples:
+        >>> taeda.fft.rfftfreq(4)
+        tensor([0.0000, 0.2500, 0.5000])
+    """
     made = arange(n // 2 + 1, dtype=dtype or _core.get_default_dtype()) / (n * d)
     return made.requires_grad_(requires_grad) if out is None else write_out(rfftfreq, out, made)
 
@@ -377,11 +664,31 @@ def _shift(input, dim, sign):
 
 @composite(method=False)
 def fftshift(input, dim=None):
-    """Move frequency zero to the middle."""
+    """The elements in order of frequency, frequency 0 in the middle: the second half of each dimension comes first.
+
+    Args:
+        input: a tensor, in the order of :func:`taeda.fft.fft`.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.fft.fftshift(taeda.fft.fftfreq(4))
+        tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
     return _shift(input, dim, 1)
 
 
 @composite(method=False)
 def ifftshift(input, dim=None):
-    """Undo :func:`fftshift`."""
+    """The inverse of :func:`taeda.fft.fftshift`: frequency 0 comes first again.
+
+    Args:
+        input: a tensor.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.fft.ifftshift(taeda.tensor([-2, -1, 0, 1]))
+        tensor([ 0,  1, -2, -1])
+    """
     return _shift(input, dim, -1)

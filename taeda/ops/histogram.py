@@ -111,13 +111,19 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
     """How many elements (or how much weight) lie in each bin.
 
     Args:
-        input: float32 or float64, any shape.
-        bins: how many of equal width, or a tensor of ascending edges; a bin contains its left edge, the last one both.
-        range: ``(low, high)`` for a number of bins; by default the smallest and the largest element.
-        weight: of the shape of ``input``.
-        density: divide by the sum and by the widths.
+        input: ``float32`` or ``float64``, any sizes.
+        bins: how many of equal width, or a vector of ascending edges. A bin contains its left edge, the last one both.
+        range: ``(low, high)`` for a number of bins. Default: the smallest and the largest element.
+        weight: what each element counts, of the sizes of ``input``. Default: 1.
+        density: divide by the sum and by the widths, so that the integral is 1.
     Returns:
-        ``hist`` ``[bins]`` and ``bin_edges`` ``[bins + 1]``, both of ``input``'s dtype.
+        ``(hist, bin_edges)``, named: ``bins`` numbers and ``bins + 1`` edges, in the dtype of ``input``.
+    Raises:
+        RuntimeError: the dtype is another, or the sizes do not fit.
+    Examples:
+        >>> hist, edges = taeda.histogram(taeda.tensor([1.0, 2.0, 1.5, 4.0]), bins=3, range=(1.0, 4.0))
+        >>> hist, edges
+        (tensor([2., 1., 1.]), tensor([1., 2., 3., 4.]))
     """
     if isinstance(bins, Tensor):
         if range is not None:
@@ -154,13 +160,20 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     """How many points (or how much weight) lie in each bin of several dimensions.
 
     Args:
-        input: ``(..., n)``, points of ``n`` dimensions, float32 or float64.
-        bins: a number for all dimensions, or one per dimension, or a tensor of edges per dimension.
-        range: ``2 n`` numbers: low and high of each dimension.
-        weight: ``(...)``.
+        input: points of ``n`` dimensions: ``(..., n)``, ``float32`` or ``float64``.
+        bins: a number for all dimensions, or one per dimension, or a vector of edges per dimension.
+        range: ``2 n`` numbers: low and high of each dimension. Default: those of the data.
+        weight: what each point counts: ``(...)``. Default: 1.
         density: divide by the sum and by the volumes.
     Returns:
-        ``hist`` ``[bins...]`` and ``bin_edges``, a tuple of tensors.
+        ``(hist, bin_edges)``, named: a tensor with a dimension of bins for each of the ``n``, and a tuple of vectors.
+    Raises:
+        RuntimeError: the dtype is another, or the sizes do not fit.
+    Examples:
+        >>> points = taeda.tensor([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> taeda.histogramdd(points, bins=[2, 2]).hist
+        tensor([[1., 0.],
+                [1., 2.]])
     """
     if input.dim() < 2:
         raise RuntimeError(

@@ -25,10 +25,22 @@ from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 
 @primitive(selection.index, method=False, out=False, meta="mixed", canonical=True, moves=True)
 def index(input, indices):
-    """The elements at ``indices``: one tensor of integers, mask or None per dimension; what advanced indexing comes to.
+    """The elements at ``indices``: what ``input[...]`` comes to where there are tensors among the indices.
 
     The dimensions of the indices, broadcast together, take the place of the indexed dimensions where these are next to
-    each other, else they come first.
+    each other; otherwise they come first.
+
+    Args:
+        input: a tensor of any sizes.
+        indices: one tensor of integers, mask or None per dimension.
+    Returns:
+        A copy, in the dtype of ``input``.
+    Raises:
+        IndexError: an index is out of range, or there are too many.
+    Examples:
+        >>> x = taeda.tensor([[1, 2], [3, 4], [5, 6]])
+        >>> x.index((taeda.tensor([2, 0]), taeda.tensor([0, 1])))
+        tensor([5, 2])
     """
 
 
@@ -47,16 +59,22 @@ index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_sha
     keeps_strides=True,
 )
 def index_put(input, indices, values: Tensor, accumulate=False):
-    """Write ``values`` at ``indices``, or add them there.
+    """A copy of ``input`` with ``values`` written at ``indices``, or added there: ``input[indices] = values``.
 
     Args:
+        input: a tensor of any sizes.
         indices: a tuple with one tensor of integers, mask or None per dimension.
-        values: broadcast to the shape of ``input[indices]``, of the dtype of ``input``.
+        values: a tensor that broadcasts to the shape of ``input[indices]``, of the dtype of ``input``.
         accumulate: add; of several values for one place all count, in their order. Otherwise the last is what stays.
-
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         IndexError: an index is out of range (nothing is written).
         RuntimeError: the dtypes differ, or the values do not broadcast.
+    Examples:
+        >>> words = taeda.tensor([1, 0, 1, 1])
+        >>> taeda.zeros(3).index_put((words,), taeda.tensor(1.0), accumulate=True)  # counts
+        tensor([1., 3., 0.])
     """
 
 
@@ -113,10 +131,18 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
     samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})], meta="mixed",
 )  # fmt: skip
 def take(input, index: Tensor):
-    """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
+    """The elements of ``input``, taken as one dimension, at ``index``.
 
+    Args:
+        input: a tensor of any sizes.
+        index: ``int64``, any sizes; negative ones count from the end.
+    Returns:
+        The sizes of ``index``, in the dtype of ``input``.
     Raises:
         IndexError: an index is out of range.
+    Examples:
+        >>> taeda.take(taeda.tensor([[4, 3], [2, 1]]), taeda.tensor([0, 3]))
+        tensor([4, 1])
     """
 
 
@@ -126,10 +152,22 @@ take.vjp(input=lambda g, input_shape, index: blank(g, input_shape).put(index, g,
 
 @primitive(mutates=True, samples=lambda m: [((m(3, 4), m.index(5, high=12), m(5), True), {})], keeps_strides=True)
 def put(input, index: Tensor, source, accumulate=False):
-    """Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there.
+    """A copy of ``input`` with ``source`` written, or added, at the positions ``index`` of ``input`` taken as one
+    dimension.
 
+    Args:
+        input: a tensor of any sizes.
+        index: ``int64``, any sizes; negative ones count from the end.
+        source: as many elements as ``index``, of the dtype of ``input``.
+        accumulate: add to what is there, all values for one place. Otherwise the last is what stays.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         IndexError: an index is out of range, or ``source`` and ``index`` differ in number of elements.
+    Examples:
+        >>> taeda.put(taeda.zeros(2, 2), taeda.tensor([1, 2]), taeda.tensor([5.0, 6.0]))
+        tensor([[0., 5.],
+                [6., 0.]])
     """
     _check_long(index, "put_")
     if source.dtype is not input.dtype:
@@ -198,8 +236,14 @@ def masked_fill(input, mask, value):
     """``value`` where ``mask`` is true, ``input`` elsewhere.
 
     Args:
-        mask: bool, broadcast with ``input``.
-        value: a number or a tensor of no dimensions.
+        input: a tensor of any sizes.
+        mask: ``bool``; broadcasts with ``input``.
+        value: a number, or a tensor without dimensions.
+    Examples:
+        >>> scores = taeda.tensor([1.0, 2.0, 3.0])
+        >>> padding = taeda.tensor([False, False, True])
+        >>> scores.masked_fill(padding, -math.inf)
+        tensor([1., 2., -inf])
     """
     return _choose(_true(mask), value, input)
 
@@ -234,14 +278,21 @@ where_select.vjp(
 
 @composite(method=False, pointwise=True, canonical=True)
 def where(condition, input=None, other=None, *, out=None):
-    """``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true.
+    """``input`` where ``condition`` is true, ``other`` elsewhere; of a condition alone, the places where it is true.
 
     Args:
-        condition: bool, or uint8 (deprecated).
-        input, other: tensors or numbers, which promote to a common dtype; all three broadcast.
-
+        condition: ``bool``, or ``uint8`` (deprecated).
+        input: a tensor or a number.
+        other: a tensor or a number.
     Returns:
-        A tensor, or for a condition alone a tuple of index tensors: ``nonzero(condition, as_tuple=True)``.
+        The sizes to which all three broadcast, in the dtype to which ``input`` and ``other`` promote. Of a condition
+        alone a tuple of index tensors, one per dimension: ``nonzero(condition, as_tuple=True)``.
+    Examples:
+        >>> x = taeda.tensor([-2.0, 0.0, 3.0])
+        >>> taeda.where(x > 0, x, 0.1 * x)
+        tensor([-0.2000,  0.0000,  3.0000])
+        >>> taeda.where(x > 0)
+        (tensor([2]),)
     """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
@@ -261,7 +312,18 @@ def where(condition, input=None, other=None, *, out=None):
 
 
 def _where(self, condition, other):
-    """The elements of this tensor where ``condition`` is true, else those of ``other``."""
+    """The elements of this tensor where ``condition`` is true, else those of ``other``.
+
+    Args:
+        condition: ``bool``.
+        other: a tensor or a number; all three broadcast.
+    Returns:
+        The sizes to which all three broadcast, in the dtype to which this tensor and ``other`` promote.
+    Examples:
+        >>> x = taeda.tensor([-2.0, 3.0])
+        >>> x.where(x > 0, 0.0)
+        tensor([0., 3.])
+    """
     return where(condition, self, other)
 
 
@@ -271,7 +333,18 @@ _core.install("where", _where)
 
 @primitive(method=False, out="same", meta="values")
 def argwhere(input):
-    """Coordinates of the elements that are not zero, one row each, in row-major order."""
+    """The coordinates of the elements that are not zero.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        ``int64``, ``(elements, input.dim())``: one row per element, in row-major order.
+    Examples:
+        >>> taeda.argwhere(taeda.tensor([[0, 7], [8, 9]]))
+        tensor([[0, 1],
+                [1, 0],
+                [1, 1]])
+    """
     return core_indexing.true_positions(input if input.dtype is _core.bool_ else input.ne(0))
 
 
@@ -282,12 +355,22 @@ _core.install("argwhere", argwhere)
 def nonzero(input, *, as_tuple=False, out=None):
     """Where ``input`` is not zero.
 
+    Args:
+        input: a tensor of any sizes.
+        as_tuple: give one vector per dimension, fit for indexing, instead of a matrix.
     Returns:
-        An int64 matrix with the coordinates of one element in each row, in row-major order; with ``as_tuple`` a tuple
-        of one vector per dimension, fit for indexing.
-
+        ``int64``, ``(elements, input.dim())``, the coordinates of one element in each row, in row-major order; with
+        ``as_tuple`` a tuple of ``input.dim()`` vectors.
     Raises:
         TypeError: ``out`` is given with ``as_tuple``.
+    Examples:
+        >>> x = taeda.tensor([[0, 7], [8, 9]])
+        >>> taeda.nonzero(x)
+        tensor([[0, 1],
+                [1, 0],
+                [1, 1]])
+        >>> x[taeda.nonzero(x, as_tuple=True)]
+        tensor([7, 8, 9])
     """
     if as_tuple and out is not None:
         raise TypeError("nonzero(): argument 'out' is for the matrix of coordinates; leave as_tuple out")
@@ -298,10 +381,22 @@ def nonzero(input, *, as_tuple=False, out=None):
 
 @composite(out="same", lowering=lambda input: NotImplemented)  # its sizes are known, its body's are not
 def nonzero_static(input, *, size, fill_value=-1):
-    """The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer.
+    """The first ``size`` rows of :func:`nonzero`, filled up where there are fewer: a result whose sizes are known
+    beforehand.
 
+    Args:
+        input: a tensor of any sizes.
+        size: how many rows.
+        fill_value: what the missing rows hold.
+    Returns:
+        ``int64``, ``(size, input.dim())``.
     Raises:
         RuntimeError: ``size`` is negative.
+    Examples:
+        >>> taeda.nonzero_static(taeda.tensor([0, 5, 6]), size=3)
+        tensor([[ 1],
+                [ 2],
+                [-1]])
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
@@ -326,7 +421,18 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})], node="Index", meta="values",
 )  # fmt: skip
 def masked_select(input, mask: Tensor):
-    """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
+    """The elements of ``input`` where ``mask`` is true, in row-major order: ``input[mask]``.
+
+    Args:
+        input: a tensor of any sizes.
+        mask: ``bool``; broadcasts with ``input``.
+    Returns:
+        A vector, in the dtype of ``input``.
+    Examples:
+        >>> x = taeda.tensor([[1, -2], [-3, 4]])
+        >>> taeda.masked_select(x, x > 0)
+        tensor([1, 4])
+    """
 
 
 def _masked_select_backward(g, input_shape, mask):
@@ -380,10 +486,20 @@ _masked_scatter.vjp(input=lambda g, mask: masked_fill(g, mask, 0), source=_maske
 
 @composite(canonical=True)
 def masked_scatter(input, mask, source):
-    """``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true.
+    """``input`` with the elements of ``source``, in order, where ``mask`` is true.
 
+    Args:
+        input: a tensor; broadcasts with ``mask``.
+        mask: ``bool``.
+        source: at least as many elements as ``mask`` has true ones, of the dtype of ``input``.
+    Returns:
+        The sizes to which ``input`` and ``mask`` broadcast.
     Raises:
         RuntimeError: ``source`` has too few elements, or another dtype.
+    Examples:
+        >>> mask = taeda.tensor([False, True, True])
+        >>> taeda.zeros(3).masked_scatter(mask, taeda.tensor([5.0, 6.0, 7.0]))
+        tensor([0., 5., 6.])
     """
     return _masked_scatter(*_broadcast(input, mask), source)
 

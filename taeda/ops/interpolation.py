@@ -56,25 +56,38 @@ def interpolate(
     input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,
 ):  # fmt: skip
-    """Resize the spatial dimensions of ``(N, C, d1, ...)``.
+    """Resizes signals, images or volumes, to a size or by a factor.
 
     Args:
-        input: three, four or five dimensions.
-        size: output size, one number or one per spatial dimension; or
-        scale_factor: multiple of the input's size.
-        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"`` (4-d),
-            ``"trilinear"`` (5-d) or ``"area"``.
-        align_corners: whether corner samples of input and output coincide; not for nearest and area.
+        input: ``(N, C, L)``, ``(N, C, H, W)`` or ``(N, C, D, H, W)``; floating-point.
+        size: size of the result, one number or one for each dimension; or give ``scale_factor``.
+        scale_factor: size of the result over that of ``input``.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (signals), ``"bilinear"``, ``"bicubic"`` (images),
+            ``"trilinear"`` (volumes) or ``"area"``.
+        align_corners: whether the centres of the corner pixels coincide, rather than their outer edges; not for nearest
+            and area.
         recompute_scale_factor: use the ratio of the sizes rather than the given factor.
-        antialias: widen the kernel when shrinking (bilinear, bicubic).
+        antialias: widen the kernel when shrinking (``"bilinear"``, ``"bicubic"``).
 
     Returns:
-        ``(N, C, *size)``.
+        ``(N, C, *size)``; a size ``L`` becomes ``floor(L * scale_factor)``.
 
     Raises:
         ValueError: arguments do not go together.
         NotImplementedError: the mode is not for that many dimensions.
+
+    Examples:
+        >>> x = taeda.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> F.interpolate(x, scale_factor=2)
+        tensor([[[[1., 1., 2., 2.],
+                  [1., 1., 2., 2.],
+                  [3., 3., 4., 4.],
+                  [3., 3., 4., 4.]]]])
+        >>> F.interpolate(x, size=(2, 3), mode="bilinear", align_corners=True)
+        tensor([[[[1.0000, 1.5000, 2.0000],
+                  [3.0000, 3.5000, 4.0000]]]])
     """
+    outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
     if mode not in _MODES:
         raise NotImplementedError(
             "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, "
@@ -102,9 +115,6 @@ def interpolate(
         raise ValueError(
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
         )
-    if scale_factor is not None and recompute_scale_factor is not None and size is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
-    outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
     if any(s <= 0 for s in (*input.shape[2:], *outputs)):
         raise RuntimeError(
             f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(input.shape[2:])} "
@@ -384,17 +394,32 @@ def _corners(align_corners: bool | None) -> bool:
 
 @composite(method=False, autocast="float32", canonical=True)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Sample ``input`` at the points of ``grid``.
+    """An image read at given points, between pixels by interpolation: ``output[n, :, i, j] = input[n]`` at ``grid[n, i,
+    j]``.
+
+    With :func:`affine_grid` it turns, shifts and scales images, with gradients by both (Jaderberg et al. 2015, "Spatial
+    Transformer Networks").
 
     Args:
-        input: ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
-        grid: ``(N, H', W', 2)`` or ``(N, D', H', W', 3)``, points ``(x, y[, z])`` in [-1, 1].
-        mode: ``"bilinear"`` (trilinear for 5-d input), ``"nearest"`` or ``"bicubic"`` (4-d only).
-        padding_mode: ``"zeros"``, ``"border"`` or ``"reflection"`` for points outside.
+        input: ``(N, C, H, W)`` or ``(N, C, D, H, W)``; floating-point.
+        grid: ``(N, H', W', 2)`` or ``(N, D', H', W', 3)``: points ``(x, y)`` or ``(x, y, z)``, from -1 (left, top) to
+            1.
+        mode: ``"bilinear"`` (trilinear for volumes), ``"nearest"`` or ``"bicubic"`` (images).
+        padding_mode: what is outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
         align_corners: whether -1 and 1 are the centres of the corner pixels rather than their outer edges.
 
     Returns:
-        ``(N, C, H', W')`` or ``(N, C, D', H', W')``.
+        ``(N, C, H', W')`` or ``(N, C, D', H', W')``. The dtype of ``input``.
+
+    Raises:
+        ValueError: a mode is unknown.
+        RuntimeError: the sizes or dtypes do not fit.
+
+    Examples:
+        >>> image = taeda.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> points = taeda.tensor([[[[-1.0, -1.0], [0.0, 0.0]]]])  # the corner, and the middle
+        >>> F.grid_sample(image, points, align_corners=True)
+        tensor([[[[1.0000, 2.5000]]]])
     """
     _check_grid(input, grid, mode, padding_mode)
     align_corners = _corners(align_corners)
@@ -411,15 +436,25 @@ def _base(size: int, align_corners: bool, like: Tensor) -> Tensor:
 
 @composite(method=False)
 def affine_grid(theta, size, align_corners=None):
-    """The grid for :func:`grid_sample` that an affine map makes.
+    """The points that :func:`grid_sample` reads to apply an affine map: ``theta @ (x, y, 1)`` for each pixel of the
+    result.
 
     Args:
-        theta: ``(N, 2, 3)`` or ``(N, 3, 4)``.
-        size: the output's ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        theta: ``(N, 2, 3)`` or ``(N, 3, 4)``, maps from points of the result to points of the image; floating-point.
+        size: sizes of the result: ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
         align_corners: as in :func:`grid_sample`.
 
     Returns:
-        ``(N, H, W, 2)`` or ``(N, D, H, W, 3)``.
+        ``(N, H, W, 2)`` or ``(N, D, H, W, 3)``. The dtype of ``theta``.
+
+    Raises:
+        ValueError: the sizes do not fit.
+
+    Examples:
+        >>> flip = taeda.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])  # left and right change places
+        >>> grid = F.affine_grid(flip, (1, 1, 1, 3), align_corners=False)
+        >>> F.grid_sample(taeda.tensor([[[[1.0, 2.0, 3.0]]]]), grid, align_corners=False, mode="nearest")
+        tensor([[[[3., 2., 1.]]]])
     """
     expect_tensors("affine_grid", theta=theta)
     align_corners = _corners(align_corners)

@@ -19,15 +19,26 @@ callbacks.copy_transposed = moves.copy_transposed
     moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True, moves=True
 )  # fmt: skip
 def cat(tensors, dim=0):
-    """Join tensors along a dimension that they have.
+    """The tensors one after the other along a dimension that they have.
 
     Args:
-        tensors: tensors of equal sizes except in ``dim``; one-dimensional empty ones are passed over. The result has
-            the dtype that all promote to.
+        tensors: a list or tuple of tensors of equal sizes except in ``dim``. Vectors without elements are passed over.
         dim: the dimension to join along.
-
+    Returns:
+        Sizes as the tensors', in ``dim`` their sum. The dtype is the one to which all promote.
     Raises:
-        RuntimeError: other sizes differ, or there is no tensor.
+        RuntimeError: other sizes differ.
+        ValueError: there is no tensor.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> a, b = taeda.tensor([[1, 2]]), taeda.tensor([[3, 4], [5, 6]])
+        >>> taeda.cat((a, b))
+        tensor([[1, 2],
+                [3, 4],
+                [5, 6]])
+        >>> taeda.cat((a.t(), b), dim=1)
+        tensor([[1, 3, 4],
+                [2, 5, 6]])
     """
 
 
@@ -52,14 +63,25 @@ concatenate = alias(cat, "concatenate", method=False)
 
 @primitive(moves.stack, method=False, out="type", out_apart=("tensors",), autocast="widest", moves=True)
 def stack(tensors, dim=0):
-    """Join tensors of one shape along a new dimension.
+    """The tensors side by side along a new dimension: ``stack(tensors)[i]`` is ``tensors[i]``.
 
     Args:
-        tensors: tensors of one shape. The result has the dtype that all promote to.
-        dim: where the new dimension goes, between 0 and the number of dimensions.
-
+        tensors: a list or tuple of tensors of one shape.
+        dim: where the new dimension goes, from 0 to the number of dimensions; negative ones count from the end.
+    Returns:
+        The sizes of one tensor, with ``len(tensors)`` put in at ``dim``. The dtype is the one to which all promote.
     Raises:
         RuntimeError: the shapes differ, or there is no tensor.
+        IndexError: ``dim`` is out of range.
+    Examples:
+        >>> a, b = taeda.tensor([1, 2, 3]), taeda.tensor([4, 5, 6])
+        >>> taeda.stack((a, b))
+        tensor([[1, 2, 3],
+                [4, 5, 6]])
+        >>> taeda.stack((a, b), dim=1)
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
     """
 
 
@@ -105,19 +127,47 @@ def _at_least(x, n):
 
 @composite(method=False)
 def atleast_1d(*tensors):
-    """Scalars as tensors of one dimension; others as they are."""
+    """Tensors without dimensions as vectors of one element; others as they are.
+
+    Args:
+        tensors: one or more tensors, or a list or tuple of them.
+    Returns:
+        A tensor for one argument, else a tuple. Views.
+    Examples:
+        >>> taeda.atleast_1d(taeda.tensor(3))
+        tensor([3])
+    """
     return _each(tensors, lambda x: _at_least(x, 1))
 
 
 @composite(method=False)
 def atleast_2d(*tensors):
-    """Tensors of fewer than two dimensions as rows; others as they are."""
+    """Tensors of fewer than two dimensions as matrices of one row; others as they are.
+
+    Args:
+        tensors: one or more tensors, or a list or tuple of them.
+    Returns:
+        A tensor for one argument, else a tuple. Views.
+    Examples:
+        >>> taeda.atleast_2d(taeda.tensor([1, 2]))
+        tensor([[1, 2]])
+    """
     return _each(tensors, lambda x: _at_least(x, 2))
 
 
 @composite(method=False)
 def atleast_3d(*tensors):
-    """Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are."""
+    """Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are.
+
+    Args:
+        tensors: one or more tensors, or a list or tuple of them.
+    Returns:
+        A tensor for one argument, else a tuple: ``()`` becomes ``(1, 1, 1)``, ``(n,)`` becomes ``(1, n, 1)`` and ``(m,
+        n)`` becomes ``(m, n, 1)``. Views.
+    Examples:
+        >>> taeda.atleast_3d(taeda.zeros(2), taeda.zeros(2, 3))[0].shape
+        taeda.Size([1, 2, 1])
+    """
     return _each(tensors, lambda x: _at_least(x, 3))
 
 
@@ -133,14 +183,41 @@ def _listed(tensors, name):
 
 @composite(method=False, out="type")
 def hstack(tensors):
-    """Join along the columns: dimension 1, or 0 for vectors."""
+    """The tensors side by side: joined along dimension 1, vectors along dimension 0.
+
+    Args:
+        tensors: a list or tuple of tensors; those without dimensions count as vectors of one element.
+    Returns:
+        As :func:`cat`.
+    Raises:
+        RuntimeError: other sizes differ, or there is no tensor.
+    Examples:
+        >>> taeda.hstack((taeda.tensor([1, 2]), taeda.tensor([3])))
+        tensor([1, 2, 3])
+        >>> taeda.hstack((taeda.eye(2), taeda.full((2, 1), 5.0)))
+        tensor([[1., 0., 5.],
+                [0., 1., 5.]])
+    """
     tensors = tuple(atleast_1d(x) for x in _listed(tensors, "hstack"))
     return cat(tensors, 0 if tensors[0].dim() == 1 else 1)
 
 
 @composite(method=False, out="type", names=("row_stack",))
 def vstack(tensors):
-    """Join along the rows, dimension 0; vectors are rows."""
+    """The tensors below each other: joined along dimension 0, vectors as rows.
+
+    Args:
+        tensors: a list or tuple of tensors.
+    Returns:
+        As :func:`cat` of :func:`atleast_2d` of each.
+    Raises:
+        RuntimeError: other sizes differ, or there is no tensor.
+    Examples:
+        >>> taeda.vstack((taeda.tensor([1, 2]), taeda.tensor([[3, 4], [5, 6]])))
+        tensor([[1, 2],
+                [3, 4],
+                [5, 6]])
+    """
     return cat(tuple(atleast_2d(x) for x in _listed(tensors, "vstack")), 0)
 
 
@@ -149,19 +226,56 @@ row_stack = renamed(vstack, "row_stack")
 
 @composite(method=False, out="type")
 def dstack(tensors):
-    """Join along dimension 2; see :func:`atleast_3d`."""
+    """The tensors behind each other: joined along dimension 2, after :func:`atleast_3d`.
+
+    Args:
+        tensors: a list or tuple of tensors.
+    Returns:
+        As :func:`cat` of :func:`atleast_3d` of each.
+    Raises:
+        RuntimeError: other sizes differ, or there is no tensor.
+    Examples:
+        >>> red, green, blue = taeda.zeros(4, 4), taeda.ones(4, 4), taeda.zeros(4, 4)
+        >>> taeda.dstack((red, green, blue)).shape
+        taeda.Size([4, 4, 3])
+    """
     return cat(tuple(atleast_3d(x) for x in _listed(tensors, "dstack")), 2)
 
 
 @composite(method=False, out="type")
 def column_stack(tensors):
-    """Join along dimension 1; vectors and scalars are columns."""
+    """The tensors side by side: joined along dimension 1, vectors as columns.
+
+    Args:
+        tensors: a list or tuple of tensors.
+    Returns:
+        As :func:`cat` along dimension 1.
+    Raises:
+        RuntimeError: other sizes differ, or there is no tensor.
+    Examples:
+        >>> taeda.column_stack((taeda.tensor([1, 2]), taeda.tensor([3, 4])))
+        tensor([[1, 3],
+                [2, 4]])
+    """
     return hstack(tuple(reshape(x, (-1, 1)) if x.dim() <= 1 else x for x in _listed(tensors, "column_stack")))
 
 
 @composite(method=False)
 def block_diag(*tensors):
-    """A matrix with the given matrices along its diagonal and zeros elsewhere; vectors are rows."""
+    """A matrix with the given matrices along its diagonal and zeros elsewhere.
+
+    Args:
+        tensors: tensors of at most two dimensions; vectors count as rows, numbers as matrices of one element.
+    Returns:
+        A matrix whose sizes are the sums of theirs. The dtype is the one to which all promote.
+    Raises:
+        RuntimeError: a tensor has more dimensions.
+    Examples:
+        >>> taeda.block_diag(taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([5, 6]))
+        tensor([[1, 2, 0, 0],
+                [3, 4, 0, 0],
+                [0, 0, 5, 6]])
+    """
     blocks = []
     for i, x in enumerate(tensors):
         if x.dim() > 2:
@@ -188,7 +302,20 @@ def block_diag(*tensors):
 
 @view(core.view_unbind)
 def unbind(input, dim=0):
-    """The slices along ``dim``, as a tuple of views without that dimension."""
+    """The slices along ``dim``, without that dimension: what :func:`stack` joined.
+
+    Args:
+        input: a tensor of at least one dimension.
+        dim: the dimension that is taken apart.
+    Returns:
+        A tuple of ``input.shape[dim]`` views.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> x, y = taeda.tensor([[1, 2, 3], [4, 5, 6]]).unbind()
+        >>> x, y
+        (tensor([1, 2, 3]), tensor([4, 5, 6]))
+    """
 
 
 unbind.vjp(input=lambda g, dim: unsqueeze(g, dim) if isinstance(g, Tensor) else adjoined(g, dim, True))
@@ -197,7 +324,20 @@ unbind.traits["lowering"] = lambda input, dim: tuple([input.select(dim, i) for i
 
 @view(core.view_split, method=False, node="Split", canonical=True)
 def split_with_sizes(input, split_sizes, dim=0):
-    """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
+    """Consecutive pieces of sizes ``split_sizes`` along ``dim``.
+
+    Args:
+        input: a tensor of at least one dimension.
+        split_sizes: a list or tuple of sizes, whose sum is ``input.shape[dim]``.
+        dim: the dimension to cut.
+    Returns:
+        A tuple of views.
+    Raises:
+        RuntimeError: the sizes do not add up, or one is negative.
+    Examples:
+        >>> taeda.split_with_sizes(taeda.arange(5), [2, 3])
+        (tensor([0, 1]), tensor([2, 3, 4]))
+    """
 
 
 def _split_backward(g, split_sizes, dim):
@@ -211,9 +351,24 @@ _core.install("split_with_sizes", split_with_sizes)
 
 @composite(native=True, moves=True)
 def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None):
-    """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list.
+    """Consecutive pieces along ``dim``: all of one size, or of the sizes in a list.
 
-    ``split_size`` is what the method calls ``split_size_or_sections``.
+    Args:
+        tensor: a tensor of at least one dimension.
+        split_size_or_sections: the size of each piece (the last may be smaller), or a list of sizes whose sum is that
+            of the dimension.
+        dim: the dimension to cut.
+        split_size: what the method calls ``split_size_or_sections``.
+    Returns:
+        A tuple of views.
+    Raises:
+        RuntimeError: the sizes do not add up, or one is negative.
+    Examples:
+        >>> taeda.split(taeda.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+        >>> query, key, value = taeda.zeros(10, 96).split([32, 32, 32], dim=1)
+        >>> query.shape
+        taeda.Size([10, 32])
     """
     if split_size_or_sections is None:
         if split_size is None:
@@ -247,14 +402,22 @@ def _pieces(size: int, step: int) -> list[int]:
 
 @composite()
 def chunk(input, chunks, dim=0):
-    """At most ``chunks`` views of equal size along ``dim`` (the last may be smaller).
+    """At most ``chunks`` pieces of equal size along ``dim``; the last may be smaller. There are fewer where the size
+    does not allow as many.
 
     Args:
-        input: at least one dimension.
-        chunks: positive.
+        input: a tensor of at least one dimension.
+        chunks: how many pieces, at least 1.
         dim: the dimension to cut.
+    Returns:
+        A tuple of views.
     Raises:
         RuntimeError: ``input`` has no dimension, or ``chunks`` is not positive.
+    Examples:
+        >>> taeda.arange(7).chunk(3)
+        (tensor([0, 1, 2]), tensor([3, 4, 5]), tensor([6]))
+        >>> len(taeda.arange(6).chunk(4))  # pieces of 2, of which there are 3
+        3
     """
     if input.dim() == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -269,19 +432,53 @@ def chunk(input, chunks, dim=0):
 
 @composite()
 def unsafe_split(tensor, split_size, dim=0):
-    """:func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+    """:func:`split`, whose pieces the graph does not take for views: each may be written in place on its own.
+
+    Args:
+        tensor: a tensor of at least one dimension.
+        split_size: the size of each piece, or a list of sizes.
+        dim: the dimension to cut.
+    Returns:
+        A tuple of tensors.
+    Examples:
+        >>> taeda.unsafe_split(taeda.arange(4), 2)
+        (tensor([0, 1]), tensor([2, 3]))
+    """
     return tuple(core.untie(x) for x in split(tensor, split_size, dim))
 
 
 @composite()
 def unsafe_chunk(input, chunks, dim=0):
-    """:func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
+    """:func:`chunk`, whose pieces the graph does not take for views: each may be written in place on its own.
+
+    Args:
+        input: a tensor of at least one dimension.
+        chunks: how many pieces, at least 1.
+        dim: the dimension to cut.
+    Returns:
+        A tuple of tensors.
+    Examples:
+        >>> taeda.unsafe_chunk(taeda.arange(4), 2)
+        (tensor([0, 1]), tensor([2, 3]))
+    """
     return tuple(core.untie(x) for x in chunk(input, chunks, dim))
 
 
 @composite()
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
-    """:func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
+    """:func:`split_with_sizes`, whose pieces the graph does not take for views: each may be written in place on its
+    own.
+
+    Args:
+        input: a tensor of at least one dimension.
+        split_sizes: a list of sizes.
+        dim: the dimension to cut.
+    Returns:
+        A tuple of tensors.
+    Examples:
+        >>> taeda.unsafe_split_with_sizes(taeda.arange(4), [1, 3])
+        (tensor([0]), tensor([1, 2, 3]))
+    """
     return tuple(core.untie(x) for x in split_with_sizes(input, split_sizes, dim))
 
 
@@ -297,7 +494,23 @@ _PIECES = dict.fromkeys(("sections", "indices", "tensor_indices_or_sections"), "
 
 @composite(also=_PIECES)
 def tensor_split(input, indices_or_sections, dim=0):
-    """Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
+    """Pieces along ``dim``: ``n`` of nearly equal size, or cut before the given positions. Sizes need not divide.
+
+    Args:
+        input: a tensor of at least one dimension.
+        indices_or_sections: a number of pieces, of which the first ``size % n`` have one element more; or positions, a
+            list, tuple or vector, where a new piece begins.
+        dim: the dimension to cut.
+    Returns:
+        A tuple of views; a piece may be empty.
+    Raises:
+        RuntimeError: the number of pieces is not positive.
+    Examples:
+        >>> taeda.tensor_split(taeda.arange(7), 3)
+        (tensor([0, 1, 2]), tensor([3, 4]), tensor([5, 6]))
+        >>> taeda.tensor_split(taeda.arange(7), (1, 4))
+        (tensor([0]), tensor([1, 2, 3]), tensor([4, 5, 6]))
+    """
     if input.dim() == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     at = _core.wrapped_dim(dim, input.dim(), "tensor_split")
@@ -351,7 +564,20 @@ def _directional_split(name, least, dim_of):
         return tensor_split(input, indices_or_sections, dim)
 
     split.__name__ = split.__qualname__ = name
-    split.__doc__ = f"Views of pieces along dimension {dim_of.__doc__ or ''}; see :func:`tensor_split`."
+    split.__doc__ = f"""Pieces along dimension {dim_of.__doc__}: so many of equal size, or cut before given positions.
+
+    Args:
+        input: a tensor of at least {least} dimension{"s" * (least > 1)}.
+        indices_or_sections: a number that divides the size; or positions, where a new piece begins.
+    Returns:
+        A tuple of views, as of :func:`tensor_split`.
+    Raises:
+        RuntimeError: ``input`` has fewer dimensions, or the number does not divide the size.
+    Examples:
+        >>> first, second = taeda.{name}(taeda.zeros({", ".join(["4"] * least)}), 2)
+        >>> first.shape
+        taeda.Size({[4] * (least - 1) + [2] if least != 2 else [2, 4]})
+    """
     return composite(also=_PIECES, spreads="indices_or_sections")(split)
 
 

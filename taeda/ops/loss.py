@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
-from .._core import Tensor, int64, label_node
+from .._core import Tensor, bool_, int64, label_node
 from ..kernels import scalar as s
 from .activation import inside
 from .elementary import sigmoid_backward
+from .out import can_cast
 from .reduction import extent
 from .table import OPS, composite, expect_tensors, pointwise
 from .views import broadcast_shapes, broadcast_tensors
@@ -34,6 +36,13 @@ def reduction_of(size_average, reduce, reduction):
 def _reduced(loss, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _as_dtype(name, loss, dtype):
+    """``loss`` in ``dtype``, which a result of its dtype may be stored as."""
+    if not can_cast(loss.dtype, dtype):
+        raise RuntimeError(f"{name}: result type {loss.dtype} can't be cast to the desired output type {dtype}")
+    return loss.to(dtype)
 
 
 def _laid_out_like(target, loss, reduction):
@@ -134,29 +143,53 @@ _huber_error.vjp(
 
 @composite(method=False, autocast="float32")
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """Squared difference. ``weight`` multiplies each element; the mean is then over the weights.
+    """Squared error: ``(input - target) ** 2`` per element, then the mean.
 
     Args:
-        input, target: the same shape, floating point.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        input: any shape; floating-point.
+        target: the same shape; another one broadcasts, with a warning.
+        weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
+
+    Raises:
+        ValueError: ``weight`` has another shape, or ``reduction`` is unknown.
+
+    Examples:
+        >>> F.mse_loss(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
+        tensor(5.)
     """
-    sizes = input.shape
+    if weight is not None:
+        sizes, (input, target) = input.shape, _of_one_size("mse_loss", input, target)
+        return _weighted((input - target).square(), sizes, weight, size_average, reduce, reduction)
     input, target = _of_one_size("mse_loss", input, target)
-    return label_node(
-        _weighted(_squared_error(input, target), sizes, weight, size_average, reduce, reduction), "MseLossBackward0"
-    )
+    return label_node(_reduced(_squared_error(input, target), size_average, reduce, reduction), "MseLossBackward0")
 
 
 @composite(method=False, autocast="float32")
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """Absolute difference.
+    """Absolute error: ``abs(input - target)`` per element, then the mean.
 
-    Args: as of :func:`mse_loss`.
+    Args:
+        input: any shape; floating-point or complex.
+        target: the same shape; another one broadcasts, with a warning.
+        weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
+
+    Raises:
+        ValueError: ``weight`` has another shape, or ``reduction`` is unknown.
+
+    Examples:
+        >>> F.l1_loss(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
+        tensor(2.)
     """
     expect_tensors("l1_loss", input=input, target=target)
     sizes = input.shape
     input, target = _of_one_size("l1_loss", input, target)
-    if input.dtype.is_complex or target.dtype.is_complex:
+    if not (input.is_floating_point() and target.is_floating_point()):
         return _weighted((input - target).abs(), sizes, weight, size_average, reduce, reduction)
     return _weighted(_absolute_error(input, target), sizes, weight, size_average, reduce, reduction)
 
@@ -176,16 +209,26 @@ def _weighted(loss, sizes, weight, size_average, reduce, reduction):
 
 @composite(method=False, autocast="float32")
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """Squared below ``beta`` and absolute above: ``d ** 2 / (2 beta)`` or ``d - beta / 2``; :func:`l1_loss` for 0.
+    """``d ** 2 / (2 * beta)`` where ``d < beta``, else ``d - beta / 2``, with ``d = abs(input - target)`` (Girshick
+    2015).
 
     Args:
-        input, target: tensors of one shape; others broadcast, with a warning.
-        size_average, reduce: the older spelling of ``reduction``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
-        beta: where the two forms meet, not negative.
+        input: any shape; floating-point.
+        target: the same shape; another one broadcasts, with a warning.
+        beta: where the two forms meet, at least 0; 0 is :func:`l1_loss`.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
+
+    Raises:
+        RuntimeError: ``beta`` is negative.
+
+    Examples:
+        >>> F.smooth_l1_loss(taeda.tensor([0.5, 4.0]), taeda.zeros(2), reduction="none")
+        tensor([0.1250, 3.5000])
     """
     input, target = _of_one_size("smooth_l1_loss", input, target)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta (got {beta})")
     loss = _smooth_error(input, target, float(beta)) if beta else _absolute_error(input, target)
     return label_node(_reduced(loss, size_average, reduce, reduction), "SmoothL1LossBackward0")
@@ -193,14 +236,32 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 @composite(method=False, autocast="float32")
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Squared below ``delta`` and linear above: ``d ** 2 / 2`` or ``delta (d - delta / 2)`` (Huber 1964), in the dtype
-    of ``input``."""
+    """``d ** 2 / 2`` where ``d <= delta``, else ``delta * (d - delta / 2)``, with ``d = abs(input - target)`` (Huber
+    1964).
+
+    Args:
+        input: any shape; floating-point.
+        target: the same shape; another one broadcasts, with a warning.
+        delta: where the two forms meet, above 0.
+        weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which the two broadcast. The dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``delta`` is not positive.
+
+    Examples:
+        >>> F.huber_loss(taeda.tensor([0.5, 4.0]), taeda.zeros(2), reduction="none")
+        tensor([0.1250, 3.5000])
+    """
     sizes = input.shape
     input, target = _of_one_size("huber_loss", input, target)
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta (got {delta})")
-    loss = _weighted(_huber_error(input, target, float(delta)).to(input.dtype), sizes, weight, None, None, reduction)
-    return label_node(loss, "HuberLossBackward0")
+    loss = _as_dtype("huber_loss", _huber_error(input, target, float(delta)), input.dtype)
+    loss = loss if weight is None else _weighted(loss, sizes, weight, None, None, "none")
+    return label_node(_reduced(loss, None, None, reduction), "HuberLossBackward0")
 
 
 # ---- probabilities --------------------------------------------------------------------------------------------------
@@ -285,44 +346,68 @@ def _require_same_shape(name, input, target):
 
 @composite(method=False, autocast="float32")
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """``-(t log p + (1 - t) log(1 - p))``, each logarithm at least -100.
+    """Binary cross entropy of probabilities: ``-(y * log(x) + (1 - y) * log(1 - x))``, each logarithm at least -100.
 
     Args:
-        input: probabilities.
-        target: the same shape, in [0, 1].
-        weight: multiplies each element, broadcasting.
+        input: probabilities, any shape; floating-point.
+        target: the same shape and dtype, in ``[0, 1]``.
+        weight: a factor of each element, which broadcasts, or None.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
 
     Raises:
-        RuntimeError: an input outside [0, 1].
+        RuntimeError: an input is not in ``[0, 1]``, or the dtypes differ.
+        ValueError: the shapes differ.
+
+    Examples:
+        >>> F.binary_cross_entropy(taeda.tensor([0.9, 0.9]), taeda.tensor([1.0, 0.0]), reduction="none")
+        tensor([0.1054, 2.3026])
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy", input, target)
-    if target.dtype is not input.dtype or not input.is_floating_point():
+    if input.dtype is target.dtype and not input.is_floating_point():
+        raise NotImplementedError(f'"binary_cross_entropy" not implemented for {input.dtype}; use .float()')
+    if target.dtype is not input.dtype:
         raise RuntimeError(
             f"binary_cross_entropy: expected a target of {input.dtype}, got {target.dtype}; use target.to(input.dtype)"
         )
-    if input.numel() and not input.is_meta:
-        low, high = extent(input)
-        if not (low >= 0 and high <= 1):
-            raise RuntimeError(
-                f"binary_cross_entropy: all elements of input should be between 0 and 1, got values in "
-                f"[{low:g}, {high:g}]; for unnormalised scores use binary_cross_entropy_with_logits"
-            )
-    loss = _binary_entropy(input, target)
-    return label_node(_reduced(_times_weight(loss, weight), None, None, reduction), "BinaryCrossEntropyBackward0")
+    hint = "; for unnormalised scores use binary_cross_entropy_with_logits"
+    for name, x, mend in (("input", input, hint), ("target", target, "")):
+        if x.numel() and not x.is_meta:
+            low, high = extent(x)
+            if not (low >= 0 and high <= 1):
+                raise RuntimeError(
+                    f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got values in "
+                    f"[{low:g}, {high:g}]{mend}"
+                )
+    loss = _as_dtype("binary_cross_entropy", _times_weight(_binary_entropy(input, target), weight), input.dtype)
+    return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyBackward0")
 
 
 @composite(method=False, autocast="float32")
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
-    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow.
+    """Binary cross entropy of ``sigmoid(input)``, without overflow: ``max(x, 0) - x * y + log(1 + exp(-abs(x)))``.
 
     Args:
-        input: unnormalised scores.
-        target: the same shape, in [0, 1]; the result has its dtype.
-        weight: multiplies each element, broadcasting.
-        pos_weight: multiplies the term of the positive class, broadcasting.
+        input: any numbers, any shape; floating-point.
+        target: the same shape, in ``[0, 1]``; floating-point.
+        weight: a factor of each element, which broadcasts, or None.
+        pos_weight: a factor of the term of ``y``, which broadcasts, or None.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``input``. The dtype of ``target``.
+
+    Raises:
+        ValueError: the shapes differ.
+        RuntimeError: a target is no float, or a weight does not broadcast.
+
+    Examples:
+        >>> scores, target = taeda.tensor([2.0, -200.0]), taeda.tensor([1.0, 1.0])
+        >>> F.binary_cross_entropy_with_logits(scores, target, reduction="none")
+        tensor([1.2693e-01, 2.0000e+02])
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy_with_logits", input, target)
@@ -336,19 +421,32 @@ def binary_cross_entropy_with_logits(
     else:
         _require_broadcast(pos_weight, target.shape)
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
-    loss = _times_weight(loss, weight).to(target.dtype)  # also where the weights have another
+    loss = _as_dtype("binary_cross_entropy_with_logits", _times_weight(loss, weight), target.dtype)
     loss = _laid_out_like(target, loss, reduction)
     return label_node(_reduced(loss, None, None, reduction), "BinaryCrossEntropyWithLogitsBackward0")
 
 
 @composite(method=False, autocast="float32")
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """Kullback-Leibler divergence ``t (log t - input)`` of ``target`` from ``exp(input)``.
+    """Kullback-Leibler divergence ``y * (log(y) - x)`` of ``target`` from log-probabilities ``input``, 0 where ``y`` is
+    0.
 
     Args:
-        input: log-probabilities.
-        target: probabilities, or their logarithms with ``log_target``.
-        reduction: ``"batchmean"`` (the definition), ``"mean"`` (over elements), ``"sum"`` or ``"none"``.
+        input: log-probabilities, any shape; floating-point.
+        target: probabilities, of a shape that broadcasts; their logarithms with ``log_target``.
+        reduction: ``"batchmean"`` (the definition: the sum over ``N``), ``"mean"`` (over elements), ``"sum"`` or
+            ``"none"``.
+        log_target: see ``target``.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
+
+    Raises:
+        RuntimeError: a dtype is not floating-point.
+
+    Examples:
+        >>> F.kl_div(taeda.tensor([[0.5, 0.5]]).log(), taeda.tensor([[0.9, 0.1]]), reduction="batchmean")
+        tensor(0.3681)
     """
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
@@ -371,12 +469,21 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction="mean"
 ):
-    """Negative log-likelihood of counts ``target`` under a Poisson distribution of mean ``exp(input)``.
+    """Negative log-likelihood of counts under a Poisson distribution: ``exp(input) - target * input``.
 
     Args:
-        input: logarithm of the mean; the mean itself with ``log_input=False``.
-        full: add Stirling's approximation of the constant term for targets above 1.
-        eps: added to the mean before its logarithm.
+        input: logarithm of the rate, any shape; the rate itself with ``log_input=False``. Floating-point.
+        target: counts, of a shape that broadcasts.
+        log_input: see ``input``; without it the loss is ``input - target * log(input + eps)``.
+        full: add Stirling's approximation of ``log(target!)`` where the target is above 1.
+        eps: keeps ``log(0)`` away.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
+
+    Examples:
+        >>> F.poisson_nll_loss(taeda.tensor([0.0, 1.0]), taeda.tensor([2.0, 3.0]))
+        tensor(0.3591)
     """
     reduction = reduction_of(size_average, reduce, reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -387,15 +494,30 @@ def poisson_nll_loss(
 
 
 @composite(method=False)
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean"):
-    """Negative log-likelihood of ``target`` under normal distributions of mean ``input`` and variance ``var``.
+def gaussian_nll_loss(input, target, var, full: Any = False, eps: Any = 1e-06, reduction="mean"):
+    """Negative log-likelihood under a normal distribution: ``(log(var) + (input - target) ** 2 / var) / 2``.
 
     Args:
-        var: a number or a tensor of the sizes of ``input``, or without its last dimension, or with one of size 1.
-        full: add the constant ``log(2 pi) / 2``.
-        eps: the least variance.
+        input: the mean, ``(N, *)``; floating-point.
+        target: the same shape.
+        var: the variance: a number, or a tensor of the shape of ``input``, or without its last dimension, or with size
+            1 there.
+        full: add the constant ``log(2 * pi) / 2``.
+        eps: least variance that is used.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``input``.
+
+    Raises:
+        ValueError: ``var`` has another shape or is negative.
+
+    Examples:
+        >>> F.gaussian_nll_loss(taeda.zeros(2), taeda.tensor([0.0, 2.0]), taeda.tensor([1.0, 4.0]), reduction="none")
+        tensor([0.0000, 1.1931])
     """
     if not isinstance(var, Tensor):
+        if not isinstance(var, (int, float)):
+            raise TypeError(f"gaussian_nll_loss(): argument 'var' must be Tensor or float, not {type(var).__name__}")
         var = input.new_full(input.shape, float(var))
     elif var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
@@ -406,11 +528,13 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
             )
     reduction = reduction_of(None, None, reduction)
     if not (var.is_floating_point() or var.is_complex()):
-        raise RuntimeError(f"result type float32 can't be cast to the desired output type {var.dtype}")
+        raise RuntimeError(f"gaussian_nll_loss: a result of float32 can't be cast to the dtype of var, {var.dtype}")
     if var.numel() and not var.is_meta and extent(var)[0] < 0:
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
+    if eps is None:
+        raise RuntimeError("gaussian_nll_loss: expected eps to be a number, got None")
     held = var.clone()
-    held = OPS["where"](held.detach() < eps, held.detach().clamp(min=eps) + (held - held.detach()), held)
+    held = OPS["where"](held.detach() >= eps, held, held.detach().clamp(min=eps) + (held - held.detach()))
     loss = 0.5 * (held.log() + (input - target).square() / held)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
@@ -419,9 +543,26 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
 
 @composite(method=False, autocast="float32")
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """``log(1 + exp(-target * input))`` for targets of 1 and -1, in the dtype of ``input``."""
+    """``log(1 + exp(-target * input))`` for targets of 1 and -1.
+
+    Args:
+        input: any shape; floating-point.
+        target: of a shape that broadcasts to it.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
+
+    Raises:
+        RuntimeError: ``target`` does not broadcast.
+
+    Examples:
+        >>> F.soft_margin_loss(taeda.tensor([2.0, 2.0]), taeda.tensor([1.0, -1.0]), reduction="none")
+        tensor([0.1269, 2.1269])
+    """
     _require_broadcast(target, input.shape)
-    loss = OPS["softplus"](-(target * input)).to(input.dtype)
+    product = -input * target
+    loss = (product.exp() + 1).log() if product.is_complex() else OPS["softplus"](product)
+    loss = _as_dtype("soft_margin_loss", loss, input.dtype)
     return label_node(_reduced(loss, size_average, reduce, reduction), "SoftMarginLossBackward0")
 
 
@@ -432,15 +573,47 @@ def _positive(x):
 
 @composite(method=False, autocast="float32")
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1; all in the dtype of ``input``."""
-    margin = margin if input.dtype.is_floating_point else int(margin)
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
+
+    Args:
+        input: distances, any shape; floating-point.
+        target: of 1 and -1, of a shape that broadcasts.
+        margin: a distance below it costs something.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
+
+    Examples:
+        >>> F.hinge_embedding_loss(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]), reduction="none")
+        tensor([0.2500, 0.7500])
+    """
+    expect_tensors("hinge_embedding_loss", input=input, target=target)
+    margin = int(margin) if not input.dtype.is_floating_point else float(margin)
     loss = _positive(margin - input).masked_fill(target == 1, 0) + input.masked_fill(target == -1, 0)
     return _reduced(loss, size_average, reduce, reduction)
 
 
 @composite(method=False, autocast="float32")
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """``max(0, -target * (input1 - input2) + margin)``."""
+def margin_ranking_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction="mean"):
+    """``max(0, -target * (input1 - input2) + margin)``: where the target is 1 the first should be ranked higher.
+
+    Args:
+        input1: any shape; floating-point.
+        input2: a shape that broadcasts.
+        target: of 1 and -1, of a shape that broadcasts.
+        margin: by how much higher.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the sizes to which they broadcast.
+
+    Raises:
+        RuntimeError: the numbers of dimensions differ.
+
+    Examples:
+        >>> x1, x2 = taeda.tensor([3.0, 1.0]), taeda.tensor([1.0, 3.0])
+        >>> F.margin_ranking_loss(x1, x2, taeda.tensor([1, 1]), reduction="none")
+        tensor([0., 2.])
+    """
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             f"margin_ranking_loss: all input tensors should have the same number of dimensions, got sizes "
@@ -450,12 +623,24 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 @composite(method=False, autocast="float32")
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """``1 - cos`` of the angle between the inputs where the target is 1, ``max(0, cos - margin)`` where it is -1.
+def cosine_embedding_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction="mean"):
+    """``1 - c`` where the target is 1, ``max(0, c - margin)`` where it is -1, with ``c`` the cosine of the angle.
 
     Args:
-        input1, input2: ``[batch, features]`` or ``[features]``.
-        target: ``[batch]`` or ``[]``, of 1 and -1.
+        input1: ``(N, D)`` or ``(D,)``; floating-point.
+        input2: the same shape.
+        target: of 1 and -1, ``(N,)`` or ``()``.
+        margin: a cosine above it costs something where the target is -1.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``target``.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Examples:
+        >>> F.cosine_embedding_loss(taeda.tensor([[1.0, 0.0]]), taeda.tensor([[1.0, 1.0]]), taeda.tensor([1]))
+        tensor(0.2929)
     """
     if target.dim() > 1 or input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
         raise RuntimeError(
@@ -464,19 +649,39 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
         )
     tiny = 1e-12
     cosine = (input1 * input2).sum(-1) / ((input1.square().sum(-1) + tiny) * (input2.square().sum(-1) + tiny)).sqrt()
-    loss = (1 - cosine).masked_fill(target != 1, 0) + _positive(cosine - margin).masked_fill(target != -1, 0)
+    loss = (1 - cosine).masked_fill(target != 1, 0) + _positive(cosine - float(margin)).masked_fill(target != -1, 0)
     return _reduced(loss, size_average, reduce, reduction)
 
 
 @composite(method=False, autocast="float32")
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction="mean"
-):
+    anchor, positive, negative, margin=1.0, p: float = 2, eps=1e-06, swap=False, size_average=None, reduce=None,
+    reduction="mean",
+):  # fmt: skip
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, ``d`` the ``p``-norm over the last dimension.
 
+    Source: Balntas et al. 2016, "Learning local feature descriptors with triplets and shallow convolutional neural
+    networks".
+
     Args:
+        anchor: ``(*, D)``; floating-point.
+        positive: the same shape.
+        negative: the same shape.
+        margin: by how much nearer the positive should be, above 0.
+        p: of the norm.
         eps: added to each difference.
-        swap: take the nearer of anchor and positive as the one the negative is compared with (Balntas et al. 2016).
+        swap: use the distance of positive and negative where it is below that of anchor and negative.
+
+    Returns:
+        ``()``; with ``reduction="none"`` ``(*)``.
+
+    Raises:
+        ValueError: ``margin`` is not positive.
+        RuntimeError: the numbers of dimensions differ.
+
+    Examples:
+        >>> F.triplet_margin_loss(taeda.tensor([0.0]), taeda.tensor([1.0]), taeda.tensor([1.5]))
+        tensor(0.5000)
     """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -502,9 +707,31 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
 
 @composite(method=False)
 def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+    anchor, positive, negative, *, distance_function=None, margin: Any = 1.0, swap: Any = False, reduction="mean"
 ):
-    """:func:`triplet_margin_loss` with any distance between two tensors; the 2-norm by default."""
+    """:func:`triplet_margin_loss` with a distance function of one's own.
+
+    Args:
+        anchor: as the distance function takes it; floating-point.
+        positive: the same shape.
+        negative: the same shape.
+        distance_function: a function of two tensors; the Euclidean distance over the last dimension if None.
+        margin: by how much nearer the positive should be, above 0.
+        swap: use the distance of positive and negative where it is below that of anchor and negative.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of the distances.
+
+    Raises:
+        ValueError: ``margin`` is not positive.
+
+    Examples:
+        >>> def largest(a, b):
+        ...     return (a - b).abs().amax(-1)
+        >>> a, p, n = taeda.tensor([[0.0, 0.0], [1.0, 1.0], [0.0, 1.5]])
+        >>> F.triplet_margin_with_distance_loss(a, p, n, distance_function=largest)
+        tensor(0.5000)
+    """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or (lambda a, b: (a - b + 1e-06).norm(2, -1))
@@ -513,13 +740,25 @@ def triplet_margin_with_distance_loss(
 
 @composite(method=False, autocast="float32")
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """``sum over other classes i of max(0, margin - x[target] + x[i]) ** p / classes``.
+    """The hinge loss of several classes: ``sum over i != y of max(0, margin - x[y] + x[i]) ** p / C``.
 
     Args:
-        input: scores, ``[batch, classes]`` or ``[classes]``.
-        target: class numbers, ``[batch]`` or ``[]``.
+        input: scores, ``(N, C)`` or ``(C,)``; floating-point.
+        target: class numbers, ``(N,)`` or ``()``, int64.
         p: 1 or 2.
-        weight: of the target's class, ``[classes]``.
+        margin: by how much the right class should be ahead.
+        weight: ``(C,)``, a factor for each right class, or None.
+
+    Returns:
+        ``()``; with ``reduction="none"`` the shape of ``target``.
+
+    Raises:
+        ValueError: ``p`` is neither 1 nor 2.
+        RuntimeError: the shapes do not fit.
+
+    Examples:
+        >>> F.multi_margin_loss(taeda.tensor([[0.1, 0.2, 0.4, 0.8]]), taeda.tensor([3]))
+        tensor(0.3250)
     """
     reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -530,7 +769,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     _check_classes("multi_margin_loss", input, target, weight)
     x, t = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     at = t.unsqueeze(1)
-    terms = _positive(margin - x.gather(1, at) + x)
+    terms = _positive(float(margin) - x.gather(1, at) + x)
     terms = terms if p == 1 else terms.square()
     if weight is not None:
         terms = terms * weight[t].unsqueeze(1)
@@ -554,19 +793,45 @@ def _check_classes(name, input, target, weight):
         )
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if not input.is_floating_point():
-        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}; convert it with .float()')
+    _check_dtypes(name, input, target)
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(f"{name}: expected weight of {input.dtype}, got {weight.dtype}")
 
 
+def _check_dtypes(name, input, target):
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}; convert it with .float()')
+    if target.dtype is not int64:
+        raise RuntimeError(f"{name}: expected class numbers of int64, got {target.dtype}; use target.long()")
+
+
 @composite(method=False)
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """:func:`binary_cross_entropy_with_logits`, averaged over the last dimension, of several labels per sample."""
+    """:func:`binary_cross_entropy_with_logits`, averaged over classes: each sample may have several labels.
+
+    Args:
+        input: scores, ``(*, C)``; floating-point.
+        target: of 0 and 1, the same shape.
+        weight: ``(C,)``, a factor for each class, or None.
+
+    Returns:
+        ``()``; with ``reduction="none"`` ``(*)``.
+
+    Raises:
+        NotImplementedError: ``input`` is not floating-point.
+
+    Examples:
+        >>> F.multilabel_soft_margin_loss(taeda.tensor([[2.0, -2.0, 0.0]]), taeda.tensor([[1.0, 0.0, 1.0]]))
+        tensor(0.3157)
+    """
     reduction = reduction_of(size_average, reduce, reduction)
     if not input.is_floating_point():
         raise NotImplementedError(f'"multilabel_soft_margin_loss" not implemented for {input.dtype}; use .float()')
-    loss = _binary_entropy_of_logits(input, target)
+    if target.is_complex() or target.dtype is bool_:
+        softplus = OPS["softplus"]
+        loss = target * softplus(-input) + (1 - target) * softplus(input)
+    else:
+        loss = _binary_entropy_of_logits(input, target)
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(input.dim() - 1) / input.shape[-1]  # also where the target has more dimensions
@@ -575,11 +840,21 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 @composite(method=False, autocast="float32")
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """``sum over labels j and other classes i of max(0, 1 - (x[j] - x[i])) / classes``.
+    """The hinge loss of several right classes: ``sum over labels j, others i of max(0, 1 - (x[j] - x[i])) / C``.
 
     Args:
-        input: scores, ``[batch, classes]`` or ``[classes]``.
-        target: the same shape: the labels of each sample, ended by the first -1.
+        input: scores, ``(N, C)`` or ``(C,)``; floating-point.
+        target: the labels of each sample, ended by the first -1; the same shape, int64.
+
+    Returns:
+        ``()``; with ``reduction="none"`` ``(N,)`` or ``()``.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Examples:
+        >>> F.multilabel_margin_loss(taeda.tensor([[0.1, 0.2, 0.4, 0.8]]), taeda.tensor([[3, 0, -1, 1]]))
+        tensor(0.8500)
     """
     reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape or input.dim() > 2 or 0 in input.shape[-1:]:
@@ -587,8 +862,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
             "multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most "
             f"2-d, got {tuple(input.shape)} and {tuple(target.shape)}"
         )
-    if not input.is_floating_point():
-        raise NotImplementedError(f'"multilabel_margin_loss" not implemented for {input.dtype}; use .float()')
+    _check_dtypes("multilabel_margin_loss", input, target)
+    if target.numel() and not target.is_meta and extent(target)[0] < -1:
+        raise RuntimeError("multilabel_margin_loss: target is out of range: expected class numbers, ended by -1")
     x = input.reshape(1, -1) if input.dim() < 2 else input
     t = target.reshape(x.shape)
     valid = (t < 0).to(int64).cumsum(1) == 0  # up to the first -1

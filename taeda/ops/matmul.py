@@ -53,15 +53,26 @@ def _linear_name(saved):
 
 @primitive(gemm.matmul, node=_product_name, flops=flops.product, sums_over=-1, out="same", autocast="lower")
 def matmul(input, other: Tensor):
-    """Matrix product by the rank of the operands.
+    """The matrix product ``input @ other``: ``out[..., i, j]`` is the sum of ``input[..., i, k] * other[..., k, j]``
+    over ``k``.
 
     Args:
-        input: ``[k]`` or ``[..., m, k]``.
-        other: ``[k]`` or ``[..., k, n]``, of the same dtype; leading dimensions broadcast.
+        input: a vector ``(k,)``, a matrix ``(m, k)`` or a batch of them ``(..., m, k)``.
+        other: ``(k,)`` or ``(..., k, n)``, of the same dtype; leading dimensions broadcast.
     Returns:
-        ``[..., m, n]``, without ``m`` or ``n`` where that operand is a vector.
+        ``(..., m, n)``, without ``m`` or ``n`` where that operand is a vector.
     Raises:
-        RuntimeError: the inner sizes or dtypes differ, leading dimensions do not broadcast, or an operand has rank 0.
+        RuntimeError: the inner sizes or the dtypes differ, leading dimensions do not broadcast, or an operand has no
+            dimension.
+    Examples:
+        >>> a = taeda.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> taeda.matmul(a, a)
+        tensor([[ 7., 10.],
+                [15., 22.]])
+        >>> a @ taeda.tensor([1.0, 10.0])
+        tensor([21., 43.])
+        >>> taeda.matmul(taeda.zeros(8, 1, 5, 3), taeda.zeros(4, 3, 2)).shape
+        taeda.Size([8, 4, 5, 2])
     """
 
 
@@ -142,16 +153,22 @@ def _int_mm(input, mat2):
     gemm.linear, method=False, node=_linear_name, flops=flops.product, sums_over=-1, out="same", autocast="lower"
 )
 def linear(input, weight: Tensor, bias=None):
-    """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
+    """``input @ weight.T + bias``: every output is a weighted sum of all inputs.
 
     Args:
-        input: ``[..., in_features]``.
-        weight: ``[out_features, in_features]`` or ``[in_features]``.
-        bias: ``[out_features]`` or None.
+        input: ``(*, n_in)``; floating-point or complex.
+        weight: ``(n_out, n_in)`` or ``(n_in,)``, of the same dtype.
+        bias: ``(n_out,)``, or None.
+
     Returns:
-        ``[..., out_features]``, without the last dimension where ``weight`` has one only.
+        ``(*, n_out)``, or ``(*)`` where ``weight`` has one dimension.
+
     Raises:
         RuntimeError: sizes or dtypes do not match.
+
+    Examples:
+        >>> F.linear(taeda.tensor([[1.0, 2.0]]), taeda.tensor([[1.0, 0.0], [10.0, 1.0]]), taeda.tensor([0.0, 0.5]))
+        tensor([[ 1.0000, 12.5000]])
     """
 
 
@@ -179,7 +196,23 @@ linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g, bias_shape
 
 @composite(method=False, autocast="widest")
 def bilinear(input1, input2, weight, bias=None):
-    """``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
+    """A number for each pair of vectors: ``y[..., o] = input1[..., i] * weight[o, i, j] * input2[..., j] + bias[o]``,
+    summed over ``i`` and ``j``.
+
+    Args:
+        input1: ``(..., in1)``.
+        input2: ``(..., in2)``, with the same leading sizes.
+        weight: ``(out, in1, in2)``.
+        bias: ``(out,)`` or None.
+    Returns:
+        ``(..., out)``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> x, y = taeda.tensor([[1.0, 2.0]]), taeda.tensor([[3.0, 4.0]])
+        >>> taeda.bilinear(x, y, taeda.eye(2)[None])  # with the identity the inner product
+        tensor([[11.]])
+    """
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(
             f"bilinear: leading sizes differ: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)}"
@@ -221,7 +254,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
 
 @primitive(gemm.mm, flops=flops.product, sums_over=-1, out="same", autocast="lower", canonical=True)
 def mm(input, mat2):
-    """Product of two matrices: ``[m, k] @ [k, n]``.
+    """The product of two matrices; see :func:`matmul` for batches and vectors.
 
     Args:
         input: ``(m, k)``.
@@ -230,6 +263,10 @@ def mm(input, mat2):
         ``(m, n)``, of that dtype.
     Raises:
         RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> taeda.mm(taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([[1], [10]]))
+        tensor([[21],
+                [43]])
     """
 
 
@@ -238,7 +275,8 @@ mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(
 
 @primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
 def bmm(input, mat2):
-    """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``.
+    """The products of matrices, one per batch: ``out[b] = input[b] @ mat2[b]``. Batches do not broadcast; see
+    :func:`matmul`.
 
     Args:
         input: ``(b, m, k)``.
@@ -247,6 +285,9 @@ def bmm(input, mat2):
         ``(b, m, n)``, of that dtype.
     Raises:
         RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> taeda.bmm(taeda.ones(10, 3, 4), taeda.ones(10, 4, 5)).shape
+        taeda.Size([10, 3, 5])
     """
     _check_bmm("bmm", input, mat2)
     return gemm.matmul(input, mat2)
@@ -257,7 +298,19 @@ bmm.vjp(input=lambda g, mat2: bmm(g, _transposed(mat2)), mat2=lambda g, input: b
 
 @primitive(gemm.mv, flops=flops.product, out="same")
 def mv(input, vec):
-    """Product of a matrix and a vector: ``[m, k] @ [k]``."""
+    """The product of a matrix and a vector.
+
+    Args:
+        input: ``(m, k)``.
+        vec: ``(k,)``, of the same dtype.
+    Returns:
+        ``(m,)``, of that dtype.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> taeda.mv(taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([1, 10]))
+        tensor([21, 43])
+    """
 
 
 mv.traits["lowering"] = lambda input, vec: input.mm(vec.unsqueeze(1)).squeeze(1)
@@ -268,14 +321,19 @@ mv.vjp(input=lambda g, vec: unsqueeze(g, -1) * _conj(vec), vec=lambda g, input: 
 
 @primitive(flops=flops.product, out="same")
 def dot(input, tensor):
-    """Inner product of two vectors (no conjugate).
+    """The inner product of two vectors: the sum of ``input[i] * tensor[i]``. Complex numbers are not conjugated; see
+    :func:`vdot`.
 
     Args:
-        input, tensor: vectors of one size and one dtype.
+        input: a vector.
+        tensor: a vector of the same size and dtype.
     Returns:
         A tensor without dimensions, of that dtype.
     Raises:
         RuntimeError: an argument is no vector, or the sizes or the dtypes differ.
+    Examples:
+        >>> taeda.dot(taeda.tensor([1, 2, 3]), taeda.tensor([4, 5, 6]))
+        tensor(32)
     """
     _check_dot("dot", input, tensor)
     sums = gemm.dot(input, tensor)
@@ -308,7 +366,20 @@ dot.vjp(input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _
 
 @composite(out="same")
 def vdot(input, other):
-    """Inner product of two vectors, the first conjugated."""
+    """The inner product of two vectors, the first conjugated: the sum of ``conj(input[i]) * other[i]``.
+
+    Args:
+        input: a vector.
+        other: a vector of the same size and dtype.
+    Returns:
+        A tensor without dimensions, of that dtype.
+    Raises:
+        RuntimeError: an argument is no vector, or the sizes or the dtypes differ.
+    Examples:
+        >>> z = taeda.tensor([1 + 2j, 3j])
+        >>> taeda.vdot(z, z)  # the square of its length
+        tensor(14.+0.j)
+    """
     _check_dot("vdot", input, other)
     return _vdot(input, other) if input.is_complex() else dot(input, other)
 
@@ -327,7 +398,20 @@ _vdot.vjp(input=lambda g, other: _conj(g) * other, other=lambda g, input: g * in
 
 @composite(out="same", out_aligned=("other",))
 def inner(input, other):
-    """Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
+    """The sums of products along the last dimensions: ``out[..., ---]`` is the sum of ``input[..., k] * other[---,
+    k]``.
+
+    Args:
+        input: ``(..., k)``; a tensor without dimensions multiplies.
+        other: ``(---, k)``, of the same dtype.
+    Returns:
+        ``(..., ---)``.
+    Raises:
+        RuntimeError: the last sizes differ.
+    Examples:
+        >>> taeda.inner(taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([1, 10]))
+        tensor([21, 43])
+    """
     if input.dim() == 0 or other.dim() == 0:
         return input * other
     if input.shape[-1] != other.shape[-1]:
@@ -343,7 +427,21 @@ def inner(input, other):
 
 @composite(names=("ger",), out=True, out_apart=("input", "vec2"))
 def outer(input, vec2):
-    """``out[i, j] = input[i] * vec2[j]``."""
+    """The products of every pair: ``out[i, j] = input[i] * vec2[j]``.
+
+    Args:
+        input: a vector ``(n,)``.
+        vec2: a vector ``(m,)``.
+    Returns:
+        ``(n, m)``, in the dtype to which both promote.
+    Raises:
+        RuntimeError: an argument is no vector.
+    Examples:
+        >>> taeda.outer(taeda.tensor([1, 2, 3]), taeda.tensor([1, 10]))
+        tensor([[ 1, 10],
+                [ 2, 20],
+                [ 3, 30]])
+    """
     for label, x in (("self", input), ("vec2", vec2)):
         if x.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {label}, but got {x.dim()}-D")
@@ -355,7 +453,23 @@ ger = renamed(outer, "ger")
 
 @composite(method=False, autocast="lower")
 def chain_matmul(*matrices):
-    """Product of matrices in the order that takes the fewest multiplications."""
+    """The product of several matrices in the order that takes the fewest multiplications. Deprecated: use
+    :func:`taeda.linalg.multi_dot`, which takes a list.
+
+    Args:
+        matrices: two or more matrices.
+    Returns:
+        Their product.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> import warnings
+        >>> a, b, c = taeda.ones(2, 3), taeda.ones(3, 4), taeda.ones(4, 2)
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.chain_matmul(a, b, c)
+        tensor([[12., 12.],
+                [12., 12.]])
+    """
     return multi_dot(matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices)
 
 
@@ -398,7 +512,21 @@ def multi_dot(tensors):
 
 @composite(out=True)
 def matrix_power(input, n):
-    """``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
+    """``input @ input @ ...``, ``n`` times, by repeated squaring.
+
+    Args:
+        input: square matrices ``(..., m, m)``.
+        n: a whole number; 0 gives the identity, negative ones take powers of the inverse.
+    Returns:
+        ``(..., m, m)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> fibonacci = taeda.tensor([[1, 1], [1, 0]])
+        >>> taeda.matrix_power(fibonacci, 10)
+        tensor([[89, 55],
+                [55, 34]])
+    """
     if input.dim() < 2 or input.shape[-1] != input.shape[-2]:
         raise RuntimeError(f"matrix_power: input must be batches of square matrices, got {tuple(input.shape)}")
     if n < 0:
@@ -466,7 +594,24 @@ def _scaled(x: Tensor, by) -> Tensor:
     canonical=True,
 )  # fmt: skip
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
+    """``beta * input + alpha * (mat1 @ mat2)``. With ``beta`` 0 ``input`` is not read, so NaN in it does not count.
+
+    Args:
+        input: a tensor that broadcasts to ``(m, n)``.
+        mat1: ``(m, k)``.
+        mat2: ``(k, n)``, of the same dtype.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        ``(m, n)``.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> x, weight, bias = taeda.ones(2, 3), taeda.ones(3, 2), taeda.tensor([0.5, -0.5])
+        >>> taeda.addmm(bias, x, weight)  # a linear layer
+        tensor([[3.5000, 2.5000],
+                [3.5000, 2.5000]])
+    """
     _need("addmm", (("mat1", mat1, 2), ("mat2", mat2, 2)))
     if mat1.shape[1] != mat2.shape[0]:
         gemm.matmul(mat1, mat2)  # raises
@@ -482,7 +627,22 @@ addmm.vjp(
 
 @primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
 def addmv(input, mat, vec, *, beta=1, alpha=1):
-    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
+    """``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read.
+
+    Args:
+        input: a tensor that broadcasts to ``(m,)``.
+        mat: ``(m, k)``.
+        vec: ``(k,)``, of the same dtype.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        ``(m,)``.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> taeda.addmv(taeda.tensor([1, 1]), taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([1, 10]))
+        tensor([22, 44])
+    """
     _need("addmv", (("mat", mat, 2), ("vec", vec, 1)))
     if mat.shape[1] != vec.shape[0]:
         gemm.matmul(mat, vec)  # raises
@@ -506,7 +666,24 @@ addmv.vjp(
     autocast="lower",
 )  # fmt: skip
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
-    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
+    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch. With ``beta`` 0 ``input`` is not read.
+
+    Args:
+        input: a tensor that broadcasts to ``(b, m, n)``.
+        batch1: ``(b, m, k)``.
+        batch2: ``(b, k, n)``, of the same dtype.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        ``(b, m, n)``.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> query, key, mask = taeda.ones(1, 2, 4), taeda.ones(1, 4, 2), taeda.tensor([[0.0, -9.0], [0.0, 0.0]])
+        >>> taeda.baddbmm(mask, query, key, alpha=0.5)  # scores of attention
+        tensor([[[ 2., -7.],
+                 [ 2.,  2.]]])
+    """
     _check_bmm("baddbmm", batch1, batch2)
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
     return _add("baddbmm", input, batch1, batch2, shape, beta, alpha)
@@ -524,7 +701,23 @@ baddbmm.vjp(
 
 @composite(out="same", out_aligned=("input",), factors=("beta", "alpha"), autocast="lower")
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
-    """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
+    """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product, with the batch folded into the sum.
+
+    Args:
+        input: a tensor that broadcasts to ``(m, n)``.
+        batch1: ``(b, m, k)``.
+        batch2: ``(b, k, n)``, of the same dtype.
+        beta: a number; with 0 ``input`` is not read.
+        alpha: a number.
+    Returns:
+        ``(m, n)``.
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    Examples:
+        >>> taeda.addbmm(taeda.zeros(2, 2), taeda.ones(5, 2, 3), taeda.ones(5, 3, 2))
+        tensor([[15., 15.],
+                [15., 15.]])
+    """
     _check_bmm("addbmm", batch1, batch2)
     b, m, k = batch1.shape
     wide = reshape(transpose(batch1, 0, 1), (m, b * k))
@@ -532,7 +725,22 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
-    """``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in PyTorch."""
+    """In-place form of :func:`addbmm`. Where ``input`` is broadcast it becomes the result, of the result's size, as in
+    PyTorch.
+
+    Args:
+        input: a tensor that broadcasts to ``(m, n)``.
+        batch1: ``(b, m, k)``.
+        batch2: ``(b, k, n)``, of the same dtype.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        ``input``.
+    Examples:
+        >>> taeda.zeros(2, 2).addbmm_(taeda.ones(5, 2, 3), taeda.ones(5, 3, 2))
+        tensor([[15., 15.],
+                [15., 15.]])
+    """
     result = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
     return input.copy_(result) if input.shape == result.shape else core.change_form(input, result)
 
@@ -544,7 +752,23 @@ install("addbmm_", METHODS["addbmm_"])
 
 @composite(inplace=True, out=True, out_aligned=("input",), factors=("beta", "alpha"))
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
-    """``beta * input + alpha * outer(vec1, vec2)``."""
+    """``beta * input + alpha * outer(vec1, vec2)``.
+
+    Args:
+        input: a tensor that broadcasts to ``(n, m)``.
+        vec1: a vector ``(n,)``.
+        vec2: a vector ``(m,)``.
+        beta: a number; with 0 ``input`` is not read.
+        alpha: a number.
+    Returns:
+        ``(n, m)``.
+    Raises:
+        RuntimeError: an argument is no vector, or the sizes do not fit.
+    Examples:
+        >>> taeda.addr(taeda.zeros(2, 2), taeda.tensor([1.0, 2.0]), taeda.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
     _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))
     _check_addend("addr", input, (vec1.shape[0], vec2.shape[0]))
     dtype = input.dtype

@@ -18,13 +18,20 @@ from .views import diagonal, diagonal_backward, expand, reshape
 
 @primitive(moves.tril, inplace=True, out="same", batch="trailing")
 def tril(input, diagonal=0):
-    """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up.
+    """The lower triangle of matrices, zero elsewhere.
 
     Args:
-        input: ``(*, m, n)``, any dtype.
+        input: ``(..., m, n)``.
         diagonal: the highest diagonal that is kept: 0 the main one, positive ones above it.
     Returns:
-        The shape and the dtype of ``input``.
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions.
+    Examples:
+        >>> taeda.tril(taeda.ones(3, 3))  # what a causal mask lets through
+        tensor([[1., 0., 0.],
+                [1., 1., 0.],
+                [1., 1., 1.]])
     """
 
 
@@ -44,13 +51,20 @@ tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
 
 @primitive(moves.triu, inplace=True, out="same", batch="trailing")
 def triu(input, diagonal=0):
-    """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up.
+    """The upper triangle of matrices, zero elsewhere.
 
     Args:
-        input: ``(*, m, n)``, any dtype.
+        input: ``(..., m, n)``.
         diagonal: the lowest diagonal that is kept: 0 the main one, positive ones above it.
     Returns:
-        The shape and the dtype of ``input``.
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions.
+    Examples:
+        >>> taeda.triu(taeda.ones(3, 3), diagonal=1)
+        tensor([[0., 1., 1.],
+                [0., 0., 1.],
+                [0., 0., 0.]])
     """
 
 
@@ -93,19 +107,69 @@ def _known(lower: bool, name: str) -> Any:
 
 @composite(method=False, meta="numbers", lowering=_known(True, "tril_indices"))
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Coordinates of the lower triangle, as two rows."""
+    """Where the lower triangle of a matrix is: the coordinates of its elements, row by row.
+
+    Args:
+        row: number of rows of the matrix.
+        col: number of its columns.
+        offset: the highest diagonal that counts: 0 the main one, positive ones above it.
+        dtype: dtype of the result. Default: ``int64``.
+    Returns:
+        ``(2, n)``: row numbers, then column numbers.
+    Raises:
+        RuntimeError: a size is negative.
+    Examples:
+        >>> taeda.tril_indices(3, 3)
+        tensor([[0, 1, 1, 2, 2, 2],
+                [0, 0, 1, 0, 1, 2]])
+        >>> x = taeda.arange(9).reshape(3, 3)
+        >>> x[*taeda.tril_indices(3, 3, -1)]  # below the diagonal
+        tensor([3, 6, 7])
+    """
     return _triangle_indices(row, col, offset, dtype, True, "tril_indices")
 
 
 @composite(method=False, meta="numbers", lowering=_known(False, "triu_indices"))
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Coordinates of the upper triangle, as two rows."""
+    """Where the upper triangle of a matrix is: the coordinates of its elements, row by row.
+
+    Args:
+        row: number of rows of the matrix.
+        col: number of its columns.
+        offset: the lowest diagonal that counts: 0 the main one, positive ones above it.
+        dtype: dtype of the result. Default: ``int64``.
+    Returns:
+        ``(2, n)``: row numbers, then column numbers.
+    Raises:
+        RuntimeError: a size is negative.
+    Examples:
+        >>> taeda.triu_indices(3, 3, 1)  # every pair of three things, once
+        tensor([[0, 0, 1],
+                [1, 2, 2]])
+    """
     return _triangle_indices(row, col, offset, dtype, False, "triu_indices")
 
 
 @composite()
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
+    """Matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere.
+
+    Args:
+        input: ``(..., n)``.
+        offset: which diagonal: 0 the main one, positive ones above it.
+        dim1: where the dimension of the rows goes.
+        dim2: where that of the columns goes.
+    Returns:
+        ``(..., n + |offset|, n + |offset|)``.
+    Raises:
+        RuntimeError: the two dimensions are the same.
+    Examples:
+        >>> taeda.diag_embed(taeda.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+        >>> taeda.diag_embed(taeda.ones(10, 3)).shape
+        taeda.Size([10, 3, 3])
+    """
     n = input.dim() + 1
     first, second = _core.wrapped_dim(dim1, n, "diag_embed"), _core.wrapped_dim(dim2, n, "diag_embed")
     if first == second:
@@ -130,6 +194,12 @@ def diag(input, diagonal=0):
         Of a vector a square matrix with ``n + |diagonal|`` rows; of a matrix a vector.
     Raises:
         RuntimeError: ``input`` has another number of dimensions.
+    Examples:
+        >>> taeda.diag(taeda.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+        >>> taeda.diag(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
     """
     if input.dim() == 1:
         side = input.shape[0] + abs(diagonal)
@@ -144,13 +214,39 @@ _diagonal = diagonal
 
 @composite()
 def diagflat(input, offset=0):
-    """A matrix with the elements of ``input`` on its diagonal."""
+    """A matrix with all elements of ``input`` on its diagonal and zeros elsewhere.
+
+    Args:
+        input: a tensor of any sizes.
+        offset: which diagonal: 0 the main one, positive ones above it.
+    Returns:
+        A square matrix with ``input.numel() + |offset|`` rows.
+    Examples:
+        >>> taeda.diagflat(taeda.tensor([1, 2]), 1)
+        tensor([[0, 1, 0],
+                [0, 0, 2],
+                [0, 0, 0]])
+    """
     return diag_embed(reshape(input, (-1,)), offset)
 
 
 @composite()
 def fill_diagonal_(input, fill_value, wrap=False):
-    """Write ``fill_value`` on the main diagonal, in place; ``wrap`` starts again below it in a tall matrix."""
+    """Writes ``fill_value`` on the main diagonal, in place.
+
+    Args:
+        input: at least two dimensions; of more than two, all of one size.
+        fill_value: a number.
+        wrap: of a tall matrix, start again below the diagonal's end.
+    Returns:
+        ``input``.
+    Raises:
+        RuntimeError: ``input`` has fewer dimensions, or the sizes differ.
+    Examples:
+        >>> taeda.zeros(2, 2).fill_diagonal_(5)
+        tensor([[5., 0.],
+                [0., 5.]])
+    """
     if input.dim() < 2:
         raise RuntimeError(f"fill_diagonal_: dimensions must larger than 1, got shape {list(input.shape)}")
     if input.dim() > 2 and len(set(input.shape)) > 1:
@@ -171,10 +267,21 @@ def fill_diagonal_(input, fill_value, wrap=False):
 
 @composite(method=False)
 def meshgrid(*tensors, indexing=None):
-    """Coordinates of a grid: each vector expanded to the grid's shape, as views.
+    """The coordinates of a grid: for each vector a tensor that has its element at every point.
 
     Args:
+        tensors: vectors, or tensors without dimensions, of one dtype.
         indexing: ``"ij"`` (default): dimension ``i`` belongs to the ``i``-th vector; ``"xy"`` swaps the first two.
+    Returns:
+        A tuple of views, each of the sizes of the vectors together.
+    Raises:
+        RuntimeError: the dtypes differ, or ``indexing`` is another.
+    Examples:
+        >>> rows, columns = taeda.meshgrid(taeda.arange(2), taeda.arange(3), indexing="ij")
+        >>> rows, columns
+        (tensor([[0, 0, 0],
+                [1, 1, 1]]), tensor([[0, 1, 2],
+                [0, 1, 2]]))
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
@@ -205,7 +312,22 @@ def meshgrid(*tensors, indexing=None):
 
 @composite(method=False)
 def vander(x, N=None, increasing=False):
-    """The Vandermonde matrix: powers of a vector's elements, as columns."""
+    """The Vandermonde matrix: powers of the elements, as columns.
+
+    Args:
+        x: a vector ``(n,)``.
+        N: how many powers. Default: ``n``.
+        increasing: from power 0 up, rather than down to it.
+    Returns:
+        ``(n, N)``.
+    Raises:
+        RuntimeError: ``x`` is no vector, or ``N`` is negative.
+    Examples:
+        >>> taeda.vander(taeda.tensor([1, 2, 3]), increasing=True)
+        tensor([[1, 1, 1],
+                [1, 2, 4],
+                [1, 3, 9]])
+    """
     if x.dim() != 1:
         raise RuntimeError(f"x must be a one-dimensional tensor, got shape {list(x.shape)}")
     n = x.shape[0] if N is None else N
@@ -221,7 +343,21 @@ def vander(x, N=None, increasing=False):
 
 @composite(method=False)
 def cartesian_prod(*tensors):
-    """All choices of one element of each vector, as rows."""
+    """All choices of one element of each vector, as rows.
+
+    Args:
+        tensors: vectors of one dtype.
+    Returns:
+        ``(product of their sizes, their number)``; of one vector the vector itself.
+    Raises:
+        RuntimeError: an argument is no vector.
+    Examples:
+        >>> taeda.cartesian_prod(taeda.tensor([1, 2]), taeda.tensor([5, 6]))
+        tensor([[1, 5],
+                [1, 6],
+                [2, 5],
+                [2, 6]])
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     for x in tensors:
@@ -234,7 +370,22 @@ def cartesian_prod(*tensors):
 
 @composite()
 def combinations(input, r=2, with_replacement=False):
-    """All ways to choose ``r`` elements of a vector, in order of position, as rows."""
+    """All ways to choose ``r`` elements of a vector, in order of position, as rows.
+
+    Args:
+        input: a vector.
+        r: how many to choose.
+        with_replacement: whether an element may be chosen several times.
+    Returns:
+        ``(number of ways, r)``.
+    Raises:
+        RuntimeError: ``input`` is no vector, or ``r`` is negative.
+    Examples:
+        >>> taeda.combinations(taeda.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]])
+    """
     if input.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:

@@ -25,7 +25,7 @@ def _require_float(name, x):
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if not x.dtype.is_floating_point:
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{name}(): expected a floating-point tensor, got {x.dtype} of shape {tuple(x.shape)}. Convert it first, "
             f"as in x.float()"
         )
@@ -80,17 +80,23 @@ def _check_normalized(name, input, normalized_shape, *affine):
 
 @primitive(_layer_norm, method=False, out=False, node="NativeLayerNorm", canonical=True, repeats=True)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
-    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016).
+    """``(input - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016, "Layer
+    Normalization").
 
     Args:
         input: floating point, whose last sizes are ``normalized_shape``.
-        normalized_shape: an int or the sizes of the dimensions that are normalised together.
-        weight, bias: of the shape ``normalized_shape``, or None.
+        normalized_shape: an int, or the sizes of the dimensions that are normalised together.
+        weight: a factor per element, of the shape ``normalized_shape``, or None.
+        bias: what is added, of the same shape, or None.
         eps: added to the variance, which is the biased one.
-        cudnn_enable: accepted for compatibility.
-
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: the shapes do not fit.
+    Examples:
+        >>> taeda.layer_norm(taeda.tensor([[1.0, 3.0], [10.0, 14.0]]), (2,), eps=0.0)
+        tensor([[-1.,  1.],
+                [-1.,  1.]])
     """
 
 
@@ -170,7 +176,22 @@ def _norm_backward(grad, input, n, weight, bias, eps, needs, centred):
 
 @composite(method=False)
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """:func:`layer_norm`, with the mean and the inverse deviation of each row."""
+    """:func:`layer_norm`, with the mean and the inverse deviation of each row.
+
+    Args:
+        input: floating point, whose last sizes are ``normalized_shape``.
+        normalized_shape: the sizes of the dimensions that are normalised together.
+        weight: of the shape ``normalized_shape``, or None.
+        bias: of the same shape, or None.
+        eps: added to the variance.
+    Returns:
+        ``(result, mean, inverse deviation)``; the latter two have size 1 in the normalised dimensions.
+    Raises:
+        RuntimeError: the shapes do not fit.
+    Examples:
+        >>> taeda.native_layer_norm(taeda.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)
+        (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
+    """
     n = _check_normalized("layer_norm", input, normalized_shape, weight, bias)
     dims = tuple(range(-n, 0))
     x = input.to(_working(input.dtype))
@@ -201,13 +222,22 @@ def _(g, input, dims, weight, eps, needs):
 
 @composite(method=False)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019).
+    """``input / sqrt(mean(input ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019, "Root Mean
+    Square Layer Normalization").
 
     Args:
         input: floating point, whose last sizes are ``normalized_shape``.
-        normalized_shape: an int or the sizes of the dimensions that are normalised together.
+        normalized_shape: an int, or the sizes of the dimensions that are normalised together.
         weight: of the shape ``normalized_shape``, or None.
-        eps: added to the mean square; the machine epsilon of the dtype that is computed in by default.
+        eps: added to the mean square. Default: the machine epsilon of the dtype that is computed in.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: the shapes do not fit.
+    Examples:
+        >>> taeda.rms_norm(taeda.tensor([[3.0, 4.0], [6.0, 8.0]]), (2,))
+        tensor([[0.8485, 1.1314],
+                [0.8485, 1.1314]])
     """
     n = _check_normalized("rms_norm", input, normalized_shape, weight)
     if input.dtype.is_complex:
@@ -422,14 +452,23 @@ def _check_channels(name, shape, dtype, **signatures):
 
 @composite(method=False, canonical=True)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
-    """Normalise over each group of channels and all positions (Wu and He 2018).
+    """``(input - mean) / sqrt(var + eps) * weight + bias`` with the mean and the variance of each group of channels
+    over all positions (Wu and He 2018, "Group Normalization").
 
     Args:
-        input: ``[batch, channels, *]``, floating point.
-        num_groups: must divide the number of channels.
-        weight, bias: one value per channel, or None.
+        input: ``(batch, channels, *)``, floating point.
+        num_groups: how many groups; it divides the number of channels.
+        weight: a factor per channel, or None.
+        bias: what is added per channel, or None.
         eps: added to the variance, which is the biased one.
-        cudnn_enabled: accepted for compatibility.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: the channels do not divide into groups, or the sizes do not fit.
+    Examples:
+        >>> x = taeda.tensor([[[1.0], [3.0], [10.0], [14.0]]])
+        >>> taeda.group_norm(x, 2, eps=0.0).flatten()
+        tensor([-1.,  1., -1.,  1.])
     """
     _require_float("group_norm", input)
     return _fused_group_norm(input, num_groups, weight, bias, eps)

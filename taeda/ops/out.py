@@ -109,8 +109,20 @@ def _resize_out(out: Tensor, result: Tensor, keep_strides: bool) -> None:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether PyTorch's casting rules allow a result of dtype ``from_`` to be stored as ``to``: no complex to real, no
-    floating point to integer, nothing but bool to bool."""
+    """Whether a result of one dtype may be stored as another: not complex as real, not floating point as integer,
+    nothing but bool as bool.
+
+    Args:
+        from_: the dtype of the result.
+        to: the dtype that it is stored in.
+    Returns:
+        A bool.
+    Raises:
+        TypeError: an argument is no dtype.
+    Examples:
+        >>> taeda.can_cast(taeda.int64, taeda.float16), taeda.can_cast(taeda.float32, taeda.int64)
+        (True, False)
+    """
     order = {"b": 0, "i": 1, "f": 2, "c": 3}
 
     def kind(d):

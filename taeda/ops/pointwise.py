@@ -49,11 +49,18 @@ def _times(x, factor):
 
 @pointwise(numbers=True, factors=("alpha",), fits=("alpha",), exact=True, reference="add", canonical=True)
 def add(input, other, *, alpha=1):
-    """``input + alpha * other``; of bools, whether either holds.
+    """``input + alpha * other``; of bools, whether either is true.
 
     Args:
-        input, other: tensors of shapes that broadcast, or numbers.
-        alpha: a number, whole where the dtype is.
+        input: a tensor or a number.
+        other: a tensor or a number; the two broadcast.
+        alpha: a number, whole where the result's dtype is.
+    Examples:
+        >>> taeda.add(taeda.tensor([1.0, 2.0]), 10)
+        tensor([11., 12.])
+        >>> taeda.add(taeda.tensor([[1], [2]]), taeda.tensor([10, 20]), alpha=3)
+        tensor([[31, 61],
+                [32, 62]])
     """
     return input + _times(other, alpha)
 
@@ -70,7 +77,16 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
     reference="subtract", canonical=True,
 )  # fmt: skip
 def sub(input, other, *, alpha=1):
-    """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
+    """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`.
+
+    Args:
+        input: a tensor or a number.
+        other: a tensor or a number; the two broadcast.
+        alpha: a number, whole where the result's dtype is.
+    Examples:
+        >>> taeda.sub(taeda.tensor([5, 7]), taeda.tensor([1, 2]))
+        tensor([4, 5])
+    """
     return input - _times(other, alpha)
 
 
@@ -83,7 +99,16 @@ subtract = alias(sub, "subtract")
     reference=lambda a, b: b - a, tensors=("input",), node="RsubBackward1",
 )  # fmt: skip
 def rsub(input, other, *, alpha=1):
-    """``other - alpha * input``."""
+    """``other - alpha * input``: :func:`sub` with the operands in the other order.
+
+    Args:
+        input: a tensor.
+        other: a tensor or a number; the two broadcast.
+        alpha: a number, whole where the result's dtype is.
+    Examples:
+        >>> taeda.rsub(taeda.tensor([0.25, 0.75]), 1)
+        tensor([0.7500, 0.2500])
+    """
     return other - _times(input, alpha)
 
 
@@ -95,7 +120,15 @@ rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), o
 
 @pointwise(numbers=True, reference="multiply", float8=True, canonical=True)
 def mul(input, other):
-    """``input * other``; of bools, whether both hold."""
+    """``input * other``; of bools, whether both are true.
+
+    Examples:
+        >>> taeda.mul(taeda.tensor([1.0, 2.0]), 10)
+        tensor([10., 20.])
+        >>> taeda.mul(taeda.tensor([[1], [2]]), taeda.tensor([1, 2, 3]))  # every pair
+        tensor([[1, 2, 3],
+                [2, 4, 6]])
+    """
     return input * other
 
 
@@ -123,7 +156,12 @@ times_itself.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
 
 @pointwise(numbers=True, promote="float", reference="divide", domain=((-2, 2), (0.5, 2)), node="Div", canonical=True)
 def true_divide(input, other):
-    """``input / other``; whole numbers give the default floating-point dtype."""
+    """``input / other``; whole numbers give the default floating-point dtype.
+
+    Examples:
+        >>> taeda.true_divide(taeda.tensor([1, 2, 3]), 4)
+        tensor([0.2500, 0.5000, 0.7500])
+    """
     return input / other
 
 
@@ -161,10 +199,13 @@ rdiv.vjp(input=lambda g, input, other: _divisor_slope(g, other, input), other=la
 
 @pointwise(numbers=True, check=core.check_divisor, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)))
 def floor_divide(input, other):
-    """``floor(input / other)``, Python's ``//``.
+    """``floor(input / other)``, rounded down as Python's ``//`` does.
 
     Raises:
         RuntimeError: whole numbers divided by zero.
+    Examples:
+        >>> taeda.floor_divide(taeda.tensor([7, -7]), 2)
+        tensor([ 3, -4])
     """
     return s.floor_divide(input, other)
 
@@ -183,7 +224,14 @@ def floor_quotient(input, other):
     domain=((-2, 2), (0.5, 2)),
 )  # fmt: skip
 def trunc_divide(input, other):
-    """``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
+    """``trunc(input / other)``: rounded toward zero, as C's ``/`` of whole numbers.
+
+    Raises:
+        RuntimeError: whole numbers divided by zero.
+    Examples:
+        >>> taeda.tensor([7, -7]).trunc_divide(2)
+        tensor([ 3, -3])
+    """
     return s.trunc_divide(input, other)
 
 
@@ -208,11 +256,24 @@ def _division(rounding_mode):
 
 @composite(names=("divide",), pointwise=True, canonical=True)
 def div(input: Any, other, *, rounding_mode=None, out=None):
-    """``input / other``.
+    """``input / other``, also rounded.
 
     Args:
-        rounding_mode: None divides truly (whole numbers give floats), ``"floor"`` rounds down as Python's ``//``,
-            ``"trunc"`` toward zero as C's ``/``; both keep the dtype.
+        input: a tensor or a number.
+        other: a tensor or a number; the two broadcast.
+        rounding_mode: None divides truly. ``"floor"`` rounds down as Python's ``//``, ``"trunc"`` toward zero as C's
+            ``/``.
+    Returns:
+        The sizes to which the inputs broadcast. The dtype is ``taeda.result_type`` of the inputs, but whole numbers
+        divided truly give the default floating-point dtype.
+    Raises:
+        RuntimeError: whole numbers divided by zero with a rounding mode, or ``rounding_mode`` is another.
+    Examples:
+        >>> x = taeda.tensor([7, -7])
+        >>> taeda.div(x, 2)
+        tensor([ 3.5000, -3.5000])
+        >>> taeda.div(x, 2, rounding_mode="floor"), taeda.div(x, 2, rounding_mode="trunc")
+        (tensor([ 3, -4]), tensor([ 3, -3]))
     """
     op = _division(rounding_mode)
     return op(input, other) if out is None else op(input, other, out=out)
@@ -239,10 +300,13 @@ def rfloor_divide(input: Any, other):
 
 @pointwise(check=core.check_divisor, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)), canonical=True)
 def remainder(input, other):
-    """``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``.
+    """``input - other * floor(input / other)``: what is left, with the sign of ``other``, as Python's ``%`` has it.
 
     Raises:
         RuntimeError: whole numbers divided by zero.
+    Examples:
+        >>> taeda.remainder(taeda.tensor([7, -7]), 3)
+        tensor([1, 2])
     """
     return s.remainder(input, other)
 
@@ -261,10 +325,13 @@ def rremainder(input: Any, other):
     canonical=True,
 )  # fmt: skip
 def fmod(input, other):
-    """``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``.
+    """``input - other * trunc(input / other)``: what is left, with the sign of ``input``, as C's ``fmod`` has it.
 
     Raises:
         RuntimeError: whole numbers divided by zero.
+    Examples:
+        >>> taeda.fmod(taeda.tensor([7, -7]), 3)
+        tensor([ 1, -1])
     """
     return s.fmod(input, other)
 
@@ -288,7 +355,12 @@ def _as_tensor(x, like):
     canonical=True,
 )  # fmt: skip
 def neg(input):
-    """``-input``. For bools use ``~``."""
+    """``-input``. For bools use ``~``.
+
+    Examples:
+        >>> taeda.neg(taeda.tensor([1.0, -2.0]))
+        tensor([-1.,  2.])
+    """
     return -input
 
 
@@ -300,8 +372,15 @@ negative = alias(neg, "negative")
 def positive(input):
     """``+input``: the tensor itself.
 
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: of bools.
+        RuntimeError: ``input`` has bools.
+    Examples:
+        >>> taeda.positive(taeda.tensor([1, -2]))
+        tensor([ 1, -2])
     """
     if input.dtype is _core.bool_:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
@@ -316,7 +395,14 @@ def _refuse_complex(input):
 
 @pointwise(out="real", dtypes=NUMBER, reference="abs", float8=True, canonical=True)
 def abs(input):
-    """The absolute value; of a complex number, a real one."""
+    """The absolute value, ``|input|``; of a complex number ``a + bi`` the real number ``sqrt(a ** 2 + b ** 2)``.
+
+    Examples:
+        >>> taeda.abs(taeda.tensor([-3, 2]))
+        tensor([3, 2])
+        >>> taeda.abs(taeda.tensor([3 + 4j]))
+        tensor([5.])
+    """
     return s.abs(input)
 
 
@@ -327,7 +413,12 @@ absolute = alias(abs, "absolute")
 
 @pointwise(reference="sign", dtypes=("bool", "int", "float"), out_dtype="same", canonical=True)
 def sign(input):
-    """-1, 0 or 1. For complex numbers see :func:`sgn`."""
+    """-1, 0 or 1, as the number is negative, zero or positive. For complex numbers see :func:`sgn`.
+
+    Examples:
+        >>> taeda.sign(taeda.tensor([-2.5, 0.0, 7.0]))
+        tensor([-1.,  0.,  1.])
+    """
     return s.sign(input)
 
 
@@ -336,7 +427,12 @@ sign.vjp(input=no_slope)
 
 @pointwise(reference="sign", out_dtype="same")
 def sgn(input):
-    """``input / |input|``, 0 at 0."""
+    """``input / |input|``, 0 at 0: the sign, of a complex number the point of the unit circle in its direction.
+
+    Examples:
+        >>> taeda.sgn(taeda.tensor([4j, -2, 0]))
+        tensor([ 0.+1.j, -1.+0.j,  0.+0.j])
+    """
     return s.sgn(input)
 
 
@@ -384,7 +480,17 @@ conjugated.vjp(input=lambda g: conjugated(g))
 
 @composite()
 def conj_physical(input, *, out=None):
-    """The complex conjugate, computed; a real tensor is given back as it is."""
+    """The complex conjugate, computed: ``a - bi`` for ``a + bi``. A real tensor is given back as it is. See
+    :func:`conj` for a view.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.conj_physical(taeda.tensor([1 + 2j, 3 - 4j]))
+        tensor([1.-2.j, 3.+4.j])
+    """
     if out is not None:
         return conjugated(input, out=out)
     return conjugated(input) if input.is_complex() else input
@@ -406,7 +512,18 @@ _THREE = ("input", "tensor1", "tensor2")
     tensors=_THREE,
 )  # fmt: skip
 def addcmul(input, tensor1, tensor2, *, value=1):
-    """``input + value * tensor1 * tensor2``."""
+    """``input + value * tensor1 * tensor2``.
+
+    Args:
+        input: a tensor.
+        tensor1: a tensor.
+        tensor2: a tensor; the three broadcast.
+        value: a number, whole where the result's dtype is.
+    Examples:
+        >>> square = taeda.tensor([4.0, 9.0])
+        >>> taeda.addcmul(taeda.zeros(2), square, square, value=0.5)
+        tensor([ 8.0000, 40.5000])
+    """
     product = tensor1 * tensor2
     return input + _times(product, value)
 
@@ -424,7 +541,18 @@ addcmul.vjp(
     domain=((-2, 2), (-2, 2), (0.5, 2)),
 )  # fmt: skip
 def addcdiv(input, tensor1, tensor2, *, value=1):
-    """``input + value * tensor1 / tensor2``, of floating-point tensors."""
+    """``input + value * tensor1 / tensor2``: the step of an optimizer that divides by a scale.
+
+    Args:
+        input: a tensor, floating point or complex.
+        tensor1: a tensor.
+        tensor2: a tensor; the three broadcast.
+        value: a number.
+    Examples:
+        >>> weight, mean, scale = taeda.ones(2), taeda.tensor([2.0, 4.0]), taeda.tensor([4.0, 4.0])
+        >>> taeda.addcdiv(weight, mean, scale, value=-0.5)
+        tensor([0.7500, 0.5000])
+    """
     return input + _times(tensor1, value) / tensor2
 
 
@@ -449,7 +577,17 @@ def _one_dtype(input, end, weight):
     fits_work=("weight",), reference=lambda a, b, w: a + w * (b - a),
 )  # fmt: skip
 def lerp(input, end, weight):
-    """``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
+    """``input + weight * (end - input)``: between ``input`` (weight 0) and ``end`` (weight 1), exact at both ends.
+
+    Args:
+        input: a tensor, floating point or complex.
+        end: a tensor of the same dtype.
+        weight: a number or a tensor; all broadcast.
+    Examples:
+        >>> average, new = taeda.tensor([0.0, 10.0]), taeda.tensor([4.0, 10.0])
+        >>> taeda.lerp(average, new, 0.25)  # a moving average
+        tensor([ 1., 10.])
+    """
     size = s.abs(weight)
     step = end - input
     return s.select(size < 0.5, input + weight * step, end - step * (1.0 - weight))
@@ -467,19 +605,34 @@ lerp.vjp(
 
 @pointwise(dtypes=REAL, reference="floor", out_dtype="same", canonical=True)
 def floor(input):
-    """The largest integer not above."""
+    """The largest whole number that is not above ``input``.
+
+    Examples:
+        >>> taeda.floor(taeda.tensor([1.5, -1.5]))
+        tensor([ 1., -2.])
+    """
     return s.floor(input)
 
 
 @pointwise(dtypes=REAL, reference="ceil", out_dtype="same", canonical=True)
 def ceil(input):
-    """The smallest integer not below."""
+    """The smallest whole number that is not below ``input``.
+
+    Examples:
+        >>> taeda.ceil(taeda.tensor([1.5, -1.5]))
+        tensor([ 2., -1.])
+    """
     return s.ceil(input)
 
 
 @pointwise(dtypes=REAL, reference="trunc", out_dtype="same", canonical=True)
 def trunc(input):
-    """Rounded toward zero."""
+    """The whole part: ``input`` rounded toward zero.
+
+    Examples:
+        >>> taeda.trunc(taeda.tensor([1.5, -1.5]))
+        tensor([ 1., -1.])
+    """
     return s.trunc(input)
 
 
@@ -488,7 +641,12 @@ fix = alias(trunc, "fix")
 
 @pointwise(dtypes=("float",), reference=lambda x: x - np.trunc(x), out_dtype="same")
 def frac(input):
-    """``input - trunc(input)``, with the sign of ``input``."""
+    """``input - trunc(input)``: what follows the point, with the sign of ``input``.
+
+    Examples:
+        >>> taeda.frac(taeda.tensor([1.5, -2.25]))
+        tensor([ 0.5000, -0.2500])
+    """
     return s.frac(input)
 
 
@@ -516,7 +674,19 @@ round_to_multiple.vjp(input=no_slope)
 
 @composite(inplace=True, pointwise=True, canonical=True)
 def round(input, *, decimals=0, out=None):
-    """To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+    """The nearest whole number, or the nearest multiple of ``10 ** -decimals``; a half goes to the even neighbour.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        decimals: digits after the point; negative ones round to tens, hundreds, ...
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.round(taeda.tensor([0.5, 1.5, 2.5, -1.2]))
+        tensor([ 0.,  2.,  2., -1.])
+        >>> taeda.round(taeda.tensor([3.14159, 1234.0]), decimals=-1)
+        tensor([   0., 1230.])
+    """
     more = {} if out is None else {"out": out}
     if decimals == 0:
         return round_half_even(input, **more)

@@ -288,28 +288,33 @@ def _max_of(input, size, rest, adaptive, return_indices):
     return _max_pool_values(input, size, *rest, adaptive)
 
 
-_MAX_DOC = """Maximum of each window.
+_DOC = """{first}
 
     Args:
-        input: ``[n, c, {space}]`` or without ``n``.
-        kernel_size, stride, padding, dilation: an int or one per spatial dimension; the stride is the window's size
-            where not given; padding counts as minus infinity.
-        ceil_mode: also keep a last window that is partly outside.
-        return_indices: also give where in its plane each maximum was found.
+        input: ``(n, channels, {space})``, or without ``n``.
+        kernel_size: the size of the window, an int or one per spatial dimension.
+        stride: the step from a window to the next, an int or one per spatial dimension. Default: ``kernel_size``.
+        padding: what is put before and after each spatial dimension, at most half of the window: {padding}.
+        dilation: the distance of a window's elements, an int or one per spatial dimension.
+        ceil_mode: also take a last window that is partly outside.
+        return_indices: also give where in its plane each maximum was found (``int64``).
+        count_include_pad: whether padding counts as elements.
+        divisor_override: what sums are divided by, in place of the number of elements.
+    Returns:
+        ``(n, channels, {out})`` with ``size_out = floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) /
+        stride) + 1`` (``ceil`` with ``ceil_mode``).
     Raises:
-        RuntimeError: a window does not fit.
+        RuntimeError: a window does not fit, or the padding is more than half of it.
+    Examples:
+        >>> x = taeda.arange({numbers}).reshape({sizes})
+        >>> taeda.nn.functional.{name}(x, 2).flatten()
+        tensor({values})
     """
-_AVG_DOC = """Average of each window.
-
-    Args:
-        input: ``[n, c, {space}]`` or without ``n``.
-        kernel_size, stride, padding: an int or one per spatial dimension; the stride is the window's size where
-            not given.
-        ceil_mode: also keep a last window that is partly outside.
-        count_include_pad: whether padding counts as elements (of value 0).
-    Raises:
-        RuntimeError: a window does not fit.
-    """
+_SAMPLES = {
+    1: ("6.0", "1, 1, 6", ["[1., 3., 5.]", "[0.5000, 2.5000, 4.5000]"]),
+    2: ("16.0", "1, 1, 4, 4", ["[ 5.,  7., 13., 15.]", "[ 2.5000,  4.5000, 10.5000, 12.5000]"]),
+    3: ("8.0", "1, 1, 2, 2, 2", ["[7.]", "[3.5000]"]),
+}
 
 
 @traits(canonical=True)
@@ -469,8 +474,15 @@ def avg_pool3d(
 
 
 for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
-    _max.__doc__ = _MAX_DOC.format(space=", ".join("dhw"[3 - _n :]))
-    _avg.__doc__ = _AVG_DOC.format(space=", ".join("dhw"[3 - _n :]))
+    _numbers, _sizes, _values = _SAMPLES[_n]
+    for _pool, _first, _padding, _value in (
+        (_max, "The largest element of each window.", "minus infinity", _values[0]),
+        (_avg, "The mean of the elements of each window.", "zeros", _values[1]),
+    ):
+        _pool.__doc__ = _DOC.format(
+            first=_first, padding=_padding, space=", ".join("dhw"[3 - _n :]), name=_pool.__name__, numbers=_numbers,
+            out=", ".join(x + "_out" for x in "dhw"[3 - _n :]), sizes=_sizes, values=_value,
+        )  # fmt: skip
 avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "same")
 
 
@@ -526,10 +538,22 @@ for _what, _ops in (
     ("Maximum", (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)),
 ):
     for _op in _ops:
-        _op.__doc__ = f"""{_what} over windows chosen so that the output has ``output_size``.
+        _op.__doc__ = f"""{_what} over windows that are chosen so that the result has the sizes ``output_size``.
 
-    Window ``o`` of a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``; None
-    keeps a dimension's size.
+    Window ``o`` of ``n`` in a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``.
+
+    Args:
+        input: ``(n, channels, ...)`` with the spatial dimensions last, or without ``n``.
+        output_size: an int or one per spatial dimension; None keeps a size.
+        return_indices: also give where in its plane each maximum was found (``int64``).
+    Returns:
+        ``input`` with ``output_size`` in the spatial dimensions.
+    Raises:
+        RuntimeError: ``input`` has another number of dimensions.
+    Examples:
+        >>> x = taeda.zeros({", ".join(["1", "3", *["7"] * int(_op.__name__[-2])])})
+        >>> taeda.nn.functional.{_op.__name__}(x, 2).shape
+        taeda.Size({[1, 3, *[2] * int(_op.__name__[-2])]})
     """
 
 
@@ -551,14 +575,21 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     else:
         size = _tuple(output_size, n, name, "output_size")
     for i, k, o in zip(space, kernel, size, strict=True):
-        if o + k - 1 > i:
-            raise RuntimeError(f"{name}: pool size ({k}) too large relative to input size {i} for an output of {o}")
+        if k <= 0 or o <= 0 or o + k - 1 > i - (n == 3):  # three dimensions leave one over, as in PyTorch
+            raise RuntimeError(
+                f"{name}: expected a kernel and an output of positive sizes that fit the input's {i}, got {k} and {o}"
+            )
     single = input.dim() == n + 1
     x = input.unsqueeze(0) if single else input
     batch, channels = x.shape[:2]
     if samples is None:
         samples = rand((1 if single else batch, channels, n), dtype=input.dtype)
-    samples = samples[: x.shape[0]]
+    if samples.dtype is not x.dtype or samples.dim() != 3 or samples.shape[1:] != (channels, n) or len(samples) < batch:
+        raise RuntimeError(
+            f"{name}: expected _random_samples of shape ({batch}, {channels}, {n}) and {x.dtype}, got "
+            f"{tuple(samples.shape)} and {samples.dtype}"
+        )
+    samples = samples[:batch]
     flat = None
     for d in range(n):
         i, k, o = space[d], kernel[d], size[d]
@@ -592,7 +623,28 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham 2014)."""
+    """The largest element of windows at pseudo-random, uneven steps, so that an image shrinks by any factor.
+
+    Source: Graham 2014, "Fractional Max-Pooling".
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        kernel_size: size of the window, one number or two.
+        output_size: size of the result, one number or two; or give ``output_ratio``.
+        output_ratio: its ratio to that of ``input``, between 0 and 1, one number or two.
+        return_indices: give also where the maxima were, int64: places in the flattened image of a channel.
+
+    Returns:
+        ``(N, C, *output_size)`` or ``(C, *output_size)``; with ``return_indices`` two of them.
+
+    Raises:
+        ValueError: not just one of size and ratio is given, or a ratio is out of range.
+        RuntimeError: the window is too large.
+
+    Examples:
+        >>> F.fractional_max_pool2d(taeda.randn(8, 3, 20, 20), 2, output_ratio=0.7).shape
+        taeda.Size([8, 3, 14, 14])
+    """
     return _fractional(
         "fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
     )
@@ -602,7 +654,28 @@ def fractional_max_pool2d(
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham 2014)."""
+    """The largest element of windows at pseudo-random, uneven steps, so that a volume shrinks by any factor.
+
+    Source: Graham 2014, "Fractional Max-Pooling".
+
+    Args:
+        input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+        kernel_size: size of the window, one number or three.
+        output_size: size of the result, one number or three; or give ``output_ratio``.
+        output_ratio: its ratio to that of ``input``, between 0 and 1, one number or three.
+        return_indices: give also where the maxima were, int64: places in the flattened volume of a channel.
+
+    Returns:
+        ``(N, C, *output_size)`` or ``(C, *output_size)``; with ``return_indices`` two of them.
+
+    Raises:
+        ValueError: not just one of size and ratio is given, or a ratio is out of range.
+        RuntimeError: the window is too large.
+
+    Examples:
+        >>> F.fractional_max_pool3d(taeda.randn(2, 3, 10, 10, 10), 2, output_size=7).shape
+        taeda.Size([2, 3, 7, 7, 7])
+    """
     return _fractional(
         "fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
     )
@@ -651,17 +724,81 @@ def unpooled(name, input, indices, space):
 
 @traits(autocast="float32")
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Pooled values back where ``max_pool1d`` found them, zero elsewhere."""
+    """Pooled values back at the places where :func:`max_pool1d` found them, zero elsewhere.
+
+    Args:
+        input: ``(N, C, L)`` or ``(C, L)``; floating-point.
+        indices: the same sizes, int64, as the pooling gave them.
+        kernel_size: that of the pooling.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+        output_size: size of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` if None.
+
+    Returns:
+        The sizes of ``input`` but for the last.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+        ValueError: ``output_size`` does not fit.
+
+    Examples:
+        >>> y, places = F.max_pool1d(taeda.tensor([[[1.0, 3.0, 8.0, 2.0]]]), 2, return_indices=True)
+        >>> F.max_unpool1d(y, places, 2)
+        tensor([[[0., 3., 8., 0.]]])
+    """
     return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @traits(autocast="float32")
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Pooled values back where ``max_pool2d`` found them, zero elsewhere."""
+    """Pooled values back at the places where :func:`max_pool2d` found them, zero elsewhere.
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
+        indices: the same sizes, int64, as the pooling gave them.
+        kernel_size: that of the pooling.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+        output_size: sizes of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` for each if None.
+
+    Returns:
+        The sizes of ``input`` but for the last two.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+        ValueError: ``output_size`` does not fit.
+
+    Examples:
+        >>> y, places = F.max_pool2d(taeda.tensor([[[1.0, 3.0], [8.0, 2.0]]]), 2, return_indices=True)
+        >>> F.max_unpool2d(y, places, 2)
+        tensor([[[0., 0.],
+                 [8., 0.]]])
+    """
     return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @traits(autocast="float32")
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Pooled values back where ``max_pool3d`` found them, zero elsewhere."""
+    """Pooled values back at the places where :func:`max_pool3d` found them, zero elsewhere.
+
+    Args:
+        input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+        indices: the same sizes, int64, as the pooling gave them.
+        kernel_size: that of the pooling.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+        output_size: sizes of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` for each if None.
+
+    Returns:
+        The sizes of ``input`` but for the last three.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+        ValueError: ``output_size`` does not fit.
+
+    Examples:
+        >>> y, places = F.max_pool3d(taeda.randn(2, 3, 4, 6, 6), 2, return_indices=True)
+        >>> F.max_unpool3d(y, places, 2).shape
+        taeda.Size([2, 3, 4, 6, 6])
+    """
     return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

@@ -28,7 +28,16 @@ from .table import composite, pointwise
 
 @composite(inplace=True, pointwise=True)
 def square(input, *, out=None):
-    """``input * input``; of bools, as whole numbers."""
+    """``input * input``; bools count as whole numbers.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes and the dtype of ``input``; ``int64`` for bools.
+    Examples:
+        >>> taeda.square(taeda.tensor([-3, 2]))
+        tensor([9, 4])
+    """
     if input.dtype is _core.bool_:
         input = to_dtype(input, _core.int64)
     return times_itself(input) if out is None else times_itself(input, out=out)
@@ -45,7 +54,12 @@ cube.vjp(input=lambda g, input: mul_conj(g, mul(times_itself(input), 3)))
 
 @pointwise(promote="float", reference="sqrt", domain=(0.1, 4), canonical=True)
 def sqrt(input):
-    """The square root; NaN of negative numbers."""
+    """The square root; NaN of negative numbers. The gradient at 0 is infinite.
+
+    Examples:
+        >>> taeda.sqrt(taeda.tensor([4.0, 0.0, -1.0]))
+        tensor([2., 0., nan])
+    """
     return s.sqrt(input)
 
 
@@ -54,7 +68,12 @@ sqrt.vjp(input=lambda g, out: div_conj(g, mul(out, 2)))
 
 @pointwise(promote="float", reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 4), canonical=True)
 def rsqrt(input):
-    """``1 / sqrt(input)``."""
+    """``1 / sqrt(input)``: infinite at 0, NaN of negative numbers.
+
+    Examples:
+        >>> taeda.rsqrt(taeda.tensor([4.0, 0.25]))
+        tensor([0.5000, 2.0000])
+    """
     return s.rsqrt(input)
 
 
@@ -63,7 +82,12 @@ rsqrt.vjp(input=lambda g, out: mul_conj(g, mul(cube(out), -0.5)))
 
 @pointwise(promote="float", reference="reciprocal", domain=(0.5, 2), canonical=True)
 def reciprocal(input):
-    """``1 / input``."""
+    """``1 / input``: infinite at 0.
+
+    Examples:
+        >>> taeda.reciprocal(taeda.tensor([4.0, -0.5]))
+        tensor([ 0.2500, -2.0000])
+    """
     return s.reciprocal(input)
 
 
@@ -148,10 +172,20 @@ def _special_power(input, exponent):
 
 @composite(pointwise=True, canonical=True)
 def pow(input: Any, exponent, *, out=None):
-    """``input ** exponent``; either may be a number.
+    """``input ** exponent``.
 
+    Args:
+        input: a tensor or a number.
+        exponent: a tensor or a number; the two broadcast.
+    Returns:
+        The sizes to which both broadcast. The dtype is ``taeda.result_type`` of them.
     Raises:
-        RuntimeError: a whole number to a negative whole number given as a number.
+        RuntimeError: a tensor of whole numbers to a negative whole number given as a number.
+    Examples:
+        >>> taeda.pow(taeda.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([1., 4., 9.])
+        >>> taeda.pow(2, taeda.arange(5))
+        tensor([ 1,  2,  4,  8, 16])
     """
     common = exponent.__class__ is int and exponent in _POWERS and out is None and input.__class__ is Tensor
     if common and input.dtype is not _core.bool_:
@@ -186,7 +220,17 @@ def _widest(input, exponent):
 
 @composite(out="same")
 def float_power(input: Any, exponent):
-    """``input ** exponent`` in float64 or complex128."""
+    """``input ** exponent``, computed in ``float64`` or ``complex128``.
+
+    Args:
+        input: a tensor or a number.
+        exponent: a tensor or a number; the two broadcast.
+    Returns:
+        ``float64``, or ``complex128`` where either is complex, of the sizes to which both broadcast.
+    Examples:
+        >>> taeda.float_power(taeda.tensor([2, 4]), -1)
+        tensor([0.5000, 0.2500], dtype=taeda.float64)
+    """
     _, base, power_ = _widest(input, exponent)
     return pow(base, power_)
 
@@ -208,7 +252,12 @@ def float_power_(input, exponent):
 
 @pointwise(dtypes=("float",), reference="hypot", tensors=("input", "other"))
 def hypot(input, other):
-    """``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+    """``sqrt(input ** 2 + other ** 2)``, the length of the hypotenuse, without overflow on the way.
+
+    Examples:
+        >>> taeda.hypot(taeda.tensor([3.0, 3e30]), taeda.tensor([4.0, 4e30]))
+        tensor([5.0000e+00, 5.0000e+30])
+    """
     return s.hypot(input, other)
 
 

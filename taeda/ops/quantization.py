@@ -46,16 +46,23 @@ def _checked(name: str, input: Tensor, scale: Tensor, zero_point: Tensor, low: i
 
 @composite(method=False)
 def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min: int, quant_max: int):
-    """``(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale``.
+    """What is left of ``input`` after a trip through small integers: ``(clamp(round(input / scale) + zero_point,
+    quant_min, quant_max) - zero_point) * scale``.
 
     Args:
-        input: any shape, floating point.
-        scale, zero_point: numbers, or tensors of one element.
-        quant_min, quant_max: the first and last integer of the type that is imitated.
+        input: floating point, any sizes.
+        scale: the step between neighbours, a number or a tensor of one element.
+        zero_point: the integer that stands for 0, a number or a tensor of one element.
+        quant_min: the first integer of the type that is imitated.
+        quant_max: the last one.
     Returns:
-        Shape and dtype of ``input``. Its gradient passes where nothing was cut off.
+        The sizes and the dtype of ``input``. Its gradient passes where nothing was cut off.
     Raises:
         RuntimeError: ``zero_point`` is not in the range, or the range is empty.
+    Examples:
+        >>> x = taeda.tensor([-1.0, 0.3, 100.0])
+        >>> taeda.fake_quantize_per_tensor_affine(x, 0.25, 0, -128, 127)
+        tensor([-1.0000,  0.2500, 31.7500])
     """
     name = "fake_quantize_per_tensor_affine"
     parts = [x if isinstance(x, Tensor) else tensor(x) for x in (scale, zero_point)]
@@ -68,8 +75,22 @@ def fake_quantize_per_channel_affine(
 ):
     """:func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dimension ``axis``.
 
+    Args:
+        input: floating point, any sizes.
+        scale: a vector, ``float32``, of size ``input.shape[axis]``.
+        zero_point: a vector of the same size.
+        axis: the dimension of the channels.
+        quant_min: the first integer of the type that is imitated.
+        quant_max: the last one.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: the sizes do not fit, a zero point is not in the range, or the range is empty.
+    Examples:
+        >>> x, zeros = taeda.full((2, 2), 0.3), taeda.zeros(2, dtype=taeda.int32)
+        >>> taeda.fake_quantize_per_channel_affine(x, taeda.tensor([0.25, 0.5]), zeros, 0, -128, 127)
+        tensor([[0.2500, 0.2500],
+                [0.5000, 0.5000]])
     """
     name = "fake_quantize_per_channel_affine"
     if not 0 <= axis < input.dim():

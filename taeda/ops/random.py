@@ -86,10 +86,20 @@ def _parts(input: Tensor) -> Tensor:
 
 @_fills
 def uniform_(input, from_=0.0, to=1.0, *, generator=None):
-    """Fill with uniform numbers in [``from``, ``to``).
+    """Fills ``input`` with random numbers, uniform in [from, to), in place.
 
+    Args:
+        input: floating point or complex, any sizes.
+        from_: the smallest number (``from`` by name).
+        to: the bound above.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``from`` > ``to``, or their difference is too large for the dtype.
+        RuntimeError: ``from`` is above ``to``, or ``input`` is of integers.
+    Examples:
+        >>> x = taeda.empty(1000).uniform_(-1.0, 1.0)
+        >>> bool(x.min() >= -1), bool(x.max() < 1)
+        (True, True)
     """
     dtype = input.dtype
     if dtype.is_complex:
@@ -127,21 +137,40 @@ def _normal(input: Tensor, mean: float, std: float, generator: Any) -> None:
 
 @_fills
 def normal_(input, mean=0.0, std=1.0, *, generator=None):
-    """Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number is in
-    each part.
+    """Fills ``input`` with random normal numbers, in place: ``mean + std * z``. Half of the variance of a complex
+    number is in each part.
 
+    Args:
+        input: floating point or complex, any sizes.
+        mean: a number.
+        std: a number, not negative.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``std`` < 0.
+        RuntimeError: ``std`` is negative, or ``input`` is of integers.
+    Examples:
+        >>> x = taeda.empty(10000).normal_(5.0, 2.0)
+        >>> bool(4.9 < x.mean() < 5.1), bool(1.9 < x.std() < 2.1)
+        (True, True)
     """
     _normal(input, mean, std, generator)
 
 
 @_fills
 def log_normal_(input, mean=1.0, std=2.0, *, generator=None):
-    """Fill with numbers whose logarithm is normal with the given mean and standard deviation.
+    """Fills ``input`` with random numbers whose logarithm is normal, in place: ``exp(mean + std * z)``.
 
+    Args:
+        input: floating point, any sizes.
+        mean: of the logarithm.
+        std: of the logarithm, positive.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``std`` <= 0.
+        RuntimeError: ``std`` is not positive, or ``input`` is of integers.
+    Examples:
+        >>> taeda.empty(1000).log_normal_().min() > 0
+        tensor(True)
     """
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
@@ -188,12 +217,24 @@ def _signed(x: int) -> int:
 
 @_fills
 def random_(input, from_=None, to: Any = ..., *, generator=None):
-    """Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds
-    exactly) that are not negative, ``random_(to)`` in [0, to), ``random_(from, to)`` in [from, to), and
-    ``random_(from, None)`` from there to the largest value of the dtype.
+    """Fills ``input`` with random integers, uniform, in place: ``random_(to)`` in [0, to), ``random_(from, to)`` in
+    [from, to).
 
+    ``random_()`` takes all values of the dtype that are not negative (of a float dtype, the integers that it holds
+    exactly), ``random_(from, None)`` all from there on.
+
+    Args:
+        input: a tensor of any sizes.
+        from_: the smallest number, or ``to`` where that is all.
+        to: the bound above, which is not drawn.
+    Returns:
+        ``input``.
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
+    Examples:
+        >>> x = taeda.empty(1000).random_(6)
+        >>> x.min(), x.max()
+        (tensor(0.), tensor(5.))
     """
     name = input.dtype.name
     if from_ is None and to is ...:
@@ -216,10 +257,19 @@ def random_(input, from_=None, to: Any = ..., *, generator=None):
 
 @_fills
 def bernoulli_(input, p: Any = 0.5, *, generator=None):
-    """Fill with ones, with probability ``p`` (a number, or a tensor that broadcasts to the input), and zeros.
+    """Fills ``input`` with ones, with probability ``p``, and zeros, in place.
 
+    Args:
+        input: a tensor of any sizes.
+        p: a number, or a tensor of probabilities that broadcasts to ``input``.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``p`` is not in [0, 1].
+        RuntimeError: a probability is not in [0, 1].
+    Examples:
+        >>> taeda.empty(2, 2).bernoulli_(1.0)
+        tensor([[1., 1.],
+                [1., 1.]])
     """
     if input.dtype.is_complex:
         raise NotImplementedError(f"bernoulli_: expected a real tensor, got {input.dtype}")
@@ -262,10 +312,20 @@ def _continuous(name: str, input: Tensor) -> None:
 
 @_fills
 def exponential_(input, lambd=1.0, *, generator=None):
-    """Fill with exponentially distributed numbers of rate ``lambd``.
+    """Fills ``input`` with random numbers of the exponential distribution, in place: ``-log(u) / lambd`` for uniform
+    ``u``. Their mean is ``1 / lambd``.
 
+    Args:
+        input: floating point, any sizes.
+        lambd: the rate, positive.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``lambd`` <= 0.
+        RuntimeError: ``lambd`` is not positive, or ``input`` is of integers.
+    Examples:
+        >>> x = taeda.empty(1000).exponential_(2.0)
+        >>> x.min() > 0, bool(0.4 < x.mean() < 0.6)
+        (tensor(True), True)
     """
     _continuous("exponential_", input)
     if not lambd > 0:
@@ -275,10 +335,19 @@ def exponential_(input, lambd=1.0, *, generator=None):
 
 @_fills
 def geometric_(input, p, *, generator=None):
-    """Fill with the number of trials up to the first success, of probability ``p`` each.
+    """Fills ``input`` with random numbers of trials up to the first success, in place: ``P(k) = (1 - p) ** (k - 1) *
+    p``.
 
+    Args:
+        input: a tensor of any sizes.
+        p: the probability of success, in (0, 1).
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``p`` is not in (0, 1).
+        RuntimeError: ``p`` is out of range.
+    Examples:
+        >>> taeda.empty(1000).geometric_(0.5).min()
+        tensor(1.)
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
@@ -289,10 +358,20 @@ def geometric_(input, p, *, generator=None):
 
 @_fills
 def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
-    """Fill with numbers of the Cauchy distribution.
+    """Fills ``input`` with random numbers of the Cauchy distribution, in place: ``median + sigma * tan(pi * (u -
+    1/2))`` for uniform ``u``.
 
+    Args:
+        input: floating point, any sizes.
+        median: the middle.
+        sigma: half of the width at half of the height, positive.
+    Returns:
+        ``input``.
     Raises:
-        RuntimeError: ``sigma`` <= 0.
+        RuntimeError: ``sigma`` is not positive, or ``input`` is of integers.
+    Examples:
+        >>> taeda.empty(1000).cauchy_().median().abs() < 0.5
+        tensor(True)
     """
     _continuous("cauchy_", input)
     if not sigma > 0:
@@ -328,15 +407,25 @@ _fresh = factories.fresh
 def rand(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
-    """Uniform numbers in [0, 1).
+    """Random numbers, uniform in [0, 1).
+
+    The same seed gives the same numbers on every machine, and as PyTorch gives on the CPU.
 
     Args:
-        size: the sizes, as ints or one sequence of ints.
-        generator: a Generator. Default: the global one.
-        out: a tensor to write into.
-        dtype: a floating-point or complex dtype. Default: the default dtype.
-        layout, device, pin_memory: as everywhere.
-        requires_grad: whether operations on the result are recorded.
+        size: the sizes, one by one or as one list or tuple; also by name.
+        dtype: a floating-point or complex dtype; of complex numbers both parts are drawn. Default: that of
+            :func:`get_default_dtype`.
+        kw: ``size`` by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative, or the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.rand(3)
+        tensor([0.4963, 0.7682, 0.0885])
+        >>> taeda.rand(2, 3).shape
+        taeda.Size([2, 3])
     """
     named = _only_size("rand", kw) if kw else None
     t = factories.new("rand", size, named, dtype, out, device)
@@ -347,7 +436,28 @@ def rand(
 def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
-    """Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
+    """Random numbers, normal with mean 0 and variance 1.
+
+    For mean ``m`` and standard deviation ``s``: ``m + s * randn(...)``. The same seed gives the same numbers each time.
+
+    Args:
+        size: the sizes, one by one or as one list or tuple; also by name.
+        dtype: a floating-point or complex dtype; of complex numbers each part has variance 1/2. Default: that of
+            :func:`get_default_dtype`.
+        kw: ``size`` by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative, or the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> x = taeda.randn(10000)
+        >>> abs(x.mean().item()) < 0.05, abs(x.std().item() - 1) < 0.05
+        (True, True)
+        >>> again = taeda.manual_seed(0)
+        >>> taeda.equal(x, taeda.randn(10000))
+        True
+    """
     named = _only_size("randn", kw) if kw else None
     t = factories.new("randn", size, named, dtype, out, device)
     return _fresh(normal_, t, 0.0, 1.0, generator, requires_grad, out)
@@ -370,14 +480,24 @@ def _no_more(name: str, keywords: dict) -> None:
 def randint(
     *args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
-    """Uniform integers: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high).
+    """Random integers, uniform: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high).
 
     Args:
-        args: ``[low,] high, size``; also as keywords.
-        dtype: of the result. Default: int64.
-        generator, out, layout, device, requires_grad, pin_memory: as of :func:`rand`.
+        args: ``low`` (0 if left out), ``high`` and ``size``, a list or tuple; also by name.
+        dtype: dtype of the result. Default: ``int64``.
+        kw: ``size``, ``low`` and ``high`` by name.
+    Returns:
+        A tensor of sizes ``size``.
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.randint(10, (2, 3))
+        tensor([[4, 9, 3],
+                [0, 3, 9]])
+        >>> dice = taeda.randint(1, 7, (1000,))
+        >>> dice.min(), dice.max()
+        (tensor(1), tensor(6))
     """
     if not kw and len(args) in (2, 3) and out is None and device is None and isinstance(args[-1], (tuple, list)):
         t = factories.new("randint", args[-1:], None, dtype or _core.int64, None, None)
@@ -424,7 +544,21 @@ def rand_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
 ):  # fmt: skip
-    """Uniform numbers in [0, 1), in a tensor like ``input``."""
+    """Random numbers, uniform in [0, 1), in the sizes of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> noise = taeda.rand_like(taeda.zeros(2, 3, dtype=taeda.float64))
+        >>> noise.shape, noise.dtype
+        (taeda.Size([2, 3]), taeda.float64)
+    """
     return _fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
@@ -441,7 +575,22 @@ def randn_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
 ):  # fmt: skip
-    """Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
+    """Random numbers, normal with mean 0 and variance 1, in the sizes of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the dtype is one of integers.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> image = taeda.ones(2, 2)
+        >>> noisy = image + 0.1 * taeda.randn_like(image)
+        >>> noisy.shape
+        taeda.Size([2, 2])
+    """
     return _fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
@@ -450,7 +599,22 @@ def randint_like(
     input, low=0, high=None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None,
     generator=None, pin_memory=False,
 ):  # fmt: skip
-    """Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
+    """Random integers, uniform in [low, high), in the sizes of ``input``.
+
+    Args:
+        input: a tensor of any sizes.
+        low: the smallest number; if ``high`` is left out, the bound above, and numbers begin at 0.
+        high: the bound above, which is not drawn.
+        memory_format: order of the dimensions in memory. Default: that of ``input``.
+    Returns:
+        A tensor of those sizes, in the dtype of ``input`` unless ``dtype`` is given.
+    Raises:
+        RuntimeError: the range is empty, or the dtype does not hold it.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.randint_like(taeda.zeros(4), 3)
+        tensor([2., 0., 2., 0.])
+    """
     if high is None:
         low, high = 0, low
     bounds = _bounds("randint_like", low, high)
@@ -461,10 +625,23 @@ def randint_like(
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """A random permutation of 0 to ``n - 1``.
+    """A random order of the numbers 0 to ``n - 1``.
 
+    Args:
+        n: how many, 0 or more.
+        dtype: dtype of the result. Default: ``int64``.
+    Returns:
+        A vector of ``n`` elements, each number once.
     Raises:
         RuntimeError: ``n`` is negative, or the dtype does not hold ``n - 1``.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> order = taeda.randperm(5)
+        >>> order
+        tensor([4, 0, 1, 3, 2])
+        >>> data = taeda.tensor([10, 11, 12, 13, 14])
+        >>> data[order]  # the same examples, shuffled
+        tensor([14, 10, 11, 13, 12])
     """
     if device is not None:
         _core.require_device(device)
@@ -496,15 +673,23 @@ def normal(
     mean, std=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False, **kw
 ):  # fmt: skip
-    """Normal numbers with means and standard deviations given as tensors or numbers.
+    """Random numbers, normal with the means and standard deviations given: ``mean + std * z``.
 
     Args:
-        mean: a tensor, or a number.
-        std: a tensor, or a number (default 1); broadcasts with ``mean``.
-        size: the sizes, if both are numbers.
-        generator, out, dtype, device, requires_grad: as of :func:`rand`.
+        mean: a number, or a tensor of means.
+        std: a number (default 1), or a tensor of standard deviations; it broadcasts with ``mean``.
+        size: the sizes, if ``mean`` and ``std`` are numbers.
+        kw: none; an unknown keyword is an error.
+    Returns:
+        A tensor of sizes ``size``, or those to which ``mean`` and ``std`` broadcast, in their dtype.
     Raises:
         RuntimeError: a standard deviation is negative.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.normal(taeda.tensor([0.0, 100.0]), taeda.tensor([1.0, 0.0]))[1]
+        tensor(100.)
+        >>> taeda.normal(5.0, 2.0, (2, 3)).shape
+        taeda.Size([2, 3])
     """
     _no_more("normal", kw)
     std = 1.0 if std is None else std
@@ -569,10 +754,21 @@ def _broadcast(a: Any, b: Any) -> list[int]:
 
 @primitive(out="any", out_aligned=("input",), moves=False)
 def bernoulli(input, p=None, *, generator=None):
-    """Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``).
+    """Ones and zeros: a one with the probability that ``input`` holds at that place.
 
+    Args:
+        input: probabilities, floating point, any sizes. With ``p`` it gives only sizes and dtype.
+        p: one probability for all elements.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: a probability is not in [0, 1].
+    Examples:
+        >>> taeda.bernoulli(taeda.tensor([0.0, 1.0, 1.0]))
+        tensor([0., 1., 1.])
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.bernoulli(taeda.full((1000,), 0.25)).mean() < 0.3
+        tensor(True)
     """
     result = _core.empty(input.shape, input.dtype)
     if p is None:
@@ -593,10 +789,19 @@ bernoulli.vjp(input=lambda g: g.new_zeros(g.shape))
 
 @primitive()
 def poisson(input, generator=None):
-    """Poisson numbers with the rates in ``input``, in its dtype.
+    """Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates in ``input``.
 
+    Args:
+        input: rates, floating point, not negative, any sizes.
+    Returns:
+        The sizes and the dtype of ``input``; whole numbers.
     Raises:
         RuntimeError: a rate is negative.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> counts = taeda.poisson(taeda.full((1000,), 4.0))
+        >>> bool(3.7 < counts.mean() < 4.3)
+        True
     """
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"poisson: expected floating-point rates, got {input.dtype}")
@@ -611,17 +816,24 @@ poisson.vjp(input=lambda g: g.new_zeros(g.shape))
 
 @primitive(differentiable=(), out="same")
 def multinomial(input, num_samples, replacement=False, *, generator=None):
-    """Indices drawn with the probabilities (up to a factor) in each row.
+    """Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``.
 
     Args:
-        input: (n) or (rows, n), floating point, not negative.
+        input: weights ``(n)`` or ``(rows, n)``, floating point, not negative; a row need not sum to 1.
         num_samples: how many to draw from each row.
         replacement: whether an index may be drawn again.
-        generator: a Generator. Default: the global one.
     Returns:
-        int64, (num_samples) or (rows, num_samples).
+        ``int64``, ``(num_samples)`` or ``(rows, num_samples)``.
     Raises:
-        RuntimeError: a row is no distribution, or has too few elements to draw from.
+        RuntimeError: a row has a negative, infinite or NaN weight or the sum 0, or, without replacement, fewer than
+            ``num_samples`` elements.
+    Examples:
+        >>> weights = taeda.tensor([0.0, 3.0, 0.0, 1.0])
+        >>> generator = taeda.manual_seed(0)
+        >>> taeda.multinomial(weights, 2).sort().values
+        tensor([1, 3])
+        >>> taeda.multinomial(weights, 1000, replacement=True).bincount()[[0, 2]]
+        tensor([0, 0])
     """
     if input.dim() not in (1, 2):
         raise RuntimeError(f"multinomial: prob_dist must be 1 or 2 dim, got sizes {tuple(input.shape)}")

@@ -73,13 +73,23 @@ def _over(name):
     canonical=True,
 )  # fmt: skip
 def sum(input, dim=None, keepdim=False, *, dtype=None):
-    """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
+    """The sum of the elements over ``dim``. It is taken in blocks, so that long sums stay accurate.
 
     Args:
-        input: any shape and dtype; integers and bools are summed as int64.
-        dim: an int or a tuple of ints.
-        keepdim: keep the reduced dimensions with size 1.
-        dtype: of the computation and the result.
+        input: a tensor of any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
+    Returns:
+        ``input`` without the dimensions ``dim``.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> x = taeda.tensor([[1, 2, 3], [4, 5, 6]])
+        >>> taeda.sum(x), taeda.sum(x, 0)
+        (tensor(21), tensor([5, 7, 9]))
+        >>> taeda.sum(x, 1, keepdim=True)
+        tensor([[ 6],
+                [15]])
     """
 
 
@@ -100,7 +110,18 @@ _REAL_TOTAL = tuple(-1 if c in _COMPLEX else c for c in _TOTAL)
 
 @primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run, batch="reduction", out="same", dtype_of_out=True)
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
-    """Sum over ``dim`` with NaN counted as 0."""
+    """The sum of the elements over ``dim``, NaN counted as 0.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
+    Returns:
+        ``input`` without the dimensions ``dim``.
+    Examples:
+        >>> taeda.nansum(taeda.tensor([1.0, math.nan, 2.0]))
+        tensor(3.)
+    """
 
 
 nansum.traits["lowering"] = lambda input, dim, keepdim, dtype: sum(
@@ -118,10 +139,20 @@ nansum.vjp(
     canonical=True,
 )  # fmt: skip
 def mean(input, dim=None, keepdim=False, *, dtype=None):
-    """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
+    """The sum of the elements over ``dim``, divided by their number.
 
+    Args:
+        input: floating point or complex, any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: of the computation and the result. Default: that of ``input``.
+    Returns:
+        ``input`` without the dimensions ``dim``; NaN where there are no elements.
     Raises:
-        RuntimeError: the input, or ``dtype``, is of integers.
+        RuntimeError: ``input``, or ``dtype``, is of integers.
+    Examples:
+        >>> x = taeda.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 9.0]])
+        >>> taeda.mean(x), taeda.mean(x, 1)
+        (tensor(4.), tensor([2., 6.]))
     """
 
 
@@ -134,7 +165,20 @@ mean.vjp(
 
 @composite(out=True)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
-    """Mean over ``dim`` of the elements that are not NaN."""
+    """The mean over ``dim`` of the elements that are not NaN.
+
+    Args:
+        input: floating point or complex, any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: of the computation and the result. Default: that of ``input``.
+    Returns:
+        ``input`` without the dimensions ``dim``; NaN where all elements are.
+    Raises:
+        RuntimeError: ``input`` is of integers.
+    Examples:
+        >>> taeda.nanmean(taeda.tensor([1.0, math.nan, 2.0]))
+        tensor(1.5000)
+    """
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}")
     count = sum(input.isnan().logical_not(), dim, keepdim)
@@ -147,11 +191,19 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     canonical=True,
 )  # fmt: skip
 def prod(input, dim=None, keepdim=False, *, dtype=None):
-    """Product over ``dim`` (all dimensions by default).
+    """The product of the elements over ``dim``.
 
     Args:
-        input: any shape and dtype; integers and bools are multiplied as int64.
-        dim: an int.
+        input: a tensor of any sizes.
+        dim: one dimension. Default: all.
+        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
+    Returns:
+        ``input`` without the dimension ``dim``; 1 where there are no elements.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.prod(taeda.tensor([[1, 2], [3, 4]]), 1)
+        tensor([ 2, 12])
     """
 
 
@@ -185,12 +237,32 @@ _count_nonzero = Reducer("count_nonzero", "count_nonzero", (_COUNT,)).run
 
 @primitive(Reducer("any", "any", (_TRUTH,)).truths, out=("bool", "uint8"), batch="reduction", canonical=True)
 def any(input, dim=None, keepdim=False):
-    """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+    """Whether any element along ``dim`` is true, which every number but 0 is.
+
+    Args:
+        input: a tensor of any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        ``bool`` (``uint8`` for ``uint8``): ``input`` without the dimensions ``dim``; False where there are no elements.
+    Examples:
+        >>> taeda.any(taeda.tensor([[0, 0], [0, 3]]), 1)
+        tensor([False,  True])
+    """
 
 
 @primitive(Reducer("all", "all", (_TRUTH,)).truths, out=("bool", "uint8"), batch="reduction")
 def all(input, dim=None, keepdim=False):
-    """Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
+    """Whether all elements along ``dim`` are true, which every number but 0 is.
+
+    Args:
+        input: a tensor of any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        ``bool`` (``uint8`` for ``uint8``): ``input`` without the dimensions ``dim``; True where there are no elements.
+    Examples:
+        >>> taeda.all(taeda.tensor([[1, 2], [0, 3]]), 1)
+        tensor([ True, False])
+    """
 
 
 def _all_by_any(input, dim, keepdim):
@@ -203,7 +275,17 @@ all.traits["lowering"] = _all_by_any
 
 @primitive(out=False, batch="reduction", spreads="dim")
 def count_nonzero(input, dim=None):
-    """The number of elements along ``dim`` that are not 0, as int64."""
+    """The number of elements along ``dim`` that are not 0.
+
+    Args:
+        input: a tensor of any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        ``int64``: ``input`` without the dimensions ``dim``.
+    Examples:
+        >>> taeda.count_nonzero(taeda.tensor([[0, 1, 2], [0, 0, 3]]), 1)
+        tensor([2, 1])
+    """
     return _count_nonzero(input, dim, False)
 
 
@@ -228,9 +310,21 @@ def _share(g, out, input, dim, keepdim, nan=False):
 
 @primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction", canonical=True)
 def amax(input, dim=None, keepdim=False):
-    """The largest element over ``dim`` (all dimensions by default); NaN where there is one.
+    """The largest element over ``dim``; NaN where there is one. The gradient is shared evenly between equal elements;
+    see :func:`max` for positions.
 
-    The gradient is shared evenly between equal elements.
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        ``input`` without the dimensions ``dim``, in its dtype.
+    Raises:
+        RuntimeError: ``input`` has no elements.
+        IndexError: a dimension has none, or there is no such dimension.
+    Examples:
+        >>> x = taeda.tensor([[[1, 8], [3, 4]], [[5, 6], [7, 2]]])
+        >>> taeda.amax(x, (1, 2))
+        tensor([8, 7])
     """
 
 
@@ -239,9 +333,20 @@ amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, ke
 
 @primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run, out="same", batch="reduction", canonical=True)
 def amin(input, dim=None, keepdim=False):
-    """The smallest element over ``dim`` (all dimensions by default); NaN where there is one.
+    """The smallest element over ``dim``; NaN where there is one. The gradient is shared evenly between equal elements;
+    see :func:`min` for positions.
 
-    The gradient is shared evenly between equal elements.
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: a dimension, or several in a tuple. Default: all.
+    Returns:
+        ``input`` without the dimensions ``dim``, in its dtype.
+    Raises:
+        RuntimeError: ``input`` has no elements.
+        IndexError: a dimension has none, or there is no such dimension.
+    Examples:
+        >>> taeda.amin(taeda.tensor([[3, 1], [2, 5]]), 1)
+        tensor([1, 2])
     """
 
 
@@ -253,7 +358,20 @@ amin.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, ke
     outputs=("min", "max"), result_type=AminmaxResult, out="same", batch="reduction",
 )  # fmt: skip
 def aminmax(input, *, dim=None, keepdim=False):
-    """The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
+    """The smallest and the largest element over ``dim``, found in one pass.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: one dimension. Default: all.
+    Returns:
+        ``(min, max)``, named: each is ``input`` without the dimension ``dim``.
+    Raises:
+        RuntimeError: there are no elements to choose from.
+    Examples:
+        >>> low, high = taeda.aminmax(taeda.tensor([3.0, 1.0, 2.0]))
+        >>> low, high
+        (tensor(1.), tensor(3.))
+    """
 
 
 aminmax.traits["lowering"] = lambda input, dim, keepdim: (amin(input, dim, keepdim), amax(input, dim, keepdim))
@@ -332,11 +450,28 @@ def _extreme(name, full, along, pairwise, input, other, keepdim, dim, out):
 
 @composite(canonical=True)
 def max(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
-    """The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum.
+    """The largest element of ``input``; along a dimension, with its position; or of two tensors, element by element.
 
-    ``other`` by position is a tensor to compare with, or a dimension.
-    NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
-    shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
+    NaN counts as larger than any number. The gradient of ``max(input)`` is shared evenly between equal elements, that
+    of ``max(input, dim)`` goes to the one chosen.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        other: a tensor to compare with (see :func:`maximum`), or a dimension.
+        dim: the dimension, by name.
+    Returns:
+        ``max(input)``: a tensor without dimensions. ``max(input, dim)``: ``(values, indices)``, named, each ``input``
+        without that dimension; ``indices`` (``int64``) are those of the first occurrence.
+    Raises:
+        RuntimeError: ``input`` has no elements.
+        IndexError: the dimension has none, or there is no such dimension.
+    Examples:
+        >>> scores = taeda.tensor([[0.25, 0.75], [0.5, 0.125]])
+        >>> taeda.max(scores)
+        tensor(0.7500)
+        >>> values, indices = taeda.max(scores, 1)
+        >>> values, indices
+        (tensor([0.7500, 0.5000]), tensor([1, 0]))
     """
     if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # what is common, at once
         at = dim if other is ... else other
@@ -349,11 +484,27 @@ def max(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
 
 @composite(canonical=True)
 def min(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
-    """The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum.
+    """The smallest element of ``input``; along a dimension, with its position; or of two tensors, element by element.
 
-    ``other`` by position is a tensor to compare with, or a dimension.
-    NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
-    shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
+    NaN counts as smaller than any number. The gradient of ``min(input)`` is shared evenly between equal elements, that
+    of ``min(input, dim)`` goes to the one chosen.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        other: a tensor to compare with (see :func:`minimum`), or a dimension.
+        dim: the dimension, by name.
+    Returns:
+        ``min(input)``: a tensor without dimensions. ``min(input, dim)``: ``(values, indices)``, named, each ``input``
+        without that dimension; ``indices`` (``int64``) are those of the first occurrence.
+    Raises:
+        RuntimeError: ``input`` has no elements.
+        IndexError: the dimension has none, or there is no such dimension.
+    Examples:
+        >>> x = taeda.tensor([[4, 2], [3, 9]])
+        >>> taeda.min(x)
+        tensor(2)
+        >>> taeda.min(x, 1).indices
+        tensor([1, 0])
     """
     if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # what is common, at once
         at = dim if other is ... else other
@@ -370,24 +521,36 @@ def _position(name):
 
 @primitive(_position("argmax"), out="same", batch="reduction", canonical=True)
 def argmax(input, dim=None, keepdim=False):
-    """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest.
+    """The position of the first largest element along ``dim``. NaN counts as the largest.
 
     Args:
-        input: any shape; integers or floating-point numbers.
-        dim: the dimension to search, which the result does not have.
-        keepdim: keep that dimension, of size 1.
+        input: a tensor of any sizes, not complex.
+        dim: the dimension to search. Default: the position among all elements, in row-major order.
     Returns:
-        int64 positions.
+        ``int64``: ``input`` without the dimension ``dim``.
     Raises:
-        IndexError: the dimension to search, or a tensor without ``dim``, has no elements.
+        IndexError: there are no elements to search, or there is no such dimension.
+    Examples:
+        >>> scores = taeda.tensor([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1]])
+        >>> taeda.argmax(scores, 1)  # the class that each row favours
+        tensor([1, 0])
     """
 
 
 @primitive(_position("argmin"), out="same", batch="reduction", canonical=True)
 def argmin(input, dim=None, keepdim=False):
-    """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest.
+    """The position of the first smallest element along ``dim``. NaN counts as the smallest.
 
-    Args: as of :func:`argmax`.
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: the dimension to search. Default: the position among all elements, in row-major order.
+    Returns:
+        ``int64``: ``input`` without the dimension ``dim``.
+    Raises:
+        IndexError: there are no elements to search, or there is no such dimension.
+    Examples:
+        >>> taeda.argmin(taeda.tensor([[4, 2], [3, 9]]), 1)
+        tensor([1, 0])
     """
 
 
@@ -508,12 +671,22 @@ _deviation_mean.vjp(
 
 @composite(canonical=True)
 def var(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``.
+    """The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``.
 
     Args:
-        input: floating point or complex (the result is then real).
-        dim: an int or a tuple of ints.
-        unbiased: the older spelling of ``correction=1`` (True, the default) and ``correction=0``.
+        input: floating point or complex, any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
+        correction: what is taken from the number of elements. Default: 1 (Bessel's correction), for a sample of a
+            larger whole; 0 for the whole.
+    Returns:
+        ``input`` without the dimensions ``dim``, real; NaN for a single element with ``correction=1``.
+    Raises:
+        RuntimeError: ``input`` is of integers.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> taeda.var(x), taeda.var(x, correction=0)
+        (tensor(1.6667), tensor(1.2500))
     """
     dim, correction = _arguments("var", dim, unbiased, correction)
     if out is None:
@@ -523,7 +696,22 @@ def var(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None
 
 @composite()
 def std(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """Standard deviation: the square root of :func:`var`."""
+    """The standard deviation over ``dim``: the square root of :func:`var`.
+
+    Args:
+        input: floating point or complex, any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
+        correction: what is taken from the number of elements. Default: 1.
+    Returns:
+        ``input`` without the dimensions ``dim``, real.
+    Raises:
+        RuntimeError: ``input`` is of integers.
+    Examples:
+        >>> x = taeda.tensor([[1.0, 3.0], [2.0, 6.0]])
+        >>> taeda.std(x, 1, correction=0)
+        tensor([1., 2.])
+    """
     dim, correction = _arguments("std", dim, unbiased, correction)
     if out is None:
         return _deviation(input, dim, correction, keepdim)
@@ -532,13 +720,41 @@ def std(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None
 
 @composite(method=False)
 def var_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None):
-    """:func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
+    """:func:`var` and :func:`mean` in one pass.
+
+    Args:
+        input: floating point or complex, any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
+        correction: what is taken from the number of elements. Default: 1.
+    Returns:
+        ``(var, mean)``: each is ``input`` without the dimensions ``dim``.
+    Raises:
+        RuntimeError: ``input`` is of integers.
+    Examples:
+        >>> taeda.var_mean(taeda.tensor([1.0, 3.0]), correction=0)
+        (tensor(1.), tensor(2.))
+    """
     return _variance_mean(input, *_arguments("var_mean", dim, unbiased, correction), keepdim)
 
 
 @composite(method=False)
 def std_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None):
-    """:func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
+    """:func:`std` and :func:`mean` in one pass.
+
+    Args:
+        input: floating point or complex, any sizes.
+        dim: a dimension, or several in a tuple. Default: all.
+        unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
+        correction: what is taken from the number of elements. Default: 1.
+    Returns:
+        ``(std, mean)``: each is ``input`` without the dimensions ``dim``.
+    Raises:
+        RuntimeError: ``input`` is of integers.
+    Examples:
+        >>> taeda.std_mean(taeda.tensor([1.0, 3.0]), correction=0)
+        (tensor(1.), tensor(2.))
+    """
     return _deviation_mean(input, *_arguments("std_mean", dim, unbiased, correction), keepdim)
 
 
@@ -573,7 +789,19 @@ def _(g, out, input, dim, keepdim):
 
 @composite(out=True)
 def logsumexp(input, dim: Ints, keepdim=False):
-    """``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+    """``log(sum(exp(input)))`` over ``dim``, without overflow: a smooth maximum.
+
+    Args:
+        input: a tensor of any sizes; integers count as the default floating-point dtype.
+        dim: a dimension, or several in a tuple.
+    Returns:
+        ``input`` without the dimensions ``dim``.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.logsumexp(taeda.tensor([[0.0, 0.0], [100.0, 100.0]]), 1)
+        tensor([  0.6931, 100.6931])
+    """
     if input.dtype.is_complex:
         top = input.real.detach().amax(dim, True) if input.numel() else input.real.sum(dim, True)
         top = top.masked_fill(top.isinf(), 0)
@@ -631,16 +859,23 @@ def _(g, out, input, ord, dim, keepdim):
 
 @composite(method=False)
 def linalg_vector_norm(x: Tensor, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """``sum(|x| ** ord) ** (1 / ord)`` over ``dim`` (all dimensions by default), of any shape.
+    """``sum(|x| ** ord) ** (1 / ord)`` over ``dim``: the length of vectors, for ``ord`` 2.
 
     Args:
-        x: floating point or complex.
-        ord: any number; 0 counts what is not 0, ``inf`` and ``-inf`` give the largest and smallest magnitude.
-        dim: an int or a tuple of ints.
-        dtype: to convert ``x`` to first.
-
+        x: floating point or complex, any sizes.
+        ord: any number; 0 counts what is not 0, ``inf`` and ``-inf`` give the largest and the smallest magnitude.
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: what ``x`` is converted to first. Default: its own.
+    Returns:
+        ``x`` without the dimensions ``dim``, real.
     Raises:
-        RuntimeError: integers, or an ``ord`` that has no value over no elements.
+        RuntimeError: ``x`` is of integers, or ``ord`` has no value over no elements.
+    Examples:
+        >>> x = taeda.tensor([[3.0, -4.0], [5.0, 12.0]])
+        >>> taeda.linalg.vector_norm(x, dim=1)
+        tensor([ 5., 13.])
+        >>> taeda.linalg.vector_norm(x, 1, dim=1), taeda.linalg.vector_norm(x, math.inf)
+        (tensor([ 7., 17.]), tensor(12.))
     """
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise RuntimeError(
@@ -665,12 +900,22 @@ vector_norm = linalg_vector_norm
 
 @composite(out="same")
 def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
-    """Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``.
+    """A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``. See also :func:`taeda.linalg.vector_norm` and
+    :func:`taeda.linalg.matrix_norm`, which say more clearly what is meant.
 
     Args:
-        input: floating point or complex.
-        p: a number, ``"fro"`` (the 2-norm of all elements) or ``"nuc"``.
-        dim: an int or a tuple of ints; all dimensions by default.
+        input: floating point or complex, any sizes.
+        p: a number, ``"fro"`` (the 2-norm of all elements) or ``"nuc"`` (the sum of the singular values of matrices).
+        dim: a dimension, or several in a tuple. Default: all.
+        dtype: what ``input`` is converted to first. Default: its own.
+    Returns:
+        ``input`` without the dimensions ``dim``, real.
+    Raises:
+        RuntimeError: ``input`` is of integers.
+    Examples:
+        >>> x = taeda.tensor([[3.0, -4.0], [5.0, 12.0]])
+        >>> taeda.norm(x, dim=1), taeda.norm(x, p=1)
+        (tensor([ 5., 13.]), tensor(24.))
     """
     if p == "nuc":
         if dim is None and input.dim() != 2:
@@ -683,13 +928,40 @@ def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
 
 @composite()
 def dist(input, other, p=2):
-    """The ``p``-norm of ``input - other``."""
+    """The ``p``-norm of ``input - other``: their distance.
+
+    Args:
+        input: a tensor.
+        other: a tensor; the two broadcast.
+        p: any number; 0 counts where they differ, ``inf`` gives the largest difference.
+    Returns:
+        A tensor without dimensions.
+    Examples:
+        >>> taeda.dist(taeda.tensor([1.0, 1.0]), taeda.tensor([4.0, 5.0]))
+        tensor(5.)
+    """
     return vector_norm(input - other, p)
 
 
 @composite(inplace=True, out="same", out_aligned=("input",))
 def renorm(input, p, dim, maxnorm):
-    """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+    """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm.
+
+    Args:
+        input: floating point or complex, at least two dimensions.
+        p: the norm, a positive number.
+        dim: the dimension of the slices.
+        maxnorm: the largest norm, not negative.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``p`` is not positive, ``maxnorm`` is negative, or ``input`` has fewer dimensions.
+    Examples:
+        >>> x = taeda.tensor([[3.0, 4.0], [30.0, 40.0]])
+        >>> taeda.renorm(x, 2, 0, 5).round(decimals=2)  # rows of length 5 at most
+        tensor([[3., 4.],
+                [3., 4.]])
+    """
     if input.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} (shape {tuple(input.shape)})")
     if not p > 0:

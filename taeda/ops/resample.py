@@ -182,7 +182,7 @@ def _piece(first, stop, room: int) -> int:
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
     width, item = target.here().vector_bytes, np.dtype(dtype).itemsize
-    lanes = width // item
+    lanes = max(width // item, 1)
     index, weight = _taps(line)
     taps, outputs = index.shape
     registers = -(-outputs // lanes)

@@ -31,12 +31,23 @@ _reverse_cumsum.vjp(input=lambda g, dim: cumsum(g, dim))
 
 @primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",), canonical=True)
 def cumsum(input, dim, *, dtype=None):
-    """Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64.
+    """The running sum along ``dim``: ``out[i] = input[0] + ... + input[i]``. ``float32`` is summed with the exactness
+    of ``float64``.
 
     Args:
-        input: any shape and dtype.
+        input: a tensor of any sizes.
         dim: the dimension to sum along.
-        dtype: of the computation and the result.
+        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
+    Returns:
+        The sizes of ``input``.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.cumsum(taeda.tensor([1, 2, 3, 4]), 0)
+        tensor([ 1,  3,  6, 10])
+        >>> lengths = taeda.tensor([2, 3, 1])
+        >>> lengths.cumsum(0) - lengths  # where each piece begins
+        tensor([0, 2, 5])
     """
     if dtype is not None and (input.dtype.is_complex != dtype.is_complex or dtype is bool_):
         input = input.to(dtype)
@@ -48,12 +59,19 @@ cumsum.vjp(input=lambda g, dim, dtype, input_dtype: _as_input(_reverse_cumsum(g,
 
 @primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",))
 def cumprod(input, dim, *, dtype=None):
-    """Running product along ``dim``. Integers and bools are multiplied as int64.
+    """The running product along ``dim``: ``out[i] = input[0] * ... * input[i]``.
 
     Args:
-        input: any shape and dtype.
+        input: a tensor of any sizes.
         dim: the dimension to multiply along.
-        dtype: of the computation and the result.
+        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
+    Returns:
+        The sizes of ``input``.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.cumprod(taeda.tensor([1, 2, 3, 4]), 0)
+        tensor([ 1,  2,  6, 24])
     """
     if dtype is not None and (input.dtype.is_complex != dtype.is_complex or dtype is bool_):
         input = input.to(dtype)
@@ -93,7 +111,20 @@ def _scatter_sum(g, indices, input_shape, dim):
 
 @choice(_cummax, "cummax")
 def cummax(input, dim):
-    """Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    """The running maximum along ``dim`` and where it was found.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: the dimension.
+    Returns:
+        ``(values, indices)``, named, of the sizes of ``input``. ``indices`` (``int64``) are those of the latest
+        occurrence; once there was a NaN, it stays.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.cummax(taeda.tensor([1, 3, 2, 5]), 0).values
+        tensor([1, 3, 3, 5])
+    """
 
 
 cummax.vjp(input=_scatter_sum)
@@ -101,7 +132,20 @@ cummax.vjp(input=_scatter_sum)
 
 @choice(_cummin, "cummin")
 def cummin(input, dim):
-    """Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    """The running minimum along ``dim`` and where it was found.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: the dimension.
+    Returns:
+        ``(values, indices)``, named, of the sizes of ``input``. ``indices`` (``int64``) are those of the latest
+        occurrence; once there was a NaN, it stays.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.cummin(taeda.tensor([4, 3, 5, 1]), 0).values
+        tensor([4, 3, 3, 1])
+    """
 
 
 cummin.vjp(input=_scatter_sum)
@@ -160,7 +204,19 @@ def _complex_log_sums(x, dim):
 
 @composite(out="same", out_aligned=("input",))
 def logcumsumexp(input, dim):
-    """``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
+    """``log(cumsum(exp(input)))`` along ``dim``, without overflow.
+
+    Args:
+        input: a tensor of any sizes; integers count as the default floating-point dtype.
+        dim: the dimension.
+    Returns:
+        The sizes of ``input``.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.logcumsumexp(taeda.tensor([0.0, 0.0, 0.0]), 0).exp().round()
+        tensor([1., 2., 3.])
+    """
     if input.dtype.is_complex:
         return _complex_log_sums(input, dim) if input.dim() and input.numel() else input.clone()
     if not input.dtype.is_floating_point:
@@ -170,11 +226,23 @@ def logcumsumexp(input, dim):
 
 @composite(out="same")
 def diff(input, n=1, dim=-1, prepend=None, append=None):
-    """The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times.
+    """The differences of neighbours along ``dim``, ``input[i + 1] - input[i]``, taken ``n`` times.
 
     Args:
-        input: one or more dimensions; bools are differenced by exclusive or.
-        prepend, append: tensors to put before and after ``input`` along ``dim`` first.
+        input: a tensor of at least one dimension; bools are differenced by exclusive or.
+        n: how often, 0 or more.
+        dim: the dimension.
+        prepend: a tensor to put before ``input`` along ``dim`` first.
+        append: one to put after it.
+    Returns:
+        The sizes of ``input``, less ``n`` in ``dim``.
+    Raises:
+        RuntimeError: ``input`` has no dimension, or ``n`` is negative.
+    Examples:
+        >>> taeda.diff(taeda.tensor([1, 4, 9, 16]))
+        tensor([3, 5, 7])
+        >>> taeda.diff(taeda.tensor([1, 4, 9, 16]), n=2)
+        tensor([2, 2])
     """
     if not input.dim():
         raise RuntimeError("diff expects input to be at least one-dimensional")
@@ -200,14 +268,41 @@ def _one_thick(x: Tensor, dim: int) -> list[int]:
 
 @composite(method=False)
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
-    """Running integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    """The running integral of ``y`` along ``dim`` by the trapezoidal rule: sums of ``(y[i] + y[i + 1]) / 2 * (x[i + 1]
+    - x[i])``.
+
+    Args:
+        y: the values, any sizes.
+        x: where they are, of sizes that broadcast to ``y``. Default: ``dx`` apart.
+        dx: the distance of neighbours, a number.
+        dim: the dimension.
+    Returns:
+        The sizes of ``y``, less 1 in ``dim``.
+    Examples:
+        >>> taeda.cumulative_trapezoid(taeda.tensor([0.0, 1.0, 2.0, 3.0]))
+        tensor([0.5000, 2.0000, 4.5000])
+    """
     pairs = _pairs(y, dim) if x is None else _trapezoids(y, x, dim)
     return pairs.cumsum(dim) * (dx / 2 if x is None else 0.5)
 
 
 @composite(method=False, names=("trapz",))
 def trapezoid(y, x=None, *, dx=1, dim=-1):
-    """Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    """The integral of ``y`` along ``dim`` by the trapezoidal rule: the sum of ``(y[i] + y[i + 1]) / 2 * (x[i + 1] -
+    x[i])``.
+
+    Args:
+        y: the values, any sizes.
+        x: where they are, of sizes that broadcast to ``y``. Default: ``dx`` apart.
+        dx: the distance of neighbours, a number.
+        dim: the dimension.
+    Returns:
+        ``y`` without the dimension ``dim``.
+    Examples:
+        >>> y = taeda.tensor([0.0, 1.0, 4.0])
+        >>> taeda.trapezoid(y), taeda.trapezoid(y, taeda.tensor([0.0, 1.0, 3.0]))
+        (tensor(3.), tensor(5.5000))
+    """
     if x is not None:
         return _trapezoids(y, x, dim).sum(dim) / 2
     if y.shape[dim] == 0:

@@ -66,13 +66,23 @@ def _expect_along(name, input, dim, index, src):
     batch="together", meta="mixed", canonical=True,
 )  # fmt: skip
 def gather(input, dim, index: Tensor, *, sparse_grad=False):
-    """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
+    """The elements at ``index`` along ``dim``; for ``dim=1``: ``out[i][j] = input[i][index[i][j]]``.
 
     Args:
-        index: int64 or int32, with as many dimensions as ``input``, no larger than it in the others.
-
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: ``int64`` or ``int32``, with as many dimensions as ``input``, in none but ``dim`` larger than it.
+        sparse_grad: make the gradient of ``input`` a sparse tensor.
+    Returns:
+        The sizes of ``index``, in the dtype of ``input``.
     Raises:
-        RuntimeError: an index is out of range (negative ones are), or the shapes do not fit.
+        RuntimeError: an index is out of range (negative ones are), or the sizes do not fit.
+    Examples:
+        >>> probabilities = taeda.tensor([[0.1, 0.9], [0.7, 0.3]])
+        >>> labels = taeda.tensor([1, 0])
+        >>> taeda.gather(probabilities, 1, labels[:, None])  # that of each row's label
+        tensor([[0.9000],
+                [0.7000]])
     """
 
 
@@ -92,17 +102,25 @@ def _filled(shape, dtype, value):
     batch="together", out_aligned=("input",), out_apart=("index", "src"), canonical=True,
 )  # fmt: skip
 def scatter(input, dim, index: Tensor, src=None, *, reduce=None, value=None):
-    """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
+    """A copy of ``input`` with ``src`` written at ``index`` along ``dim``; for ``dim=1``: ``out[i][index[i][j]] =
+    src[i][j]``.
 
     Args:
-        index: int64 or int32, with as many dimensions as ``input``, no larger than ``src``.
-        src: a tensor of the dtype of ``input``, or a number.
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: ``int64`` or ``int32``, with as many dimensions as ``input``, no larger than ``src``.
+        src: a tensor of the dtype of ``input``, or a number. Of several values for one place the last is what stays.
         reduce: ``"add"`` or ``"multiply"`` to combine with what is there.
-
-    Of several values for one place the last is what stays.
-
+        value: a number in place of ``src``.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
-        RuntimeError: an index is out of range (nothing is written), or shapes or dtypes do not fit.
+        RuntimeError: an index is out of range (nothing is written), or sizes or dtypes do not fit.
+    Examples:
+        >>> labels = taeda.tensor([[2], [0]])
+        >>> taeda.zeros(2, 3).scatter(1, labels, 1.0)  # a one-hot code
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
     """
 
 
@@ -140,7 +158,25 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
     out_apart=("index", "src"), canonical=True,
 )  # fmt: skip
 def scatter_add(input, dim, index: Tensor, src: Tensor):
-    """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
+    """A copy of ``input`` with ``src`` added at ``index`` along ``dim``; for ``dim=0``: ``out[index[i][j]][j] +=
+    src[i][j]``.
+
+    The order of the additions is that of ``src``, whatever the number of threads, so the result is always the same.
+
+    Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: ``int64`` or ``int32``, with as many dimensions as ``input``, no larger than ``src``.
+        src: a tensor of the dtype of ``input``.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: an index is out of range (nothing is written), or sizes or dtypes do not fit.
+    Examples:
+        >>> groups = taeda.tensor([0, 1, 0])
+        >>> taeda.zeros(2).scatter_add(0, groups, taeda.tensor([1.0, 2.0, 3.0]))  # a sum per group
+        tensor([4., 2.])
+    """
 
 
 scatter_add.vjp(input=lambda g: g, src=lambda g, dim, index, src_shape: _onto(gather(g, dim, index), src_shape))
@@ -192,11 +228,25 @@ def _divide_by_counts(input, counts):
     canonical=True,
 )
 def scatter_reduce(input, dim, index: Tensor, src, reduce, *, include_self=True):
-    """Combine ``src`` into ``input`` at ``index`` along ``dim``.
+    """A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``.
 
     Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: ``int64`` or ``int32``, with as many dimensions as ``input``, no larger than ``src``.
+        src: a tensor of the dtype of ``input``.
         reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
         include_self: whether what was there takes part; where nothing is written it stays in either case.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: an index is out of range (nothing is written), sizes or dtypes do not fit, or ``reduce`` is
+            another.
+    Examples:
+        >>> groups = taeda.tensor([0, 1, 0])
+        >>> values = taeda.tensor([1.0, 2.0, 3.0])
+        >>> taeda.zeros(2).scatter_reduce(0, groups, values, "amax")
+        tensor([3., 2.])
     """
     if not isinstance(src, Tensor):
         raise TypeError(f"scatter_reduce(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
@@ -306,7 +356,22 @@ def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_sel
 
 @composite(out="same", out_apart=("input",))
 def take_along_dim(input, indices, dim=None):
-    """:func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+    """:func:`gather` with ``indices`` broadcast against ``input``: takes what :func:`argsort` or :func:`argmax` found.
+
+    Args:
+        input: a tensor of any sizes.
+        indices: ``int64``, with as many dimensions as ``input``.
+        dim: the dimension that indices count along. Without it both are taken as one dimension.
+    Returns:
+        The sizes to which ``indices`` and ``input`` broadcast, but for ``dim``; the dtype of ``input``.
+    Raises:
+        RuntimeError: an index is out of range, or the sizes do not broadcast.
+    Examples:
+        >>> x = taeda.tensor([[3, 1, 2], [0, 5, 4]])
+        >>> taeda.take_along_dim(x, x.argsort(1), 1)
+        tensor([[1, 2, 3],
+                [0, 4, 5]])
+    """
     if dim is None and indices.dtype is _core.int32:
         indices = indices.long()
     if indices.dtype is not _core.int64:
@@ -338,10 +403,21 @@ def take_along_dim(input, indices, dim=None):
     canonical=True, moves=True,
 )  # fmt: skip
 def index_select(input, dim, index: Tensor):
-    """The slices at ``index``, a vector, along ``dim``.
+    """The slices of ``input`` at ``index`` along ``dim``: ``input[index]`` for ``dim=0``.
 
+    Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: a vector, ``int64`` or ``int32``; an index may occur several times.
+    Returns:
+        The sizes of ``input`` with ``len(index)`` in ``dim``. A copy.
     Raises:
         IndexError: an index is out of range (negative ones are).
+    Examples:
+        >>> x = taeda.tensor([[1, 2], [3, 4], [5, 6]])
+        >>> taeda.index_select(x, 0, taeda.tensor([2, 0]))
+        tensor([[5, 6],
+                [1, 2]])
     """
 
 
@@ -380,10 +456,26 @@ def _explain_source(name, input, at, index, source):
     out_apart=("index", "source"),
 )
 def index_add(input, dim, index: Tensor, source: Tensor, *, alpha=1):
-    """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
+    """A copy of ``input`` with ``alpha`` times the slices of ``source`` added at ``index`` along ``dim``, in the order
+    of the index.
 
+    Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: a vector, ``int64`` or ``int32``.
+        source: the sizes of ``input`` with ``len(index)`` in ``dim``, of its dtype.
+        alpha: a number.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
-        RuntimeError: an index is out of range (nothing is written), or shapes or dtypes do not fit.
+        RuntimeError: an index is out of range (nothing is written), or sizes or dtypes do not fit.
+    Examples:
+        >>> edges = taeda.tensor([0, 2, 0])
+        >>> messages = taeda.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+        >>> taeda.zeros(3, 2).index_add(0, edges, messages)
+        tensor([[4., 4.],
+                [0., 0.],
+                [2., 2.]])
     """
 
 
@@ -420,7 +512,23 @@ index_add.vjp(input=lambda g: g, source=_index_add_source)
     out_apart=("index", "source"),
 )
 def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True):
-    """Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
+    """A copy of ``input`` with the slices of ``source`` combined into it at ``index`` along ``dim``.
+
+    Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: a vector, ``int64`` or ``int32``.
+        source: the sizes of ``input`` with ``len(index)`` in ``dim``, of its dtype.
+        reduce: ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
+        include_self: whether what was there takes part; where nothing is written it stays in either case.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: an index is out of range, sizes or dtypes do not fit, or ``reduce`` is another.
+    Examples:
+        >>> taeda.zeros(2).index_reduce(0, taeda.tensor([0, 0, 1]), taeda.tensor([1.0, 4.0, 2.0]), "amax")
+        tensor([4., 2.])
+    """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if not include_self:
@@ -451,10 +559,22 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
     batch="indexed", out_aligned=("input",), out_apart=("index", "source"), autocast="widest",
 )  # fmt: skip
 def index_copy(input, dim, index: Tensor, source):
-    """Write the slices of ``source`` at ``index`` along ``dim``.
+    """A copy of ``input`` with the slices of ``source`` written at ``index`` along ``dim``.
 
+    Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: a vector, ``int64`` or ``int32``. Of equal ones the last is what stays.
+        source: the sizes of ``input`` with ``len(index)`` in ``dim``, of its dtype.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         IndexError: an index is out of range (nothing is written).
+    Examples:
+        >>> taeda.zeros(3, 2).index_copy(0, taeda.tensor([2, 0]), taeda.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[3., 4.],
+                [0., 0.],
+                [1., 2.]])
     """
 
 
@@ -470,11 +590,21 @@ index_copy.vjp(
     samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed", keeps_strides=True,
 )  # fmt: skip
 def index_fill(input, dim, index: Tensor, value):
-    """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from
-    the end.
+    """A copy of ``input`` with ``value`` in the slices at ``index`` along ``dim``.
 
+    Args:
+        input: a tensor of any sizes.
+        dim: the dimension that indices count along.
+        index: a vector, ``int64`` or ``int32``; negative indices count from the end.
+        value: a number, or a tensor without dimensions.
+    Returns:
+        The sizes and the dtype of ``input``.
     Raises:
         IndexError: an index is out of range (nothing is written).
+    Examples:
+        >>> taeda.ones(2, 3).index_fill(1, taeda.tensor([0, 2]), 9)
+        tensor([[9., 1., 9.],
+                [9., 1., 9.]])
     """
 
 

@@ -26,20 +26,29 @@ _SEGMENT = {
 
 @composite(method=False)
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
-    """Reduce consecutive segments along ``axis``, which is the last dimension of ``lengths`` or ``offsets``.
+    """Reduces consecutive segments of ``data`` along ``axis``, which is the last dimension of ``lengths`` or
+    ``offsets``.
 
     Args:
-        data: floating point.
+        data: floating point, any sizes.
         reduce: ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
-        lengths: how long each segment is: int64, ``[..., segments]``, with the leading dimensions of ``data``.
-        offsets: where each begins, and where the last one ends: ``[..., segments + 1]``, instead of ``lengths``.
+        lengths: how long each segment is: ``int64``, ``(..., segments)``, with the leading dimensions of ``data``.
+        indices: not supported, as in PyTorch; leave it out.
+        offsets: where each segment begins, and where the last one ends: ``(..., segments + 1)``, instead of
+            ``lengths``.
+        axis: the dimension of ``data`` that is cut into segments.
         unsafe: do not check that the lengths add up.
-        initial: what a reduction begins with; the result for an empty segment (by default NaN for a mean, else what
-            does not change a result).
-
+        initial: what a reduction begins with, which is the result for an empty segment. Default: NaN for a mean, else
+            what does not change a result.
+    Returns:
+        The sizes of ``data`` with the number of segments in ``axis``.
     Raises:
         RuntimeError: lengths are negative or do not add up to the size of ``axis``, or neither they nor offsets are
             given.
+    Examples:
+        >>> data = taeda.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> taeda.segment_reduce(data, "sum", lengths=taeda.tensor([1, 3]))
+        tensor([1., 9.])
     """
     if reduce not in _SEGMENT:
         raise RuntimeError(
@@ -115,9 +124,18 @@ def _chunk_cat(tensors, dim, num_chunks):
 
 @composite(out="same")
 def hash_tensor(input, dim: Ints | None = None, *, keepdim=False, mode=0):
-    """The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64.
+    """A number that depends on the bits of the elements: those of ``float64``, or of integers of 64 bits, joined by
+    exclusive or. Equal contents have equal hashes, whatever their order.
 
-    Equal contents have equal hashes whatever their order; ``mode`` 0 is the only one there is.
+    Args:
+        input: a tensor of any sizes.
+        dim: one or several dimensions. Default: all.
+        mode: 0, the only one there is.
+    Returns:
+        ``uint64``, without the reduced dimensions.
+    Examples:
+        >>> taeda.hash_tensor(taeda.tensor([1, 2, 4]))
+        tensor(7, dtype=taeda.uint64)
     """
     if mode != 0:
         raise RuntimeError(f"hash_tensor(): unknown mode {mode}, expected 0 (exclusive or)")
@@ -163,5 +181,20 @@ def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
 
 @composite()
 def slice_inverse(input, src, dim=0, start=None, end=None, step=1):
-    """What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``."""
+    """What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``.
+
+    Args:
+        input: the slice.
+        src: a tensor with the sizes and strides of the whole.
+        dim: the dimension that was sliced.
+        start: where the slice began.
+        end: where it ended.
+        step: its step.
+    Returns:
+        A view of the memory of ``input``.
+    Examples:
+        >>> whole = taeda.arange(4)
+        >>> taeda.slice_inverse(whole[1:3], whole, 0, 1, 3)
+        tensor([0, 1, 2, 3])
+    """
     return as_strided(input, src.shape, src.stride(), src.storage_offset())

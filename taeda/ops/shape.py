@@ -26,13 +26,20 @@ _LAUNCH = 1 << 15
     batch="along", canonical=True, moves=True,
 )  # fmt: skip
 def flip(input, dims):
-    """The elements in reverse order along ``dims``, as a copy.
+    """The elements in reverse order along ``dims``.
 
     Args:
-        input: any shape.
-        dims: the dimensions to reverse; each at most once.
+        input: a tensor of any sizes.
+        dims: the dimensions to reverse, each at most once.
     Returns:
-        The shape and the dtype of ``input``.
+        The sizes and the dtype of ``input``. A copy.
+    Raises:
+        RuntimeError: a dimension occurs twice.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.flip(taeda.tensor([[1, 2, 3], [4, 5, 6]]), (1,))
+        tensor([[3, 2, 1],
+                [6, 5, 4]])
     """
 
 
@@ -41,7 +48,19 @@ flip.vjp(input=lambda g, dims: flip(g, dims))
 
 @composite()
 def fliplr(input):
-    """:func:`flip` of dimension 1."""
+    """The columns in reverse order: :func:`flip` of dimension 1.
+
+    Args:
+        input: a tensor of at least two dimensions.
+    Returns:
+        The sizes and the dtype of ``input``. A copy.
+    Raises:
+        RuntimeError: ``input`` has fewer dimensions.
+    Examples:
+        >>> taeda.fliplr(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
     if input.dim() < 2:
         raise RuntimeError(f"Input must be >= 2-d, got shape {list(input.shape)}")
     return flip(input, (1,))
@@ -49,7 +68,19 @@ def fliplr(input):
 
 @composite()
 def flipud(input):
-    """:func:`flip` of dimension 0."""
+    """The rows in reverse order: :func:`flip` of dimension 0.
+
+    Args:
+        input: a tensor of at least one dimension.
+    Returns:
+        The sizes and the dtype of ``input``. A copy.
+    Raises:
+        RuntimeError: ``input`` has no dimension.
+    Examples:
+        >>> taeda.flipud(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
     if input.dim() < 1:
         raise RuntimeError(f"Input must be >= 1-d, got shape {list(input.shape)}")
     return flip(input, (0,))
@@ -57,7 +88,21 @@ def flipud(input):
 
 @composite()
 def rot90(input, k=1, dims=(0, 1)):
-    """A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
+    """A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        k: how many quarter turns; negative ones turn the other way.
+        dims: two dimensions.
+    Returns:
+        ``input`` turned; for odd ``k`` the two sizes are swapped.
+    Raises:
+        RuntimeError: ``dims`` are not two different dimensions.
+    Examples:
+        >>> taeda.rot90(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input.dim() < 2:
@@ -76,9 +121,23 @@ def rot90(input, k=1, dims=(0, 1)):
 
 @primitive(moves.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})], moves=True)
 def roll(input, shifts, dims=None):
-    """The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start.
+    """The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start.
 
-    Without ``dims`` the elements are taken as one dimension.
+    Args:
+        input: a tensor of any sizes.
+        shifts: by how many places, one int per dimension.
+        dims: along which dimensions. Without it the elements are taken as one dimension.
+    Returns:
+        The sizes and the dtype of ``input``. A copy.
+    Raises:
+        RuntimeError: there are not as many ``shifts`` as ``dims``.
+    Examples:
+        >>> taeda.roll(taeda.tensor([1, 2, 3, 4]), 1)
+        tensor([4, 1, 2, 3])
+        >>> taeda.roll(taeda.tensor([[1, 2], [3, 4], [5, 6]]), -1, 0)
+        tensor([[3, 4],
+                [5, 6],
+                [1, 2]])
     """
 
 
@@ -114,7 +173,20 @@ roll.vjp(input=_roll_backward)
     canonical=True, moves=True,
 )  # fmt: skip
 def repeat(input, repeats):
-    """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
+    """The whole of ``input`` side by side, ``repeats[i]`` times along dimension ``i``, as a copy.
+
+    Args:
+        input: a tensor of any sizes.
+        repeats: a count per dimension, one by one or as one list or tuple; further ones come first.
+    Returns:
+        The sizes of ``input`` times the counts.
+    Raises:
+        RuntimeError: there are fewer counts than dimensions, or one is negative.
+    Examples:
+        >>> taeda.tensor([1, 2]).repeat(2, 2)
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
 
 
 def _repeat_backward(g, input_shape, repeats):
@@ -133,7 +205,21 @@ repeat.vjp(input=_repeat_backward)
 
 @composite()
 def tile(input, *args, dims=None):
-    """:func:`repeat`, with missing leading counts taken as one."""
+    """``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1.
+
+    Args:
+        input: a tensor of any sizes.
+        args: how often along each dimension, one by one or as one list or tuple.
+        dims: the same by name.
+    Returns:
+        A copy whose sizes are multiplied by the counts.
+    Examples:
+        >>> taeda.tile(taeda.tensor([1, 2]), (3,))
+        tensor([1, 2, 1, 2, 1, 2])
+        >>> taeda.tile(taeda.tensor([[1, 2]]), (2, 2))
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
     dims = tuple(spread(args, dims))
     return repeat(input, (1,) * (input.dim() - len(dims)) + dims)
 
@@ -185,12 +271,24 @@ repeat_each.vjp(
 
 @composite()
 def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, output_size=None):
-    """Each element, or slice along ``dim``, repeated in place.
+    """Each element, or slice along ``dim``, repeated where it stands.
 
     Args:
-        input: the tensor; one of ``input`` and ``repeats`` alone is taken for ``repeats`` and the result is positions.
-        repeats: a count, or a vector with one per slice.
-        dim: without it the elements are taken as one dimension.
+        input: a tensor of any sizes. One of ``input`` and ``repeats`` alone is taken for ``repeats``, and the result is
+            positions.
+        repeats: a count, or a vector with one count per slice.
+        dim: along which dimension. Without it the elements are taken as one dimension.
+        output_size: the sum of ``repeats``, if it is known.
+    Returns:
+        A copy with ``sum(repeats)`` slices along ``dim``.
+    Raises:
+        RuntimeError: a count is negative, or there are not as many as slices.
+    Examples:
+        >>> x = taeda.tensor([1, 2, 3])
+        >>> taeda.repeat_interleave(x, 2)
+        tensor([1, 1, 2, 2, 3, 3])
+        >>> taeda.repeat_interleave(x, taeda.tensor([3, 0, 1]))
+        tensor([1, 1, 1, 3])
     """
     if repeats is None or input is None:
         return _positions(input if repeats is None else repeats, output_size)
@@ -238,10 +336,20 @@ def _padded(shape, pad):
     batch="trailing", canonical=True,
 )  # fmt: skip
 def constant_pad_nd(input, pad, value=0):
-    """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one
-    before.
+    """``input`` with ``value`` around it.
 
-    Negative amounts cut off.
+    Args:
+        input: a tensor of any sizes.
+        pad: ``(before, after)`` of the last dimension, then of the one before it, and so on; negative amounts cut off.
+        value: a number.
+    Returns:
+        The padded tensor, a copy.
+    Raises:
+        RuntimeError: ``pad`` has an odd length or is too long, or a size would be negative.
+    Examples:
+        >>> taeda.constant_pad_nd(taeda.tensor([[1, 2], [3, 4]]), (1, 1), 0)
+        tensor([[0, 1, 2, 0],
+                [0, 3, 4, 0]])
     """
 
 
@@ -290,15 +398,26 @@ def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
     canonical=True,
 )
 def pad(input, pad, mode="constant", value=None):
-    """Padding, for ``nn.functional``.
+    """Pads the last dimensions, or cuts them where an amount is negative.
 
     Args:
-        pad: amounts before and after the last dimension, then the one before it, and so on; negative ones cut off.
+        input: any shape and dtype; all but ``"constant"`` need one or two dimensions more than are padded.
+        pad: amounts before and after the last dimension, then the one before it, and so on.
         mode: ``"constant"``, ``"reflect"`` (without repeating the edge), ``"replicate"`` or ``"circular"``.
-        value: for ``"constant"``; default 0.
+        value: for ``"constant"``; 0 if None.
+
+    Returns:
+        The sizes of ``input``, plus the amounts. Its dtype.
 
     Raises:
-        RuntimeError: too many amounts, or more than there is to reflect.
+        RuntimeError: there are too many amounts, or more than there is to reflect.
+        NotImplementedError: the mode is not for that many dimensions.
+
+    Examples:
+        >>> F.pad(taeda.tensor([[1, 2, 3]]), (1, 2))
+        tensor([[0, 1, 2, 3, 0, 0]])
+        >>> F.pad(taeda.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
+        tensor([[3., 2., 1., 2., 3.]])
     """
     if type(mode) is not str or not isinstance(pad, (tuple, list)):
         what, kind, given = ("mode", "str", mode) if type(mode) is not str else ("pad", "a tuple of ints", pad)

@@ -15,12 +15,21 @@ _log_softmax_grad = Rowwise(
 
 @primitive(_softmax, batch="along", out="same", canonical=True)
 def softmax(input, dim, dtype=None):
-    """``exp(input) / sum(exp(input))`` along ``dim``, without overflow.
+    """``exp(input) / sum(exp(input))`` along ``dim``, without overflow: scores become probabilities that sum to 1.
 
     Args:
-        input: floating point, any shape.
+        input: floating point, any sizes.
         dim: the dimension that sums to 1.
-        dtype: to convert ``input`` to first.
+        dtype: what ``input`` is converted to first. Default: its own.
+    Returns:
+        The sizes of ``input``.
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: ``input`` is of integers and no ``dtype`` is given.
+    Examples:
+        >>> taeda.softmax(taeda.tensor([[1.0, 2.0, 3.0], [1000.0, 1000.0, 1000.0]]), 1)
+        tensor([[0.0900, 0.2447, 0.6652],
+                [0.3333, 0.3333, 0.3333]])
     """
 
 
@@ -46,9 +55,17 @@ def log_softmax(input, dim, dtype=None):
     """``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision.
 
     Args:
-        input: floating point, any shape.
+        input: floating point, any sizes.
         dim: the dimension along which probabilities sum to 1.
-        dtype: to convert ``input`` to first.
+        dtype: what ``input`` is converted to first. Default: its own.
+    Returns:
+        The sizes of ``input``.
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: ``input`` is of integers and no ``dtype`` is given.
+    Examples:
+        >>> taeda.log_softmax(taeda.tensor([0.0, 0.0, -200.0]), 0)
+        tensor([  -0.6931,   -0.6931, -200.6931])
     """
 
 

@@ -22,14 +22,22 @@ from .views import reshape
 
 @choice(ordering.sort, "sort", out_aligned=("input",), canonical=True)
 def sort(input, dim=-1, descending=False, stable=None):
-    """Sort along a dimension. Always stable; NaN counts as larger than everything.
+    """The elements in order along ``dim``, and where each was. Always stable: equal elements keep their order.
 
     Args:
+        input: a tensor of any sizes, not complex.
         dim: the dimension. Default: the last.
         descending: largest first.
-
+        stable: accepted; the order is stable in either case.
     Returns:
-        ``(values, indices)``; indices are int64 positions along ``dim``.
+        ``(values, indices)``, named, of the sizes of ``input``; ``indices`` (``int64``) count along ``dim``. NaN counts
+        as larger than everything.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> values, indices = taeda.sort(taeda.tensor([3, 1, 2]))
+        >>> values, indices
+        (tensor([1, 2, 3]), tensor([1, 2, 0]))
     """
 
 
@@ -38,27 +46,60 @@ sort.vjp(input=picked)
 
 @composite(out="same")
 def argsort(input, dim=-1, descending=False, stable=False):
-    """The indices that sort a dimension; see :func:`sort`.
+    """The indices that bring ``dim`` into order: ``input[argsort(input)]`` is sorted. See :func:`sort`.
 
-    Args: as of :func:`sort`.
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: the dimension. Default: the last.
+        descending: largest first.
+        stable: accepted; the order is stable in either case.
     Returns:
-        int64 indices, in the shape of ``input``.
+        ``int64``, of the sizes of ``input``.
+    Raises:
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.argsort(taeda.tensor([30, 10, 20]), descending=True)
+        tensor([0, 2, 1])
     """
     return sort(input, dim, descending)[1]
 
 
 @composite(out="same", out_aligned=("input",))
 def msort(input):
-    """The values sorted along dimension 0."""
+    """The elements in ascending order along dimension 0.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> taeda.msort(taeda.tensor([[3, 1], [2, 5]]))
+        tensor([[2, 1],
+                [3, 5]])
+    """
     return sort(input, 0)[0]
 
 
 @choice(ordering.topk, "topk", out_aligned=("input",), canonical=True)
 def topk(input, k, dim=-1, largest=True, sorted=True):
-    """The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first.
+    """The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are; of equal ones the first
+    come first.
 
+    Args:
+        input: a tensor of any sizes, not complex.
+        k: how many.
+        dim: the dimension. Default: the last.
+        largest: the largest ones, else the smallest.
+        sorted: accepted; the result is sorted in either case.
+    Returns:
+        ``(values, indices)``, named: the sizes of ``input`` with ``k`` in ``dim``; ``indices`` are ``int64``.
     Raises:
         RuntimeError: ``k`` is negative or more than there are.
+    Examples:
+        >>> scores = taeda.tensor([0.125, 0.5, 0.25, 0.75])
+        >>> values, classes = taeda.topk(scores, 2)
+        >>> values, classes
+        (tensor([0.7500, 0.5000]), tensor([3, 1]))
     """
 
 
@@ -70,10 +111,20 @@ topk.vjp(input=picked)
 
 @choice(ordering.kthvalue, "kthvalue", out_apart=("input",))
 def kthvalue(input, k, dim=-1, keepdim=False):
-    """The ``k``-th smallest element (from 1) along a dimension, and its index.
+    """The ``k``-th smallest element along ``dim``, and where it is.
 
+    Args:
+        input: a tensor of any sizes, not complex.
+        k: which one, counted from 1.
+        dim: the dimension. Default: the last.
+    Returns:
+        ``(values, indices)``, named: each is ``input`` without the dimension ``dim``.
     Raises:
         RuntimeError: ``k`` is out of range.
+    Examples:
+        >>> value, index = taeda.kthvalue(taeda.tensor([30, 10, 20]), 2)
+        >>> value, index
+        (tensor(20), tensor(2))
     """
 
 
@@ -116,23 +167,58 @@ nanmedian_all.vjp(input=_shared)
 
 @composite(out="same")
 def median(input, dim=None, keepdim=False):
-    """The median: of an even number of elements the lower of the two in the middle; NaN where there is one.
+    """The element in the middle of the order; of an even number of elements the lower of the two. NaN where there is
+    one.
 
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: one dimension. Default: all elements.
     Returns:
-        A tensor of no dimensions, or with ``dim`` a pair ``(values, indices)``.
+        A tensor without dimensions, NaN where there are no elements; with ``dim`` ``(values, indices)``, named, each
+        ``input`` without that dimension.
+    Raises:
+        IndexError: the dimension has no elements, or there is no such dimension.
+    Examples:
+        >>> taeda.median(taeda.tensor([1.0, 100.0, 3.0, 2.0]))
+        tensor(2.)
+        >>> taeda.median(taeda.tensor([[3, 1, 2], [9, 7, 8]]), 1).values
+        tensor([2, 8])
     """
     return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
 @composite(out="same")
 def nanmedian(input, dim=None, keepdim=False):
-    """:func:`median` of the elements that are not NaN."""
+    """:func:`median` of the elements that are not NaN.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: one dimension. Default: all elements.
+    Returns:
+        A tensor without dimensions; with ``dim`` ``(values, indices)``, named, each ``input`` without that dimension.
+    Examples:
+        >>> taeda.nanmedian(taeda.tensor([1.0, math.nan, 3.0]))
+        tensor(1.)
+    """
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
 @choice(ordering.mode, "mode", out_aligned=("input",))
 def mode(input, dim=-1, keepdim=False):
-    """The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+    """The most frequent value along ``dim``, the smallest of equally frequent ones, and where it is last.
+
+    Args:
+        input: a tensor of any sizes, not complex.
+        dim: the dimension. Default: the last.
+    Returns:
+        ``(values, indices)``, named: each is ``input`` without the dimension ``dim``.
+    Raises:
+        IndexError: there are no elements, or there is no such dimension.
+    Examples:
+        >>> value, index = taeda.mode(taeda.tensor([6, 5, 1, 5, 6]))
+        >>> value, index
+        (tensor(5), tensor(3))
+    """
 
 
 mode.vjp(input=picked_one)
@@ -186,12 +272,24 @@ def _empty_longs(shape) -> Tensor:
 
 @primitive(out=False, meta="values")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct values in ascending order.
+    """The distinct values, in ascending order.
 
     Args:
-        return_inverse: also where each element is among them, in the shape of ``input``.
+        input: a tensor of any sizes, not complex.
+        sorted: accepted; the result is sorted in either case.
+        return_inverse: also where each element is among them.
         return_counts: also how many of each there are.
-        dim: distinct slices along this dimension instead.
+        dim: find distinct slices along this dimension instead.
+    Returns:
+        A vector of the values. With a flag a tuple: then the inverse (``int64``, of the sizes of ``input``, or a vector
+        for ``dim``) and the counts (``int64``, one per value).
+    Examples:
+        >>> x = taeda.tensor([3, 1, 3, 2])
+        >>> taeda.unique(x)
+        tensor([1, 2, 3])
+        >>> values, inverse, counts = taeda.unique(x, return_inverse=True, return_counts=True)
+        >>> values[inverse], counts
+        (tensor([3, 1, 3, 2]), tensor([1, 1, 2]))
     """
     if dim is not None:
         return _unique_slices(input, dim, return_inverse, return_counts, False)
@@ -210,7 +308,19 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @primitive(out=False, meta="values")
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """One element of each run of equal ones; arguments as for :func:`unique`."""
+    """One element of each run of equal ones.
+
+    Args:
+        input: a tensor of any sizes.
+        return_inverse: also which run each element belongs to.
+        return_counts: also how long each run is.
+        dim: find runs of equal slices along this dimension instead.
+    Returns:
+        A vector of the values; with a flag a tuple, as :func:`unique` gives it.
+    Examples:
+        >>> taeda.unique_consecutive(taeda.tensor([1, 1, 2, 2, 2, 1]), return_counts=True)
+        (tensor([1, 2, 1]), tensor([2, 3, 1]))
+    """
     if dim is not None:
         return _unique_slices(input, dim, return_inverse, return_counts, True)
     flat = reshape(_plain(input, "unique_consecutive"), (-1,)).contiguous()
@@ -295,14 +405,25 @@ def _rows_at(x: Tensor, places: Tensor | None) -> Tensor:
 
 @composite(method=False, out="same")
 def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, side=None, sorter=None):
-    """Where values would go into sorted rows.
+    """Where values would go into a sorted sequence: the number of items that come before.
 
     Args:
-        sorted_sequence: a vector, or rows whose leading dimensions are those of ``input``.
+        sorted_sequence: an ascending vector, or rows whose leading dimensions are those of ``input``.
         input: a tensor or a number.
-        right: after equal items rather than before them. ``side="right"`` says the same.
-        sorter: indices that sort ``sorted_sequence``.
-        out_int32: an int32 result in place of int64.
+        out_int32: give ``int32`` in place of ``int64``.
+        right: after equal items, rather than before them.
+        side: ``"right"`` or ``"left"``: the same as ``right``.
+        sorter: indices that sort ``sorted_sequence``, if it is not sorted.
+    Returns:
+        Positions, of the sizes of ``input``.
+    Raises:
+        RuntimeError: the leading dimensions do not fit, or ``side`` and ``right`` contradict each other.
+    Examples:
+        >>> edges = taeda.tensor([1, 3, 5])
+        >>> taeda.searchsorted(edges, taeda.tensor([0, 3, 6]))
+        tensor([0, 1, 3])
+        >>> taeda.searchsorted(edges, taeda.tensor([0, 3, 6]), right=True)
+        tensor([0, 2, 3])
     """
     if side not in (None, "left", "right"):
         raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -333,7 +454,22 @@ def _search(sequence, values, right, out_int32):
 
 @composite(method=False, out="same")
 def bucketize(input: Any, boundaries, *, out_int32=False, right=False):
-    """The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
+    """The bucket of each value: :func:`searchsorted` in a vector of boundaries.
+
+    Args:
+        input: a tensor or a number.
+        boundaries: an ascending vector.
+        out_int32: give ``int32`` in place of ``int64``.
+        right: a value that equals a boundary goes behind it.
+    Returns:
+        Numbers of buckets, of the sizes of ``input``; 0 is below all boundaries.
+    Raises:
+        RuntimeError: ``boundaries`` is no vector.
+    Examples:
+        >>> ages = taeda.tensor([5, 17, 18, 70])
+        >>> taeda.bucketize(ages, taeda.tensor([18, 65]), right=True)
+        tensor([0, 0, 1, 2])
+    """
     if boundaries.dim() != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -348,10 +484,19 @@ def bucketize(input: Any, boundaries, *, out_int32=False, right=False):
     meta="values",
 )
 def bincount(input, weights=None, minlength=0):
-    """How often each non-negative integer occurs in a vector, or the sum of its ``weights``.
+    """How often each number from 0 on occurs in a vector, or the sum of its weights.
 
+    Args:
+        input: a vector of integers, not negative.
+        weights: what each element counts, of the same size. Default: 1.
+        minlength: give at least so many counts.
+    Returns:
+        ``max(input) + 1`` counts, ``int64``; with weights their sums, floating point.
     Raises:
         RuntimeError: a number is negative, or the shapes do not fit.
+    Examples:
+        >>> taeda.bincount(taeda.tensor([0, 3, 0, 1]))
+        tensor([2, 1, 0, 1])
     """
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
@@ -386,9 +531,20 @@ bincount.vjp(weights=no_derivative("bincount", "weights"))
 
 @primitive(out="same")
 def histc(input, bins=100, min=0, max=0):
-    """Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal).
+    """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``.
 
-    Elements outside, and NaN, are left out.
+    Args:
+        input: floating point, any sizes. Elements outside, and NaN, are left out.
+        bins: how many intervals.
+        min: the lower end.
+        max: the upper end; where both are equal, those of the data.
+    Returns:
+        A vector of ``bins`` counts, in the dtype of ``input``.
+    Raises:
+        RuntimeError: ``min`` is above ``max``, or ``bins`` is not positive.
+    Examples:
+        >>> taeda.histc(taeda.tensor([1.0, 2.0, 1.5, 9.0]), bins=3, min=0, max=3)
+        tensor([0., 2., 1.])
     """
     if bins <= 0:
         raise RuntimeError(f"histc(): bins must be > 0, but got {bins}")

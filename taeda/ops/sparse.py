@@ -55,6 +55,13 @@ class SparseTensor(OfValues):
     """A tensor of which only some elements are kept.
 
     Its first dimensions, as many as ``_indices()`` has rows, are sparse; the others are dense, within ``_values()``.
+    :func:`taeda.sparse_coo_tensor` and ``to_sparse()`` make one.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 5.0], [7.0, 0.0]]).to_sparse()
+        >>> x.indices(), x.values()
+        (tensor([[0, 1],
+                [1, 0]]), tensor([5., 7.]))
     """
 
     _without_memory = "a sparse tensor (to_dense() gives one that has, values() what it keeps)"
@@ -308,19 +315,25 @@ def sparse_coo_tensor(
     indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, is_coalesced=None, layout=None,
 ):  # fmt: skip
-    """A sparse tensor in coordinate form.
+    """A sparse tensor in coordinate form: element ``indices[:, i]`` is ``values[i]``, all others are 0.
 
     Args:
         indices: ``(sparse dimensions, entries)``, integers; without ``values``, the size of a tensor without entries.
         values: ``(entries, *dense dimensions)``; those of a place that occurs several times add up.
-        size: of the whole; the smallest that fits by default.
-        dtype: of the values.
-        device, pin_memory, layout: as everywhere.
-        requires_grad: whether operations on the values are recorded.
-        check_invariants: accepted for compatibility: indices are always checked.
-        is_coalesced: that every place occurs once, in order.
+        size: of the whole. Default: the smallest that fits.
+        dtype: of the values. Default: their own.
+        layout: ``taeda.sparse_coo``.
+        check_invariants: accepted: indices are always checked.
+        is_coalesced: whether every place occurs once, in order.
+    Returns:
+        A sparse tensor.
     Raises:
         RuntimeError: the sizes do not fit, or an index is out of range.
+    Examples:
+        >>> indices = taeda.tensor([[0, 1], [2, 0]])  # rows, columns
+        >>> taeda.sparse_coo_tensor(indices, taeda.tensor([5.0, 6.0]), (2, 3)).to_dense()
+        tensor([[0., 0., 5.],
+                [6., 0., 0.]])
     """
     if device is not None:
         _core.require_device(device)
@@ -402,10 +415,19 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
     """``input`` as a sparse tensor of its elements that are not 0.
 
     Args:
-        sparse_dim: how many dimensions are sparse (default: all); the others stay dense.
-        layout: ``taeda.sparse_coo`` (the default), ``sparse_csr``, ``sparse_csc``, ``sparse_bsr`` or ``sparse_bsc``.
-        blocksize: height and width of the blocks of the last two.
-        dense_dim: how many dimensions a compressed tensor leaves dense.
+        input: a tensor.
+        sparse_dim: how many of the first dimensions are sparse. Default: all.
+        layout: which sparse layout. Default: ``taeda.sparse_coo``.
+        blocksize: the sizes of blocks, for layouts of blocks.
+        dense_dim: how many of the last dimensions are dense, for compressed layouts.
+    Returns:
+        A sparse tensor of the same sizes.
+    Raises:
+        RuntimeError: the arguments do not fit the layout.
+    Examples:
+        >>> taeda.tensor([[0.0, 5.0], [0.0, 0.0]]).to_sparse().indices()
+        tensor([[0],
+                [1]])
     """
     if layout is not None and layout is not _core.sparse_coo:
         return _in_layout(input, layout, blocksize, dense_dim)
@@ -426,7 +448,16 @@ def entries_at(input: Tensor, mask: Tensor) -> SparseTensor:
 
 @composite()
 def to_sparse_coo(input):
-    """``input`` as a sparse tensor in coordinate form."""
+    """``input`` as a sparse tensor in coordinate form; see :func:`sparse_coo_tensor`.
+
+    Args:
+        input: a tensor.
+    Returns:
+        A sparse tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse_coo().layout
+        taeda.sparse_coo
+    """
     expect_tensors("to_sparse_coo", input=input)
     return to_sparse(input)
 
@@ -436,7 +467,18 @@ RULES["to_sparse_coo"] = lambda input: input.to_sparse_coo()
 
 @composite()
 def sparse_mask(input, mask):
-    """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
+    """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor.
+
+    Args:
+        input: a tensor.
+        mask: a sparse tensor of the same sizes.
+    Returns:
+        A sparse tensor of the sizes of ``input``.
+    Examples:
+        >>> taeda.tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(taeda.eye(2).to_sparse()).to_dense()
+        tensor([[1., 0.],
+                [0., 4.]])
+    """
     expect_tensors("sparse_mask", input=input, mask=mask)
     mask = to_sparse_coo(mask).coalesce()
     if input.shape != mask.shape:
@@ -448,12 +490,22 @@ def sparse_mask(input, mask):
 
 
 def sparse_dim(self: Tensor) -> int:
-    """How many of the first dimensions are sparse: 0 of a dense tensor."""
+    """How many of the first dimensions are sparse: 0 of a dense tensor.
+
+    Examples:
+        >>> taeda.eye(2).sparse_dim(), taeda.eye(2).to_sparse().sparse_dim()
+        (0, 2)
+    """
     return 0
 
 
 def dense_dim(self: Tensor) -> int:
-    """How many of the last dimensions are dense: all of a dense tensor."""
+    """How many of the last dimensions are dense: all of a dense tensor.
+
+    Examples:
+        >>> taeda.eye(2).dense_dim(), taeda.eye(2).to_sparse().dense_dim()
+        (2, 0)
+    """
     return self.dim()
 
 
@@ -466,6 +518,21 @@ def _of_layout(name: str, wanted: str) -> Callable:
         raise error(f"{name} expected {wanted} tensor layout but got {given.removesuffix('Coo')}")
 
     refuse.__name__ = name
+    refuse.__doc__ = f"""Of tensors in {wanted} layout alone: see the class of these. Of another tensor an error.
+
+    Raises:
+        RuntimeError: the tensor has another layout.
+
+    Examples:
+        >>> x = taeda.tensor([[0.0, 5.0], [7.0, 0.0]])
+        >>> of_places, of_rows, of_columns = x.to_sparse(), x.to_sparse_csr(), x.to_sparse_csc()
+        >>> of_places.is_coalesced(), of_places.coalesce().values(), of_places.indices().shape
+        (True, tensor([5., 7.]), taeda.Size([2, 2]))
+        >>> of_rows.crow_indices(), of_rows.col_indices()
+        (tensor([0, 1, 2]), tensor([1, 0]))
+        >>> of_columns.ccol_indices(), of_columns.row_indices()
+        (tensor([0, 1, 2]), tensor([1, 0]))
+    """
     return refuse
 
 
@@ -483,5 +550,17 @@ for _wanted, _names in {
 
 @composite()
 def to_dense(input, dtype=None, *, masked_grad=None):
-    """``input``, which is dense already (or in another dtype)."""
+    """``input`` with all its elements, the zeros too; of a dense tensor itself.
+
+    Args:
+        input: a tensor.
+        dtype: dtype of the result. Default: that of ``input``.
+        masked_grad: accepted.
+    Returns:
+        A dense tensor of the same sizes.
+    Examples:
+        >>> taeda.eye(2).to_sparse().to_dense()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     return input if dtype is None else input.to(dtype)

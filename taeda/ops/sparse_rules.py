@@ -241,7 +241,18 @@ def _bmm(input, mat2, *, out=None):
 
 @composite()
 def smm(input, mat):
-    """``input @ mat`` as a sparse tensor."""
+    """``input @ mat`` of a sparse and a dense matrix, as a sparse tensor.
+
+    Args:
+        input: a sparse matrix ``(m, k)``.
+        mat: a dense matrix ``(k, n)``.
+    Returns:
+        A sparse matrix ``(m, n)``.
+    Examples:
+        >>> taeda.smm(taeda.eye(2).to_sparse(), taeda.tensor([[1.0, 2.0], [3.0, 4.0]])).to_dense()
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     expect_tensors("smm", input=input, mat=mat)
     if not _is_sparse(input):
         raise NotImplementedError("smm: expected a sparse input; use taeda.mm, or input.to_sparse()")
@@ -264,8 +275,17 @@ def _addmm_(input, mat1, mat2, *, beta=1, alpha=1):
 def hspmm(mat1, mat2):
     """``mat1 @ mat2`` of a sparse and a dense matrix, as a hybrid: one sparse dimension, of the rows that have entries.
 
+    Args:
+        mat1: a sparse matrix ``(m, k)``.
+        mat2: a dense matrix ``(k, n)``.
+    Returns:
+        A sparse tensor ``(m, n)`` with one sparse and one dense dimension.
     Raises:
         RuntimeError: ``mat1`` is not sparse.
+    Examples:
+        >>> taeda.hspmm(taeda.eye(2).to_sparse(), taeda.tensor([[1.0, 2.0], [3.0, 4.0]])).to_dense()
+        tensor([[1., 2.],
+                [3., 4.]])
     """
     expect_tensors("hspmm", mat1=mat1, mat2=mat2)
     if not _is_sparse(mat1) or _is_sparse(mat2):
@@ -276,8 +296,22 @@ def hspmm(mat1, mat2):
 
 @composite()
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``, as a sparse
-    tensor."""
+    """``beta * input + alpha * (mat1 @ mat2)`` of sparse ``input`` and ``mat1`` and a dense ``mat2``.
+
+    Args:
+        input: a sparse matrix ``(m, n)``.
+        mat1: a sparse matrix ``(m, k)``.
+        mat2: a dense matrix ``(k, n)``.
+        beta: a number.
+        alpha: a number.
+    Returns:
+        A sparse matrix ``(m, n)``.
+    Examples:
+        >>> sparse = taeda.eye(2).to_sparse()
+        >>> taeda.sspaddmm(sparse, sparse, taeda.ones(2, 2)).to_dense()
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
     expect_tensors("sspaddmm", input=input, mat1=mat1, mat2=mat2)
     if not _is_sparse(mat1):
         raise RuntimeError("sspaddmm: Argument #2: should be a sparse tensor; use taeda.addmm for dense ones")

@@ -267,7 +267,18 @@ def _stack(tensors, dim=0):
 
 @composite()
 def resize_as_sparse_(input, the_template):
-    """Give the sparse tensor ``input`` the sizes of ``the_template``, which has the same layout."""
+    """Gives the sparse tensor ``input`` the sizes of another, in place.
+
+    Args:
+        input: a sparse tensor.
+        the_template: a sparse tensor of the same layout.
+    Returns:
+        ``input``.
+    Examples:
+        >>> x, y = taeda.eye(2).to_sparse(), taeda.eye(3).to_sparse()
+        >>> taeda.resize_as_sparse_(x, y).shape
+        taeda.Size([3, 3])
+    """
     expect_tensors("resize_as_sparse_", input=input, the_template=the_template)
     if not isinstance(input, SparseTensor) or not isinstance(the_template, SparseTensor):
         raise RuntimeError(

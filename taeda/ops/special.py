@@ -27,37 +27,67 @@ def _each(function):
 
 @pointwise(promote="float", dtypes=("float",), reference=_each(math.erf), canonical=True)
 def erf(input):
-    """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
+    """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` for ``t`` from 0 to ``input``.
+
+    Examples:
+        >>> taeda.erf(taeda.tensor([0.0, 0.5, math.inf]))
+        tensor([0.0000, 0.5205, 1.0000])
+    """
     return s.erf(input)
 
 
 @pointwise(promote="float", dtypes=("float",), reference=_each(math.erfc))
 def erfc(input):
-    """``1 - erf(input)``, accurate in the tail."""
+    """``1 - erf(input)``, accurate also where it is small.
+
+    Examples:
+        >>> taeda.erfc(taeda.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.4795])
+    """
     return s.erfc(input)
 
 
 @pointwise(promote="float", dtypes=("float",), domain=(-0.9, 0.9))
 def erfinv(input):
-    """The inverse of :func:`erf`; infinite at -1 and 1."""
+    """The inverse of :func:`erf`; infinite at -1 and 1, NaN beyond.
+
+    Examples:
+        >>> taeda.erfinv(taeda.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4769,    inf])
+    """
     return s.erfinv(input)
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
 def erfcx(input):
-    """``exp(input ** 2) * erfc(input)``."""
+    """``exp(input ** 2) * erfc(input)``, which does not vanish where :func:`erfc` does.
+
+    Examples:
+        >>> taeda.special.erfcx(taeda.tensor([0.0, 50.0]))
+        tensor([1.0000, 0.0113])
+    """
     return s.erfcx(input)
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False, copied=("input",))
 def ndtr(input):
-    """The area under the standard normal density left of ``input``."""
+    """The area under the standard normal density left of ``input``: ``(1 + erf(input / sqrt(2))) / 2``.
+
+    Examples:
+        >>> taeda.special.ndtr(taeda.tensor([0.0, 1.0, 1.96]))
+        tensor([0.5000, 0.8413, 0.9750])
+    """
     return s.ndtr(input)
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False, domain=(0.1, 0.9))
 def ndtri(input):
-    """The inverse of :func:`ndtr`: the argument left of which the area is ``input``; NaN outside [0, 1]."""
+    """The inverse of :func:`ndtr`: the argument left of which the area is ``input``; NaN outside of [0, 1].
+
+    Examples:
+        >>> taeda.special.ndtri(taeda.tensor([0.5, 0.975, 1.0]))
+        tensor([0.0000, 1.9600,    inf])
+    """
     return s.ndtri(input)
 
 
@@ -78,13 +108,23 @@ ndtri.vjp(input=lambda g, out: mul(g, mul(exp(mul(times_itself(out), 0.5)), math
 
 @pointwise(promote="float", dtypes=("float",), reference=_each(math.lgamma), domain=(0.2, 4))
 def lgamma(input):
-    """The logarithm of ``|gamma(input)|``."""
+    """The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``.
+
+    Examples:
+        >>> taeda.lgamma(taeda.tensor([1.0, 5.0]))  # log(24)
+        tensor([0.0000, 3.1781])
+    """
     return s.lgamma(input)
 
 
 @pointwise(promote="float", dtypes=("float",), domain=(0.2, 4))
 def digamma(input):
-    """The derivative of :func:`lgamma`."""
+    """The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``.
+
+    Examples:
+        >>> taeda.digamma(taeda.tensor([1.0, 2.0]))  # at 1 minus Euler's constant
+        tensor([-0.5772,  0.4228])
+    """
     return s.digamma(input)
 
 
@@ -96,9 +136,12 @@ def trigamma(input):
 
 @pointwise(method=False, inplace=False, promote="float", dtypes=("float",), domain=((1.5, 4), (0.5, 4)), second=False)
 def zeta(input, other):
-    """Hurwitz's zeta function, the sum of ``(k + other) ** -input`` over k from 0; infinite at ``input`` 1.
-
+    """Hurwitz's zeta function: the sum of ``(k + other) ** -input`` for ``k`` from 0 on; infinite at ``input`` 1.
     Differentiable with respect to ``other``.
+
+    Examples:
+        >>> taeda.special.zeta(taeda.tensor([2.0]), 1)  # pi ** 2 / 6
+        tensor([1.6449])
     """
     return s.zeta(input, other)
 
@@ -113,7 +156,19 @@ zeta.vjp(
 
 @composite(method=False, out=True, out_aligned=("input",))
 def polygamma(n, input):
-    """The derivative of order ``n`` of :func:`digamma`, for ``n >= 0``: ``(-1)^(n+1) n! zeta(n + 1, input)``."""
+    """The derivative of order ``n`` of :func:`digamma`: ``(-1) ** (n + 1) * n! * zeta(n + 1, input)`` for ``n >= 1``.
+
+    Args:
+        n: the order, an int that is not negative.
+        input: a tensor of any sizes.
+    Returns:
+        The sizes of ``input``; its dtype, for integers and bools the default floating-point dtype.
+    Raises:
+        RuntimeError: ``n`` is negative.
+    Examples:
+        >>> taeda.polygamma(1, taeda.tensor([1.0]))  # pi ** 2 / 6
+        tensor([1.6449])
+    """
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got n={n}")
     if n == 0:
@@ -125,7 +180,17 @@ def polygamma(n, input):
 
 
 def _polygamma_method(input, n):
-    """The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
+    """The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`.
+
+    Args:
+        input: a tensor of any sizes.
+        n: the order, an int that is not negative.
+    Returns:
+        The sizes of ``input``.
+    Examples:
+        >>> taeda.tensor([1.0]).polygamma(1)  # pi ** 2 / 6
+        tensor([1.6449])
+    """
     return polygamma(n, input)
 
 
@@ -148,7 +213,20 @@ for _name, _method in (("polygamma", _polygamma_method), ("polygamma_", _polygam
 
 @composite(inplace=True, out=True)
 def mvlgamma(input, p):
-    """The logarithm of the multivariate gamma function of dimension ``p``."""
+    """The logarithm of the multivariate gamma function: ``p * (p - 1) / 4 * log(pi)`` plus the sum of ``lgamma(input -
+    j / 2)`` for ``j`` from 0 to ``p - 1``.
+
+    Args:
+        input: a tensor of any sizes, of numbers above ``(p - 1) / 2``.
+        p: the dimension, an int of at least 1.
+    Returns:
+        The sizes of ``input``; its dtype, for integers the default floating-point dtype.
+    Raises:
+        RuntimeError: ``p`` is below 1.
+    Examples:
+        >>> taeda.mvlgamma(taeda.tensor([3.0]), 1), taeda.lgamma(taeda.tensor([3.0]))
+        (tensor([0.6931]), tensor([0.6931]))
+    """
     if not is_index(p):
         raise TypeError(f"mvlgamma(): argument 'p' (position 2) must be int, not {type(p).__name__}")
     p = int(p)
@@ -161,22 +239,30 @@ def mvlgamma(input, p):
 
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
 def igamma(input, other):
-    """The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``,
-    over ``gamma(input)``.
+    """The regularised lower incomplete gamma function: the integral of ``t ** (input - 1) * exp(-t)`` for ``t`` from 0
+    to ``other``, divided by ``gamma(input)``. Differentiable with respect to ``other``.
 
     Args:
-        input, other: floating-point tensors or numbers, not negative (NaN where one is), of shapes that broadcast.
-
-    Differentiable with respect to ``other``.
+        input: a tensor of numbers that are not negative; NaN where one is.
+        other: a tensor of the same; the two broadcast.
+    Examples:
+        >>> taeda.igamma(taeda.tensor([1.0]), taeda.tensor([1.0]))  # 1 - 1 / e
+        tensor([0.6321])
     """
     return s.igamma(input, other)
 
 
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
 def igammac(input, other):
-    """The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small.
-
+    """The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also where it is small.
     Differentiable with respect to ``other``.
+
+    Args:
+        input: a tensor of numbers that are not negative; NaN where one is.
+        other: a tensor of the same; the two broadcast.
+    Examples:
+        >>> taeda.igammac(taeda.tensor([1.0]), taeda.tensor([1.0]))  # 1 / e
+        tensor([0.3679])
     """
     return s.igammac(input, other)
 
@@ -201,7 +287,12 @@ alias(igammac, "gammaincc", method=False)
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False, domain=(0.1, 2))
 def entr(input):
-    """``-input * log(input)``: 0 at 0, minus infinity below."""
+    """``-input * log(input)``: 0 at 0, minus infinity below. Its sum over probabilities is their entropy.
+
+    Examples:
+        >>> taeda.special.entr(taeda.tensor([0.5, 0.25, 0.25])).sum() / math.log(2)  # in bits
+        tensor(1.5000)
+    """
     return s.select(
         input == 0, s.like(input, 0.0), s.select(input < 0, s.like(input, float("-inf")), -input * s.log(input))
     )
@@ -212,7 +303,16 @@ entr.vjp(input=lambda g, input: neg(mul(g, add(log(input), 1))))
 
 @composite(method=False, out=True, out_aligned=("input",))
 def log_ndtr(input):
-    """``log(ndtr(input))``, accurate in the lower tail."""
+    """``log(ndtr(input))``, accurate also where the area is tiny.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        The sizes of ``input``; its dtype, for integers and bools the default floating-point dtype.
+    Examples:
+        >>> taeda.special.log_ndtr(taeda.tensor([0.0, -40.0]))
+        tensor([-6.9315e-01, -8.0461e+02])
+    """
     return log_ndtr_kernel(input)
 
 

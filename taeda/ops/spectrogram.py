@@ -58,21 +58,34 @@ def stft(
     input, n_fft, hop_length=None, win_length=None, window=None, center: Any = True, pad_mode="reflect",
     normalized=False, onesided=None, return_complex=None, align_to_window=None,
 ):  # fmt: skip
-    """Fourier transforms of overlapping pieces of a signal.
+    """The Fourier transforms of overlapping pieces of a signal: ``out[f, t]`` is the sum of ``window[k] * input[t *
+    hop_length + k] * exp(-2 pi i f k / n_fft)`` over ``k``. It shows which frequencies there are when.
 
     Args:
-        input: ``[time]`` or ``[batch, time]``, floating point or complex.
+        input: ``(time,)`` or ``(batch, time)``, floating point or complex.
         n_fft: points of each transform.
-        hop_length: points from a piece to the next, by default ``n_fft // 4``.
-        win_length: points of the window (default ``n_fft``), which lies in the middle of the piece.
-        window: ``[win_length]``, by default ones.
-        center: pad the signal by ``n_fft // 2`` points on both sides, as ``pad_mode`` says.
+        hop_length: points from a piece to the next. Default: ``n_fft // 4``.
+        win_length: points of the window, which lies in the middle of the piece. Default: ``n_fft``.
+        window: ``(win_length,)``. Default: ones. :func:`hann_window` is the usual one.
+        center: pad the signal by ``n_fft // 2`` points on both sides, so that piece ``t`` is centred at ``t *
+            hop_length``.
+        pad_mode: how to pad, as :func:`taeda.nn.functional.pad` has it.
         normalized: multiply by ``1 / sqrt(n_fft)``.
-        onesided: keep the non-negative frequencies; by default where signal and window are real.
-        return_complex: required for real signals; false gives real and imaginary parts in a last dimension.
+        onesided: keep frequencies 0 to ``n_fft // 2``. Default: where signal and window are real.
+        return_complex: required for real signals: True gives a complex tensor, False real and imaginary parts in a last
+            dimension.
         align_to_window: without ``center``: let the window, rather than the piece, start at the first point.
     Returns:
-        ``[batch, frequency, piece]``.
+        ``(frequency, piece)`` or ``(batch, frequency, piece)``.
+    Raises:
+        RuntimeError: the sizes do not fit, or ``return_complex`` is missing.
+    Examples:
+        >>> signal = taeda.cos(2 * math.pi * taeda.arange(32) / 4)  # 8 periods in 32 points
+        >>> spectrum = taeda.stft(signal, 16, window=taeda.hann_window(16), return_complex=True)
+        >>> spectrum.shape
+        taeda.Size([9, 9])
+        >>> spectrum.abs()[:, 4].argmax()  # 4 periods in each piece of 16
+        tensor(4)
     """
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
@@ -140,15 +153,29 @@ def istft(
     input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None,
     length=None, return_complex=False,
 ):  # fmt: skip
-    """The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares.
+    """The signal whose :func:`stft` is nearest to ``input``: inverse transforms times the window, overlapped and added,
+    divided by the sum of the windows' squares (Griffin and Lim 1984).
 
     Args:
-        input: ``[frequency, piece]`` or ``[batch, frequency, piece]``, complex.
-        length: points of the result; by default what the pieces cover, less the padding of ``center``.
+        input: ``(frequency, piece)`` or ``(batch, frequency, piece)``, complex.
+        n_fft: points of each transform, as for :func:`stft`.
+        hop_length: points from a piece to the next. Default: ``n_fft // 4``.
+        win_length: points of the window. Default: ``n_fft``.
+        window: the window that :func:`stft` had. Default: ones.
+        center: whether the signal was padded.
+        normalized: whether the transforms were multiplied by ``1 / sqrt(n_fft)``.
+        onesided: whether only frequencies 0 to ``n_fft // 2`` are there. Default: by the size.
+        length: points of the result. Default: what the pieces cover, less the padding.
         return_complex: give a complex signal; then all frequencies must be there.
-        Others: as they were for :func:`stft`.
     Returns:
-        ``[time]`` or ``[batch, time]``.
+        ``(time,)`` or ``(batch, time)``.
+    Raises:
+        RuntimeError: the sizes do not fit, or the windows leave a point without weight.
+    Examples:
+        >>> signal, window = taeda.arange(32.0), taeda.hann_window(16)
+        >>> spectrum = taeda.stft(signal, 16, window=window, return_complex=True)
+        >>> taeda.allclose(taeda.istft(spectrum, 16, window=window), signal, atol=1e-4)
+        True
     """
     if not input.is_complex():
         raise RuntimeError(

@@ -25,7 +25,18 @@ from .views import broadcast_shapes
 
 @composite(autocast="float32")
 def trace(input):
-    """The sum of the diagonal of a matrix."""
+    """The sum of the diagonal of a matrix.
+
+    Args:
+        input: a matrix.
+    Returns:
+        A tensor without dimensions; ``int64`` for integers.
+    Raises:
+        RuntimeError: ``input`` is no matrix.
+    Examples:
+        >>> taeda.trace(taeda.tensor([[1, 2], [3, 4]]))
+        tensor(5)
+    """
     if input.dim() != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
     return input.diagonal().sum()
@@ -134,12 +145,25 @@ _BY_PRODUCT = 25
 
 @composite(method=False, autocast="float32", canonical=True)
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``.
+    """The distances between every row of ``x1`` and every row of ``x2``: ``out[i, j] = sum(|x1[i] - x2[j]| ** p) ** (1
+    / p)``.
 
     Args:
+        x1: ``(..., P, M)``, floating point.
+        x2: ``(..., R, M)``; batches broadcast.
+        p: the norm, not negative.
         compute_mode: whether Euclidean distances are computed by a product of matrices, which is fast and less exact
             for rows that lie close together: ``"use_mm_for_euclid_dist"``, ``"donot_use_mm_for_euclid_dist"``, or by
             default where there are more than 25 rows on either side.
+    Returns:
+        ``(..., P, R)``.
+    Raises:
+        RuntimeError: the last sizes differ, or ``p`` is negative.
+    Examples:
+        >>> points = taeda.tensor([[0.0, 0.0], [3.0, 4.0]])
+        >>> taeda.cdist(points, points)
+        tensor([[0., 5.],
+                [5., 0.]])
     """
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
@@ -165,11 +189,25 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 @composite(method=False, canonical=True)
 def pdist(input, p=2.0):
-    """Distances between every pair of rows, as a vector."""
+    """The distances between every pair of rows: those of :func:`cdist` above the diagonal.
+
+    Args:
+        input: ``(n, m)``, floating point.
+        p: the norm, not negative.
+    Returns:
+        A vector of ``n * (n - 1) / 2`` elements, for rows 0 and 1, 0 and 2, ..., 1 and 2, ...
+    Raises:
+        RuntimeError: ``input`` is no matrix, or ``p`` is negative.
+    Examples:
+        >>> taeda.pdist(taeda.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]), p=1)
+        tensor([7., 1., 6.])
+    """
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
+    if not input.is_floating_point():
+        raise RuntimeError(f"pdist only supports floating-point dtypes, got {input.dtype}")
+    if not p >= 0:
+        raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
     n = input.shape[0]
     rows, columns = triu_indices(n, n, 1).unbind(0)
     if input.dtype.name in ("float32", "float64"):
@@ -179,7 +217,22 @@ def pdist(input, p=2.0):
 
 @composite()
 def cov(input, *, correction=1, fweights=None, aweights=None):
-    """The covariance matrix of variables (rows) observed in columns."""
+    """The covariance matrix: ``out[i, j] = sum((x_i - mean_i) * (x_j - mean_j)) / (n - correction)``.
+
+    Args:
+        input: a variable in each row, an observation in each column: ``(variables, n)`` or ``(n,)``.
+        correction: what is taken from the number of observations.
+        fweights: how often each observation occurred: a vector of integers.
+        aweights: how much each observation counts: a vector of numbers.
+    Returns:
+        ``(variables, variables)``, or a tensor without dimensions for one variable.
+    Raises:
+        RuntimeError: ``input`` has more dimensions, or a weight is negative.
+    Examples:
+        >>> taeda.cov(taeda.tensor([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]]))
+        tensor([[ 1., -2.],
+                [-2.,  4.]])
+    """
     if input.dim() > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
@@ -229,7 +282,19 @@ def _check_weights(name, weights, n):
 
 @composite()
 def corrcoef(input):
-    """The matrix of Pearson's correlation coefficients of variables (rows)."""
+    """Pearson's correlation coefficients: ``cov[i, j] / sqrt(cov[i, i] * cov[j, j])``, in [-1, 1].
+
+    Args:
+        input: a variable in each row, an observation in each column: ``(variables, n)`` or ``(n,)``.
+    Returns:
+        ``(variables, variables)``, or a tensor without dimensions for one variable.
+    Raises:
+        RuntimeError: ``input`` has more dimensions.
+    Examples:
+        >>> taeda.corrcoef(taeda.tensor([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
     c = cov(input)
     if c.dim() == 0:
         return c / c
@@ -290,13 +355,44 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
 
 @composite(out="same", autocast="float32")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    """The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
+    """The value below which the share ``q`` of the elements lies, along ``dim``.
+
+    Args:
+        input: ``float32`` or ``float64``, any sizes.
+        q: a number in [0, 1], or a vector of them, of the dtype of ``input``.
+        dim: one dimension. Default: all elements.
+        interpolation: what to do between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"`` or
+            ``"nearest"``.
+    Returns:
+        ``input`` without the dimension ``dim``; several ``q`` lead its sizes. NaN where there is one.
+    Raises:
+        RuntimeError: ``q`` is out of range, or of another dtype, or there are no elements.
+    Examples:
+        >>> x = taeda.tensor([1.0, 2.0, 3.0, 4.0, 10.0])
+        >>> taeda.quantile(x, taeda.tensor([0.0, 0.25, 0.5, 1.0]))
+        tensor([ 1.,  2.,  3., 10.])
+    """
     return _quantile(input, q, dim, keepdim, interpolation, False, "quantile")
 
 
 @composite(out="same", autocast="float32")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    """:func:`quantile` of the elements that are numbers."""
+    """:func:`quantile` of the elements that are not NaN.
+
+    Args:
+        input: ``float32`` or ``float64``, any sizes.
+        q: a number in [0, 1], or a vector of them, of the dtype of ``input``.
+        dim: one dimension. Default: all elements.
+        interpolation: what to do between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"`` or
+            ``"nearest"``.
+    Returns:
+        ``input`` without the dimension ``dim``; several ``q`` lead its sizes.
+    Raises:
+        RuntimeError: ``q`` is out of range, or of another dtype, or there are no elements.
+    Examples:
+        >>> taeda.nanquantile(taeda.tensor([1.0, math.nan, 3.0]), 0.5)
+        tensor(2.)
+    """
     return _quantile(input, q, dim, keepdim, interpolation, True, "nanquantile")
 
 
@@ -308,7 +404,19 @@ _FEW = 2048  # comparisons that are sooner made than a sort is
 
 @composite(method=False, out="same", also={"element": "elements", "test_element": "test_elements"})
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
-    """Whether each element is one of ``test_elements``; either may be a number."""
+    """Whether each element is one of ``test_elements``.
+
+    Args:
+        elements: a tensor, or a number if the other is a tensor.
+        test_elements: a tensor, or a number if the other is a tensor.
+        assume_unique: neither has an element twice, which can be faster.
+        invert: whether it is none of them.
+    Returns:
+        ``bool``, of the sizes of ``elements``.
+    Examples:
+        >>> taeda.isin(taeda.tensor([1, 2, 3, 4]), taeda.tensor([2, 4]))
+        tensor([False,  True, False,  True])
+    """
     for x in (elements, test_elements):
         if x.dtype is _core.bool_ or x.is_complex() if isinstance(x, Tensor) else isinstance(x, (bool, complex)):
             kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
@@ -332,7 +440,20 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 @composite(method=False)
 def unravel_index(indices, shape):
-    """Flat indices into an array of ``shape`` as one index tensor per dimension."""
+    """Positions in row-major order as one index per dimension: ``x.reshape(-1)[i]`` is ``x[unravel_index(i,
+    x.shape)]``.
+
+    Args:
+        indices: ``int64``, any sizes.
+        shape: the sizes of the tensor that they count in.
+    Returns:
+        A tuple with one tensor of the sizes of ``indices`` per dimension. An index that is out of range is not noticed:
+        every part of it is taken modulo the size.
+    Examples:
+        >>> x = taeda.tensor([[3, 9], [7, 1]])
+        >>> taeda.unravel_index(x.argmax(), x.shape)
+        (tensor(0), tensor(1))
+    """
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is _core.bool_:
         raise ValueError(f"unravel_index(): expected indices of an integer dtype, got {indices.dtype}")
     if not isinstance(shape, (int, tuple, list)):
@@ -355,7 +476,23 @@ def unravel_index(indices, shape):
 
 @composite(method=False)
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
-    """Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
+    """Estimates of the derivative along each of ``dim``: ``(x[i + 1] - x[i - 1]) / 2`` inside, one-sided differences at
+    the edges.
+
+    Args:
+        input: a tensor of at least one dimension.
+        spacing: the distance of neighbours: a number, one per dimension, or vectors of coordinates.
+        dim: a dimension, or several. Default: all.
+        edge_order: 1 or 2, the order of the estimate at the edges.
+    Returns:
+        A tuple of tensors of the sizes of ``input``, one per dimension.
+    Raises:
+        RuntimeError: a dimension has too few elements, or ``spacing`` does not fit.
+    Examples:
+        >>> x = taeda.tensor([0.0, 1.0, 4.0, 9.0])
+        >>> taeda.gradient(x)
+        (tensor([1., 2., 4., 5.]),)
+    """
     dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     spacing = 1 if spacing is None else spacing
     if len({d % max(input.dim(), 1) for d in dims}) != len(dims):

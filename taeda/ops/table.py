@@ -25,7 +25,6 @@ from .. import _core
 from .._core import REQUIRED, Composite, Op, Tensor
 from .._core.callbacks import callbacks
 from .._core.tensor import same_shape
-from .docs import described
 from .older import as_today
 from .out import can_cast, write_out
 from .registry import METHODS, add_method, check_method, find_op, label_of, of_library, register
@@ -218,7 +217,7 @@ def pointwise(
             "result_type": traits.get("result_type"),
         }
         op = _make(function, "pointwise", None, label, has_out=True, traits=shared, **options)
-        op.__doc__ = described(function.__doc__, n, promote, several.get("outs", (out,)), dtypes)
+        op.result_rule = (n, promote, several.get("outs", (out,)), dtypes)
         op.body_check = check
         _register(label, op, is_method)
         if forms:
@@ -688,6 +687,13 @@ def _body(op: Op, statics: tuple) -> Callable:
     return body
 
 
+def _docstring(function: Any) -> str | None:
+    """The docstring of an op or a composite, completed."""
+    from .docs import completed  # only once one is read
+
+    return completed(function)
+
+
 callbacks.vjp = _vjp
 callbacks.vjp_all = _vjp_all
 callbacks.build_pointwise = _build_pointwise
@@ -697,3 +703,4 @@ callbacks.write_out = write_out
 callbacks.find_op = find_op
 callbacks.refused = refused
 callbacks.as_today = as_today
+callbacks.docstring = _docstring

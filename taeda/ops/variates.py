@@ -42,16 +42,20 @@ def _float64(name: str, label: str, x: Tensor) -> Tensor:
 
 @primitive(method=False, random=True)
 def binomial(count, prob, generator=None):
-    """Numbers of successes in ``count`` trials, of probability ``prob`` each.
+    """Random numbers of successes in ``count`` trials that each succeed with probability ``prob``.
 
     Args:
-        count: how many trials, float32 or float64.
+        count: how many trials, ``float32`` or ``float64``, any sizes.
         prob: probabilities, of the same dtype; broadcasts with ``count``.
-        generator: a Generator. Default: the global one.
     Returns:
-        The sizes both broadcast to, in their dtype.
+        The sizes to which both broadcast, in their dtype.
     Raises:
         RuntimeError: the dtypes differ.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> heads = taeda.binomial(taeda.full((1000,), 10.0), taeda.tensor(0.5))
+        >>> bool(4.7 < heads.mean() < 5.3), heads.max() <= 10
+        (True, tensor(True))
     """
     n, p = _float64("binomial", "count", count), _float64("binomial", "prob", prob)
     if count.dtype is not prob.dtype:

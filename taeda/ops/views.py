@@ -19,10 +19,19 @@ def transpose(input, dim0, dim1):
     """A view with dimensions ``dim0`` and ``dim1`` swapped.
 
     Args:
-        input: any shape.
-        dim0, dim1: dimensions; negative ones count from the end.
+        input: a tensor of any sizes.
+        dim0: a dimension; negative ones count from the end.
+        dim1: the one to swap it with.
+    Returns:
+        A view of ``input``: no element moves.
     Raises:
         IndexError: there is no such dimension.
+    Examples:
+        >>> x = taeda.tensor([[1, 2, 3], [4, 5, 6]])
+        >>> taeda.transpose(x, 0, 1)
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
     """
 
 
@@ -43,7 +52,21 @@ swapdims = alias(transpose, "swapdims")
 
 @view(core.view_permute, variadic="dims", canonical=True)
 def permute(input, dims):
-    """A view with dimensions in the order ``dims``."""
+    """A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``.
+
+    Args:
+        input: a tensor of any sizes.
+        dims: every dimension once, as one list or tuple; the method takes them one by one too.
+    Returns:
+        A view of ``input``: no element moves.
+    Raises:
+        RuntimeError: a dimension is missing or occurs twice.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> image = taeda.zeros(32, 48, 3)  # height, width, channels
+        >>> taeda.permute(image, (2, 0, 1)).shape
+        taeda.Size([3, 32, 48])
+    """
 
 
 def _inverse(dims):
@@ -58,7 +81,20 @@ permute.vjp(input=lambda g, dims: permute(g, _inverse(dims)))
 
 @composite(native=True, moves=True)
 def t(input):
-    """The transpose of a matrix; a vector or a scalar is given back."""
+    """The transpose of a matrix; a vector, or a tensor without dimensions, is given back.
+
+    Args:
+        input: a tensor of at most two dimensions.
+    Returns:
+        A view of ``input``, ``(n, m)`` for ``(m, n)``.
+    Raises:
+        RuntimeError: ``input`` has more dimensions.
+    Examples:
+        >>> taeda.t(taeda.tensor([[1, 2, 3], [4, 5, 6]]))
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
+    """
     if input.dim() > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.dim()}D")
     return transpose(input, 0, 1) if input.dim() == 2 else view_as_itself(input)
@@ -66,7 +102,21 @@ def t(input):
 
 @composite(names=("moveaxis",))
 def movedim(input, source, destination):
-    """A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+    """A view with dimensions ``source`` moved to ``destination``; the others stay in their order.
+
+    Args:
+        input: a tensor of any sizes.
+        source: a dimension, or several in a list or tuple.
+        destination: where each goes.
+    Returns:
+        A view of ``input``: no element moves.
+    Raises:
+        RuntimeError: the numbers of dimensions differ, or one occurs twice.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.movedim(taeda.zeros(32, 48, 3), 2, 0).shape
+        taeda.Size([3, 32, 48])
+    """
     n = input.dim()
     source = (source,) if is_index(source) else tuple(source)
     destination = (destination,) if is_index(destination) else tuple(destination)
@@ -90,13 +140,23 @@ moveaxis = renamed(movedim, "moveaxis")
 
 @view(core.view_squeeze, spreads="dim", canonical=True)
 def squeeze(input, dim=None):
-    """A view without the dimensions of size 1 (all of them, or those in ``dim``).
+    """A view without the dimensions of size 1: all of them, or those in ``dim``.
+
+    Name the dimension where you can: a batch of one example also has a size of 1.
 
     Args:
-        input: any shape.
-        dim: a dimension or several; those of another size than 1 stay.
+        input: a tensor of any sizes.
+        dim: a dimension, or several in a tuple; those of another size than 1 stay. Default: all.
+    Returns:
+        A view of ``input``.
     Raises:
         IndexError: there is no such dimension.
+    Examples:
+        >>> x = taeda.tensor([[[1], [2], [3]]])
+        >>> taeda.squeeze(x)
+        tensor([1, 2, 3])
+        >>> taeda.squeeze(x, 2)
+        tensor([[1, 2, 3]])
     """
 
 
@@ -105,13 +165,23 @@ squeeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 @view(core.view_unsqueeze, canonical=True)
 def unsqueeze(input, dim):
-    """A view with a dimension of size 1 inserted at ``dim``.
+    """A view with a dimension of size 1 put in at ``dim``.
 
     Args:
-        input: any shape.
+        input: a tensor of any sizes.
         dim: the place of the new dimension in the result; negative ones count from its end.
+    Returns:
+        A view of ``input``.
     Raises:
         IndexError: the result has no such dimension.
+    Examples:
+        >>> x = taeda.tensor([1, 2, 3])
+        >>> taeda.unsqueeze(x, 0)
+        tensor([[1, 2, 3]])
+        >>> taeda.unsqueeze(x, 1)
+        tensor([[1],
+                [2],
+                [3]])
     """
 
 
@@ -120,7 +190,21 @@ unsqueeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 @view(core.view_expand, variadic="size", canonical=True)
 def expand(input, size, *, implicit=False):
-    """A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
+    """A view in which dimensions of size 1 are repeated, without copying.
+
+    Args:
+        input: a tensor of any sizes.
+        size: the sizes of the result; -1 keeps a size, leading ones are added. Also one by one.
+        implicit: accepted.
+    Returns:
+        A view of ``input``, whose elements may not be written one by one.
+    Raises:
+        RuntimeError: a size other than 1 would change, or there are fewer sizes than dimensions.
+    Examples:
+        >>> taeda.tensor([[1], [2]]).expand(2, 3)
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
 
 
 expand.vjp(input=lambda g, input_shape: sum_to(g, input_shape))
@@ -128,13 +212,37 @@ expand.vjp(input=lambda g, input_shape: sum_to(g, input_shape))
 
 @composite(meta="shape")
 def expand_as(input, other):
-    """``input`` expanded to the sizes of ``other``."""
+    """:meth:`Tensor.expand` to the sizes of ``other``.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor with the sizes.
+    Returns:
+        A view of ``input``.
+    Examples:
+        >>> taeda.tensor([[1], [2]]).expand_as(taeda.zeros(2, 3))
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
     return expand(input, other.shape)
 
 
 @composite(method=False)
 def broadcast_to(input, size: Ints):
-    """``input`` expanded to ``size``."""
+    """``input`` expanded to the sizes ``size``: dimensions of size 1 are repeated, without copying.
+
+    Args:
+        input: a tensor.
+        size: the sizes of the result; missing leading dimensions are added.
+    Returns:
+        A view of ``input``, whose elements may not be written one by one.
+    Raises:
+        RuntimeError: a size other than 1 would change.
+    Examples:
+        >>> taeda.broadcast_to(taeda.tensor([1, 2, 3]), (2, 3))
+        tensor([[1, 2, 3],
+                [1, 2, 3]])
+    """
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"broadcast_to(): argument 'size' must be a tuple of ints, not {type(size).__name__}")
     return expand(input, size)
@@ -145,7 +253,18 @@ _core.install("broadcast_to", expand)
 
 @composite(method=False)
 def broadcast_shapes(*shapes):
-    """The shape to which ``shapes`` broadcast."""
+    """The shape to which shapes broadcast: aligned at the last dimension, where sizes are equal or 1.
+
+    Args:
+        shapes: tuples of sizes, or single sizes.
+    Returns:
+        A :class:`Size`.
+    Raises:
+        RuntimeError: the shapes do not broadcast.
+    Examples:
+        >>> taeda.broadcast_shapes((5, 1), (3,), (1, 1))
+        taeda.Size([5, 3])
+    """
     shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     if any(size < 0 for shape in shapes for size in shape):
         raise ValueError(f"broadcast_shapes: sizes are not negative, got {', '.join(map(str, shapes))}")
@@ -167,7 +286,20 @@ def broadcast_shapes(*shapes):
 
 @composite(method=False)
 def broadcast_tensors(*tensors):
-    """Every tensor expanded to their common shape."""
+    """Every tensor expanded to the shape to which all broadcast.
+
+    Args:
+        tensors: tensors.
+    Returns:
+        A tuple of views.
+    Raises:
+        RuntimeError: the shapes do not broadcast.
+    Examples:
+        >>> column, row = taeda.tensor([[10], [20]]), taeda.tensor([1, 2, 3])
+        >>> taeda.broadcast_tensors(column, row)[0]
+        tensor([[10, 10, 10],
+                [20, 20, 20]])
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*[x.shape for x in tensors])
@@ -175,7 +307,20 @@ def broadcast_tensors(*tensors):
 
 
 def sum_to_size(input, *args, size=None):
-    """Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
+    """Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`.
+
+    Args:
+        input: a tensor of any sizes.
+        args: the sizes, one by one or as one list or tuple, which expand to those of ``input``.
+        size: the same by name.
+    Returns:
+        A tensor of those sizes.
+    Raises:
+        RuntimeError: the sizes do not expand to those of ``input``.
+    Examples:
+        >>> taeda.ones(2, 3).sum_to_size(1, 3)
+        tensor([[2., 2., 2.]])
+    """
     shape = tuple(spread(args, size))
     if tuple(input.shape) == shape:
         return input if shape else input.sum()
@@ -204,7 +349,24 @@ def sum_to(g, shape):
 
 @view(core.view_view, variadic="size", canonical=True)
 def view_(input, size=None, dtype=None):
-    """A view with other sizes (one may be -1), or of another dtype."""
+    """A view of the same elements with other sizes, or of the same bytes as another dtype.
+
+    Args:
+        input: a tensor of any sizes.
+        size: the sizes, one by one or as one list or tuple; one may be -1, which stands for what is left. Or a dtype.
+        dtype: a dtype by name.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: the numbers of elements differ, or the strides do not allow a view: use :meth:`Tensor.reshape`.
+    Examples:
+        >>> x = taeda.arange(6)
+        >>> x.view(2, 3)
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+        >>> taeda.tensor([1.0]).view(taeda.int32)
+        tensor([1065353216], dtype=taeda.int32)
+    """
 
 
 def _view_backward(g, input_shape, size, dtype):
@@ -220,13 +382,22 @@ _core.install("view", view_)
 
 @view(core.view_reshape, variadic="shape", node="View", canonical=True)
 def reshape(input, shape):
-    """The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy.
+    """The elements in row-major order with the sizes ``shape``.
 
     Args:
-        input: any shape.
-        shape: sizes with as many elements as ``input`` has; -1 stands for the size that is left.
+        input: a tensor of any sizes.
+        shape: sizes with as many elements as ``input`` has; one may be -1, which stands for the size that is left.
+    Returns:
+        A view of ``input`` where its strides allow, else a copy.
     Raises:
         RuntimeError: the numbers of elements differ.
+    Examples:
+        >>> x = taeda.arange(6)
+        >>> taeda.reshape(x, (2, 3))
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+        >>> x.reshape(3, -1).shape
+        taeda.Size([3, 2])
     """
 
 
@@ -235,13 +406,37 @@ reshape.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 @composite(meta="shape")
 def view_as(input, other):
-    """A view with the sizes of ``other``."""
+    """A view with the sizes of ``other``.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor with as many elements.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: as of :meth:`Tensor.view`.
+    Examples:
+        >>> taeda.arange(4).view_as(taeda.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return view_(input, other.shape)
 
 
 @composite(meta="shape")
 def reshape_as(input, other):
-    """:func:`reshape` to the sizes of ``other``."""
+    """:func:`reshape` to the sizes of ``other``.
+
+    Args:
+        input: a tensor of any sizes.
+        other: a tensor with as many elements.
+    Returns:
+        A view where strides allow, else a copy.
+    Examples:
+        >>> taeda.arange(4).reshape_as(taeda.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return reshape(input, other.shape)
 
 
@@ -250,10 +445,18 @@ def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim`` to ``end_dim`` merged into one.
 
     Args:
-        input: any shape; a tensor without dimensions becomes a vector of one element.
-        start_dim, end_dim: the first and the last dimension to merge; negative ones count from the end.
+        input: a tensor of any sizes; without dimensions it becomes a vector of one element.
+        start_dim: the first dimension to merge; negative ones count from the end.
+        end_dim: the last one.
     Returns:
         A view where strides allow, else a copy.
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: ``start_dim`` is behind ``end_dim``.
+    Examples:
+        >>> images = taeda.zeros(10, 3, 8, 8)
+        >>> taeda.flatten(images, 1).shape  # one vector per image
+        taeda.Size([10, 192])
     """
     n = input.dim()
     if end_dim == -1 and start_dim == 0 and n > 1:  # what is common, at once
@@ -271,13 +474,36 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @composite()
 def ravel(input):
-    """All elements in one dimension."""
+    """All elements in one dimension, in row-major order.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A vector: a view where strides allow, else a copy.
+    Examples:
+        >>> taeda.ravel(taeda.tensor([[1, 2], [3, 4]]))
+        tensor([1, 2, 3, 4])
+    """
     return reshape(input.contiguous(), (-1,))
 
 
 @composite()
 def unflatten(input, dim, sizes):
-    """Dimension ``dim`` split into ``sizes`` (one may be -1)."""
+    """Dimension ``dim`` split into ``sizes``: the reverse of :func:`flatten`.
+
+    Args:
+        input: a tensor of at least one dimension.
+        dim: the dimension to split.
+        sizes: what it becomes; one may be -1.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: the product of ``sizes`` is not the size of the dimension.
+    Examples:
+        >>> heads = taeda.unflatten(taeda.zeros(10, 64), 1, (8, 8))
+        >>> heads.shape
+        taeda.Size([10, 8, 8])
+    """
     at = _core.wrapped_dim(dim, input.dim(), "unflatten")
     sizes = tuple(sizes) if not isinstance(sizes, int) else (sizes,)
     if not sizes:
@@ -367,7 +593,20 @@ def blank(like, shape):
 
 @view(core.view_select, canonical=True)
 def select(input, dim, index: int):
-    """A view of the elements at ``index`` along ``dim``, without that dimension."""
+    """The slice at ``index`` along ``dim``, without that dimension: ``input[index]`` for ``dim=0``.
+
+    Args:
+        input: a tensor of at least one dimension.
+        dim: the dimension that is indexed.
+        index: an int; negative ones count from the end.
+    Returns:
+        A view of ``input``.
+    Raises:
+        IndexError: there is no such dimension or index.
+    Examples:
+        >>> taeda.select(taeda.tensor([[1, 2, 3], [4, 5, 6]]), 1, 2)
+        tensor([3, 6])
+    """
 
 
 def _at(dim, index, n):
@@ -394,7 +633,23 @@ slice_view.vjp(
 
 @composite()
 def narrow(input, dim, start, length: int):
-    """A view of ``length`` elements from ``start`` along ``dim``."""
+    """``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``.
+
+    Args:
+        input: a tensor of at least one dimension.
+        dim: the dimension that is cut.
+        start: the first index, an int or a tensor without dimensions; negative ones count from the end.
+        length: how many.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: the range goes past the end.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.narrow(taeda.tensor([[1, 2, 3], [4, 5, 6]]), 1, 1, 2)
+        tensor([[2, 3],
+                [5, 6]])
+    """
     n = input.dim()
     if start.__class__ is int and -n <= dim < n and 0 <= start <= start + length <= input.size(dim):
         return slice_view(input, dim, start, start + length, 1)  # what is common, at once
@@ -423,7 +678,26 @@ narrow.lowering = lambda input, dim, start, length: input[_at(dim, slice(start, 
 
 @view(core.view_diagonal, canonical=True)
 def diagonal(input, offset=0, dim1=0, dim2=1):
-    """A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+    """The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension: ``out[..., i] = input[..., i, i +
+    offset]``.
+
+    Args:
+        input: a tensor of at least two dimensions.
+        offset: which diagonal: 0 the main one, positive ones above it.
+        dim1: the dimension of the rows.
+        dim2: that of the columns.
+    Returns:
+        A view of ``input``.
+    Raises:
+        RuntimeError: the dimensions are the same.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> x = taeda.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+        >>> taeda.diagonal(x)
+        tensor([1, 5, 9])
+        >>> taeda.diagonal(x, 1)
+        tensor([2, 6])
+    """
 
 
 @primitive(method=False, out=False)
@@ -458,7 +732,24 @@ diagonal.vjp(input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(
 
 @view(core.view_unfold)
 def unfold(input, dimension, size: int, step: int):
-    """A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last dimension."""
+    """A view of windows along a dimension; the window is the last dimension of the result.
+
+    Args:
+        input: a tensor of at least one dimension.
+        dimension: which one.
+        size: elements in a window.
+        step: elements from a window to the next.
+    Returns:
+        A view of ``input``, ``(size_of_dimension - size) // step + 1`` windows in ``dimension``, and ``size`` at the
+        end.
+    Raises:
+        RuntimeError: ``size`` is larger than the dimension, or ``step`` is not positive.
+    Examples:
+        >>> taeda.arange(5).unfold(0, 3, 1)
+        tensor([[0, 1, 2],
+                [1, 2, 3],
+                [2, 3, 4]])
+    """
 
 
 @primitive(method=False, out=False)
@@ -482,7 +773,25 @@ unfold.vjp(input=lambda g, input_shape, dimension, size, step: unfold_backward(g
 
 @composite(canonical=True)
 def as_strided(input, size, stride, storage_offset: int | None = None):
-    """A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
+    """A view with any sizes and strides on the memory of ``input``: element ``(i, j)`` is at ``storage_offset + i *
+    stride[0] + j * stride[1]``.
+
+    Args:
+        input: a tensor of any sizes; only its memory counts.
+        size: the sizes.
+        stride: the strides, in elements, none of them negative.
+        storage_offset: the first element. Default: that of ``input``.
+    Returns:
+        A view of the memory, in which elements may occur several times.
+    Raises:
+        RuntimeError: it would reach beyond the memory, or sizes and strides have different lengths.
+    Examples:
+        >>> x = taeda.arange(5)
+        >>> taeda.as_strided(x, (3, 3), (1, 1))  # windows of three, without a copy
+        tensor([[0, 1, 2],
+                [1, 2, 3],
+                [2, 3, 4]])
+    """
     if any(step < 0 for step in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     return _view_of_storage(input, size, stride, storage_offset)
@@ -532,12 +841,35 @@ def _overlaps(sizes, strides):
 
 @view(core.view_as_real_body, method=False)
 def view_as_real(input):
-    """A complex tensor as a real one with a last dimension (real, imaginary)."""
+    """A complex tensor as a real one with a last dimension ``(real, imaginary)``.
+
+    Args:
+        input: complex, any sizes.
+    Returns:
+        A view of ``input``, of sizes ``(*input.shape, 2)``.
+    Raises:
+        RuntimeError: ``input`` is not complex, or is a conjugated view.
+    Examples:
+        >>> taeda.view_as_real(taeda.tensor([1 + 2j, 3 - 4j]))
+        tensor([[ 1.,  2.],
+                [ 3., -4.]])
+    """
 
 
 @view(core.view_as_complex_body, method=False, autocast="float32")
 def view_as_complex(input):
-    """A real tensor whose last dimension is (real, imaginary) as a complex one."""
+    """A real tensor whose last dimension is ``(real, imaginary)`` as a complex one.
+
+    Args:
+        input: ``float16``, ``float32`` or ``float64``, of sizes ``(..., 2)``; the last dimension has stride 1.
+    Returns:
+        A view of ``input`` without that dimension.
+    Raises:
+        RuntimeError: the dtype, the last size or the strides are others.
+    Examples:
+        >>> taeda.view_as_complex(taeda.tensor([[1.0, 2.0], [3.0, -4.0]]))
+        tensor([1.+2.j, 3.-4.j])
+    """
 
 
 view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous()))
@@ -549,7 +881,16 @@ view_as_complex.vjp(input=lambda g: view_as_real(g.resolve_conj()))
     lowering=lambda input: view_as_real(input)[..., 0] if input.is_complex() else input,
 )  # fmt: skip
 def real(input):
-    """The real part, as a view; a real tensor is given back."""
+    """The real part; a real tensor is given back.
+
+    Args:
+        input: a tensor of any sizes.
+    Returns:
+        A view of ``input``, real.
+    Examples:
+        >>> taeda.real(taeda.tensor([1 + 2j, 3 - 4j]))
+        tensor([1., 3.])
+    """
 
 
 @view(core.view_imag, method=False, lowering=lambda input: view_as_real(input)[..., 1])
@@ -559,10 +900,17 @@ def imag_view(input):
 
 @composite(method=False, additive=True)
 def imag(input):
-    """The imaginary part of a complex tensor, as a view.
+    """The imaginary part of a complex tensor.
 
+    Args:
+        input: complex, any sizes.
+    Returns:
+        A view of ``input``, real.
     Raises:
         RuntimeError: ``input`` is real.
+    Examples:
+        >>> taeda.imag(taeda.tensor([1 + 2j, 3 - 4j]))
+        tensor([ 2., -4.])
     """
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -594,14 +942,27 @@ def _warn_of_order(dims):
 
 
 def _reversed(input):
-    """Dimensions in reverse order (for a matrix, the transpose)."""
+    """The dimensions in reverse order, as a view: of a matrix the transpose. Others than matrices are deprecated; see
+    ``mT`` and ``permute``.
+
+    Examples:
+        >>> taeda.tensor([[1, 2, 3], [4, 5, 6]]).T
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
+    """
     if input.dim() != 2:
         _warn_of_order(input.dim())
     return permute(input, tuple(range(input.dim() - 1, -1, -1)))
 
 
 def _matrix_transpose(input):
-    """The last two dimensions swapped."""
+    """The last two dimensions swapped, as a view: the transposes of matrices.
+
+    Examples:
+        >>> taeda.zeros(10, 2, 3).mT.shape
+        taeda.Size([10, 3, 2])
+    """
     if input.dim() == 0:
         return input
     if input.dim() < 2:
@@ -613,12 +974,29 @@ def _matrix_transpose(input):
 
 @composite()
 def adjoint(input):
-    """The conjugate transpose of the last two dimensions."""
+    """The conjugate transpose of the last two dimensions: ``out[..., i, j] = conj(input[..., j, i])``.
+
+    Args:
+        input: a tensor of at least two dimensions.
+    Returns:
+        A view of ``input``, ``(..., n, m)`` for ``(..., m, n)``.
+    Raises:
+        RuntimeError: ``input`` is a vector.
+    Examples:
+        >>> taeda.adjoint(taeda.tensor([[1 + 1j, 2], [3, 4j]]))
+        tensor([[1.-1.j, 3.-0.j],
+                [2.-0.j, 0.-4.j]])
+    """
     return _matrix_transpose(input).conj()
 
 
 def _hermitian(input):
-    """The conjugate transpose of a matrix."""
+    """The conjugate transpose of a matrix; a tensor without dimensions is given back.
+
+    Examples:
+        >>> taeda.tensor([[1 + 1j, 2], [3, 4]]).H.resolve_conj()[0]
+        tensor([1.-1.j, 3.-0.j])
+    """
     if input.dim() not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.dim()}-D tensor.")
     return transpose(input, 0, 1).conj() if input.dim() else input.conj()
@@ -681,23 +1059,52 @@ for _function, _name in (
     )
 )
 def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
+    """A tensor of the given sizes and strides with the dtype and the device of ``input``, whose elements are not set.
+
+    Args:
+        input: a tensor.
+        size: a list or tuple of sizes.
+        stride: the strides, in elements.
+    Returns:
+        A tensor of those sizes.
+    Examples:
+        >>> taeda.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
     return _core.empty_strided(size, stride, dtype or input.dtype).requires_grad_(requires_grad)
 
 
 @composite(meta="values")
 def is_nonzero(input):
-    """Whether the one element of ``input`` is not zero."""
+    """Whether the one element of ``input`` is not zero, as a Python bool: what ``if x:`` asks.
+
+    Args:
+        input: a tensor of one element.
+    Returns:
+        A bool.
+    Raises:
+        RuntimeError: ``input`` has no element, or several.
+    Examples:
+        >>> taeda.is_nonzero(taeda.tensor([0.0]))
+        False
+    """
     return bool(input)
 
 
 @composite()
 def dim_order(input, *, ambiguity_check=False):
-    """The dimensions from outermost to innermost in memory.
+    """The dimensions from the outermost in memory to the innermost.
 
     Args:
-        ambiguity_check: True to refuse a tensor whose memory allows several orders (a dimension of size 1, equal
-            strides); a list of memory formats to refuse one that is in several of them, or in none.
+        input: a tensor of any sizes.
+        ambiguity_check: raise an error where several orders are right; or a list of memory formats to choose from.
+    Returns:
+        A tuple of ints.
+    Raises:
+        RuntimeError: the order is not unique, with ``ambiguity_check``.
+    Examples:
+        >>> taeda.zeros(2, 3, 4).transpose(0, 2).dim_order()
+        (2, 1, 0)
     """
     if ambiguity_check:
         if isinstance(ambiguity_check, (list, tuple)):
@@ -714,6 +1121,18 @@ def dim_order(input, *, ambiguity_check=False):
 
 @composite()
 def as_subclass(input, cls):
-    """``input`` as an object of class ``cls``: a view of it."""
+    """``input`` as an object of a subclass of Tensor: a view of it.
+
+    Args:
+        input: a tensor.
+        cls: the class.
+    Returns:
+        An object of that class, with the memory of ``input``.
+    Examples:
+        >>> class Image(taeda.Tensor):
+        ...     pass
+        >>> type(taeda.zeros(2, 2).as_subclass(Image)).__name__
+        'Image'
+    """
     leaf = input.requires_grad and input.is_leaf and _core.is_recorded()
     return core.as_subclass(_core.label_node(input.view_as(input), "AliasBackward0") if leaf else input, cls)

@@ -86,22 +86,90 @@ def _window(name, M, values, sym, dtype, layout, device, requires_grad):
 
 
 def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Bartlett's triangular window of ``M`` points; ``sym=False`` makes it periodic."""
+    """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / n - 1|`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.bartlett(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return _window("bartlett", M, _triangle, sym, dtype, layout, device, requires_grad)
 
 
 def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Blackman's window of ``M`` points: three cosines."""
+    """Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / n) + 0.08 * cos(4 pi k / n)`` for ``k`` from 0 to ``M -
+    1``.
+
+    Args:
+        M: how many points.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.blackman(5).round(decimals=4).abs()
+        tensor([0.0000, 0.3400, 1.0000, 0.3400, 0.0000])
+    """
     return _window("blackman", M, _cosines(0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
 
 
 def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Half a period of a sine over ``M`` points."""
+    """Half a period of a sine: ``w[k] = sin(pi * (k + 1/2) / (n + 1))`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.cosine(4)
+        tensor([0.3827, 0.9239, 0.9239, 0.3827])
+    """
     return _window("cosine", M, _sine, sym, dtype, layout, device, requires_grad)
 
 
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """``exp(-|k - center| / tau)``; ``center`` may be given for periodic windows only, and is otherwise the middle."""
+    """A window that falls off on both sides: ``w[k] = exp(-|k - center| / tau)`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        center: where it is 1, of periodic windows only. Default: the middle, ``n / 2``.
+        tau: the distance in which it falls to ``1 / e``, positive.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, ``tau`` is not positive, a symmetric window is given a ``center``, or the dtype
+            or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.exponential(5)
+        tensor([0.1353, 0.3679, 1.0000, 0.3679, 0.1353])
+    """
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -110,14 +178,51 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
 
 
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """The density of a normal distribution of deviation ``std`` points, 1 in the middle."""
+    """The density of a normal distribution, 1 in the middle: ``w[k] = exp(-((k - n / 2) / std) ** 2 / 2)`` for ``k``
+    from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        std: the deviation, in points, positive.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, ``std`` is not positive, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.gaussian(5)
+        tensor([0.1353, 0.6065, 1.0000, 0.6065, 0.1353])
+    """
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return _window("gaussian", M, _gauss(std), sym, dtype, layout, device, requires_grad)
 
 
 def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """``sum_i (-1)^i a[i] cos(2 pi i k / n)`` for coefficients ``a``."""
+    """An alternating sum of cosines: ``w[k]`` is the sum of ``(-1) ** i * a[i] * cos(2 pi i k / n)`` over ``i``, for
+    ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        a: the coefficients, a list or tuple.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, there are no coefficients, or the dtype or the layout is another.
+        TypeError: ``a`` is no list or tuple.
+    Examples:
+        >>> taeda.signal.windows.general_cosine(5, a=[0.5, 0.5])  # Hann's
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     if M < 0:
         raise ValueError(f"general_cosine requires non-negative window length, got M={M}")
     if not isinstance(a, (list, tuple)):
@@ -128,33 +233,117 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
 
 
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """``alpha - (1 - alpha) cos(2 pi k / n)``."""
+    """A raised cosine: ``w[k] = alpha - (1 - alpha) * cos(2 pi k / n)`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        alpha: the constant; 0.5 gives Hann's window.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.general_hamming(5, alpha=0.75)
+        tensor([0.5000, 0.7500, 1.0000, 0.7500, 0.5000])
+    """
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
 
 
 def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Hamming's window of ``M`` points."""
+    """Hamming's window: ``w[k] = 0.54 - 0.46 * cos(2 pi k / n)`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.hamming(5)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
+    """
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Hann's window of ``M`` points."""
+    """Hann's window: ``w[k] = 0.5 - 0.5 * cos(2 pi k / n)`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.hann(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return general_hamming(
         M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
 
 
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Kaiser's window of shape ``beta``: the larger, the wider its main lobe and the lower its side lobes."""
+    """Kaiser's window: ``w[k] = I0(beta * sqrt(1 - (2 k / n - 1) ** 2)) / I0(beta)`` for ``k`` from 0 to ``M - 1``,
+    with the Bessel function :func:`taeda.i0`.
+
+    Args:
+        M: how many points.
+        beta: the shape, not negative: the larger, the lower the side lobes and the wider the main lobe.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` or ``beta`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.kaiser(5, beta=2.0)
+        tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
+    """
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _window("kaiser", M, _kaiser(beta), sym, dtype, layout, device, requires_grad)
 
 
 def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Nuttall's minimum four-term window of ``M`` points."""
+    """Nuttall's window of four terms, with side lobes below -98 dB: :func:`taeda.signal.windows.general_cosine` with
+    ``a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]`` (Nuttall 1981).
+
+    Args:
+        M: how many points.
+        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
+        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
+        layout: ``taeda.strided``.
+        device: the CPU.
+        requires_grad: whether operations on the result are recorded for a backward pass.
+    Returns:
+        A vector of ``M`` elements.
+    Raises:
+        ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+        >>> taeda.signal.windows.nuttall(5)
+        tensor([3.6280e-04, 2.2698e-01, 1.0000e+00, 2.2698e-01, 3.6280e-04])
+    """
     a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
@@ -162,32 +351,141 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 # ---- the older functions ---------------------------------------------------------------------------------------------
 
 
-def _older(name, text, formula):
-    def window(
-        window_length, periodic=True, *extra, dtype=None, layout=None, device=None, pin_memory=False,
-        requires_grad=False, **options,
-    ):  # fmt: skip
-        values = formula(*extra, **options)
-        window_length = int(window_length)
-        if window_length < 0:
-            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
-        dtype = dtype or _core.get_default_dtype()
-        if dtype.is_complex:
-            raise NotImplementedError(f"{name}: not implemented for {dtype}")
-        if not dtype.is_floating_point:
-            raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
-        _core.require_device(device)
-        return _made(values, window_length, not periodic, dtype, requires_grad)
-
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"{text} Periodic by default: its period is its length, rather than one point less."
-    return composite(method=False, meta="numbers")(window)
+def _older(name, values, window_length, periodic, dtype, device, requires_grad):
+    window_length = int(window_length)
+    if window_length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
+    dtype = dtype or _core.get_default_dtype()
+    if dtype.is_complex:
+        raise NotImplementedError(f"{name}: not implemented for {dtype}")
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
+    _core.require_device(device)
+    return _made(values, window_length, not periodic, dtype, requires_grad)
 
 
-hann_window = _older("hann_window", "Hann's window.", lambda: _cosines(0.5, 0.5))
-blackman_window = _older("blackman_window", "Blackman's window.", lambda: _cosines(0.42, 0.5, 0.08))
-hamming_window = _older(
-    "hamming_window", "Hamming's window, ``alpha - beta cos``.", lambda alpha=0.54, beta=0.46: _cosines(alpha, beta)
-)
-bartlett_window = _older("bartlett_window", "Bartlett's triangular window.", lambda: _triangle)
-kaiser_window = _older("kaiser_window", "Kaiser's window of shape ``beta``.", lambda beta=12.0: _kaiser(beta))
+@composite(method=False, meta="numbers")
+def hann_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """Hann's window: ``w[k] = 0.5 - 0.5 * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``.
+
+    A window fades a piece of a signal in and out before its Fourier transform, so that the cut is not seen as high
+    frequencies.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``: what :func:`stft` needs. Otherwise ``N`` is ``window_length - 1``, and the
+            window is symmetric.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+        >>> taeda.hann_window(5, periodic=False)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return _older("hann_window", _cosines(0.5, 0.5), window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def blackman_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / N) + 0.08 * cos(4 pi k / N)`` for ``k`` from 0 to
+    ``window_length - 1``.
+
+    Its side lobes are lower than those of :func:`hann_window`, its main lobe is wider.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.blackman_window(4).round(decimals=4).abs()
+        tensor([0.0000, 0.3400, 1.0000, 0.3400])
+    """
+    return _older("blackman_window", _cosines(0.42, 0.5, 0.08), window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def hamming_window(
+    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Hamming's window: ``w[k] = alpha - beta * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        alpha: the constant.
+        beta: the height of the cosine.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
+    return _older("hamming_window", _cosines(alpha, beta), window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def bartlett_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / N - 1|`` for ``k`` from 0 to ``window_length - 1``.
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+        >>> taeda.bartlett_window(5, periodic=False)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return _older("bartlett_window", _triangle, window_length, periodic, dtype, device, requires_grad)
+
+
+@composite(method=False, meta="numbers")
+def kaiser_window(
+    window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Kaiser's window: ``w[k] = I0(beta * sqrt(1 - (2 k / N - 1) ** 2)) / I0(beta)`` for ``k`` from 0 to
+    ``window_length - 1``.
+
+    ``I0`` is the modified Bessel function :func:`i0`: the sum of ``(x ** 2 / 4) ** m / (m!) ** 2`` for ``m`` from 0 on.
+    The larger ``beta``, the lower the side lobes and the wider the main lobe; 0 gives a rectangle.
+
+    Source: Kaiser and Schafer 1980, "On the use of the I0-sinh window for spectrum analysis".
+
+    Args:
+        window_length: how many points.
+        periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+        beta: the shape, not negative.
+        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
+    Returns:
+        A vector of ``window_length`` elements; of one or none, ones.
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+    Examples:
+        >>> taeda.kaiser_window(5, periodic=False, beta=2.0)
+        tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
+    """
+    return _older("kaiser_window", _kaiser(beta), window_length, periodic, dtype, device, requires_grad)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from .._docstrings import complete_docstrings
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -23,3 +26,10 @@ __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
     "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "swa_utils",
 ]  # fmt: skip
+
+complete_docstrings(
+    value
+    for module in (sys.modules[__name__], lr_scheduler, swa_utils)
+    for value in list(vars(module).values())
+    if isinstance(value, type) and value.__module__.startswith(__name__)
+)

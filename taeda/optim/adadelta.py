@@ -23,17 +23,31 @@ def _rule(x, flags, scalars, p, g, squares, deltas):
 
 
 class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
-    """Adadelta: steps scaled by the ratio of the root mean squares of past steps and past gradients.
+    """Adadelta: the root mean square of recent steps over that of recent gradients, times the gradient.
+
+    With gradient ``g``::
+
+        s = rho * s + (1 - rho) * g**2
+        d = sqrt(a + eps) / sqrt(s + eps) * g
+        a = rho * a + (1 - rho) * d**2
+        p -= lr * d
+
+    Steps have the unit of the parameter, so that ``lr`` hardly needs tuning. Source: Zeiler 2012, "ADADELTA: An
+    Adaptive Learning Rate Method".
 
     Args:
-        params: parameters or groups of them.
         lr: factor of the step.
-        rho: decay of the running means.
-        eps: added inside the roots.
-        weight_decay: adds this times the parameter to the gradient.
-        foreach, capturable: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+        rho: decay of the two running means, in ``[0, 1]``.
+        eps: added inside both roots.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
+        >>> optimizer = taeda.optim.Adadelta([w])
+        >>> before = w.detach().clone()
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> (before - w).detach()  # the first steps are small, and alike for large and small gradients
+        tensor([ 0.0032, -0.0032])
     """
 
     def __init__(

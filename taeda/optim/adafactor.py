@@ -14,17 +14,35 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Adam without the first moment and with a factored second one, so that state takes little memory.
+    """Adam without the mean of gradients and with a factored mean of squares, so that its state takes little memory.
+
+    For a matrix of ``n`` rows and ``m`` columns the state is ``n + m`` numbers rather than ``2 n m``: the means ``R``
+    of ``g**2`` over rows and ``C`` over columns, and ``V = R C / mean(R)``. In step ``t`` the means take
+    ``t**beta2_decay`` of the new. With ``U = g / sqrt(V)``, scaled down to a root mean square of at most ``d``, the
+    step is ``p -= max(eps[1], rms(p)) * min(lr, 1 / sqrt(t)) * U``. Parameters of one dimension keep all of ``V``.
+    Source: Shazeer & Stern 2018, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost".
 
     Args:
-        params: parameters or groups of them.
-        lr: largest relative step.
-        beta2_decay: power of the step count that the second moment decays with.
-        eps: two numbers: least second moment (the dtype's epsilon if None), and least scale of a parameter.
-        d: steps whose root mean square is larger are scaled down.
-        weight_decay: shrinks the parameters directly.
-        foreach: accepted; there is one implementation.
+        params: the tensors to update, or dicts with such a list under ``"params"``. Any shape, floating-point.
+        lr: largest step relative to the size of the parameter.
+        beta2_decay: exponent, at most 0.
+        eps: least ``sqrt(V)`` (the dtype's epsilon if None), and least size of a parameter.
+        d: largest root mean square of ``U``, at least 1.
+        weight_decay: shrinks the parameters directly, ``p *= 1 - lr * weight_decay``.
+        foreach: accepted, changes nothing.
         maximize: climb rather than descend.
+
+    Raises:
+        ValueError: an option is out of its range.
+        RuntimeError: in a step, a parameter is complex.
+
+    Examples:
+        >>> w = taeda.ones(300, 200, requires_grad=True)
+        >>> optimizer = taeda.optim.Adafactor([w])
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> sum(s.numel() for s in optimizer.state[w].values())  # Adam has 120001
+        501
     """
 
     def __init__(

@@ -23,18 +23,25 @@ def _rule(x, flags, scalars, p, g, total):
 
 
 class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
-    """Adagrad: each element's learning rate falls with the root of the sum of its squared gradients.
+    """Adagrad: each element's rate falls with the root of the sum of its squared gradients.
+
+    With gradient ``g`` in step ``t`` (from 1): ``s += g**2``, then ``p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s)
+    + eps)``. Elements whose gradient is seldom other than zero, such as the rows of an embedding, keep large steps.
+    Source: Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization".
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        lr_decay: the rate is divided by ``1 + steps * lr_decay``.
-        weight_decay: adds this times the parameter to the gradient.
-        initial_accumulator_value: first value of the sum.
-        eps: added to the root.
-        foreach, fused: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+        lr_decay: the rate is divided by ``1 + (t - 1) * lr_decay``.
+        initial_accumulator_value: first value of ``s``.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.Adagrad([w], lr=0.1)
+        >>> for step in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.8331, -1.8311], requires_grad=True)
     """
 
     _by_rows = True

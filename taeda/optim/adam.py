@@ -28,20 +28,41 @@ def _rule(x, flags, scalars, p, g, m, v, *largest):
 
 
 class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
-    """Adam: steps of the running mean of gradients over the root of that of their squares.
+    """Adam: the mean of recent gradients over the root of the mean of their squares.
+
+    With gradient ``g`` in step ``t`` (from 1)::
+
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        p -= lr * (m / (1 - beta1**t)) / (sqrt(v / (1 - beta2**t)) + eps)
+
+    Each element takes steps of about ``lr``, whatever the size of its gradient. That makes Adam a good first choice.
+    Sources: Kingma & Ba 2014, "Adam: A Method for Stochastic Optimization"; for ``amsgrad`` Reddi, Kale & Kumar 2018,
+    "On the Convergence of Adam and Beyond".
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        betas: decay of the two running means.
-        eps: added to the root.
-        weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
-            parameter instead.
-        amsgrad: use the largest mean square so far.
-        foreach, capturable, fused: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
-        decoupled_weight_decay: see ``weight_decay``.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        amsgrad: use the largest ``v`` so far in place of ``v``.
+        weight_decay: adds ``weight_decay * p`` to the gradient; with ``decoupled_weight_decay`` shrinks the parameter
+            instead, ``p *= 1 - lr * weight_decay``.
+        decoupled_weight_decay: see ``weight_decay``; :class:`AdamW` sets it.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
+        >>> optimizer = taeda.optim.Adam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([   0.9000, -199.9000], requires_grad=True)
+
+        Options differ between parts of a model:
+
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        >>> optimizer = taeda.optim.Adam(
+        ...     [{"params": model[0].parameters()}, {"params": model[1].parameters(), "lr": 1e-2}], lr=1e-3
+        ... )
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.001, 0.01]
     """
 
     def __init__(
@@ -85,7 +106,23 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameters directly; arguments as :class:`Adam`."""
+    """Adam whose weight decay shrinks the parameters directly: ``p *= 1 - lr * weight_decay`` before the step of Adam.
+
+    In :class:`Adam` the decay goes through the gradient and is divided by its size, so that weights with large
+    gradients decay less. Here all decay alike. Source: Loshchilov & Hutter 2017, "Decoupled Weight Decay
+    Regularization".
+
+    Args:
+        weight_decay: rate of the decay.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.AdamW([w], lr=0.1, weight_decay=0.5)
+        >>> w.grad = taeda.zeros(2)  # no gradient: what is left is the decay
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9500, -1.9000], requires_grad=True)
+    """
 
     def __init__(
         self, params: Any, lr: float | Tensor = 1e-3, betas: tuple = (0.9, 0.999), eps: float = 1e-8,

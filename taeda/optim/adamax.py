@@ -23,17 +23,27 @@ def _rule(x, flags, scalars, p, g, m, largest):
 
 
 class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
-    """Adamax: Adam with a decaying maximum in place of the root mean square.
+    """Adam with a decaying maximum of the gradients' sizes in place of the root mean square.
+
+    With gradient ``g`` in step ``t`` (from 1)::
+
+        m = beta1 * m + (1 - beta1) * g
+        u = max(beta2 * u, abs(g) + eps)
+        p -= lr / (1 - beta1**t) * m / u
+
+    Source: Kingma & Ba 2014, "Adam: A Method for Stochastic Optimization", section 7.
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        betas: decay of the running mean and of the maximum.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
         eps: added to the gradient's size.
-        weight_decay: adds this times the parameter to the gradient.
-        foreach, capturable: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.Adamax([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.9000, -1.9000], requires_grad=True)
     """
 
     def __init__(

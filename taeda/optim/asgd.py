@@ -23,18 +23,31 @@ def _rule(x, flags, scalars, p, g, average):
 
 
 class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
-    """Averaged SGD: the state ``ax`` is the mean of the parameters from step ``t0`` on.
+    """Averaged SGD: plain steps, and the mean of the parameters from step ``t0`` on in the state ``"ax"``.
+
+    With gradient ``g`` in step ``t`` (from 1) and ``eta = lr`` at first::
+
+        p = p * (1 - lambd * eta) - eta * g
+        ax += (p - ax) / max(1, t - 1 - t0)
+        eta = lr / (1 + lambd * lr * t)**alpha
+
+    Take ``ax`` for the trained weights: the mean is nearer to the minimum than the last step, which noise moves about.
+    Source: Polyak & Juditsky 1992, "Acceleration of Stochastic Approximation by Averaging".
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        lambd: decay term.
-        alpha: power of the learning rate's decay.
-        t0: when averaging starts.
-        weight_decay: adds this times the parameter to the gradient.
-        foreach, capturable: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+        lambd: rate at which parameters and learning rate fall.
+        alpha: exponent of the learning rate's fall.
+        t0: step after which the mean is taken.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.ASGD([w], lr=0.1, t0=1)
+        >>> for step in range(4):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w, optimizer.state[w]["ax"]
+        (tensor([ 0.4096, -0.8192], requires_grad=True), tensor([ 0.4608, -0.9216]))
     """
 
     _counters = ("step", "eta", "mu")

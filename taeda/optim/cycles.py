@@ -33,22 +33,43 @@ def _set_momentum(group: dict, value: float, use_beta1: bool) -> None:
 
 
 class CyclicLR(LRScheduler):
-    """The rate goes up and down between two values (Smith 2015); step after every batch.
+    """The rate goes up and down between two values; ``step`` is called after every batch.
+
+    With ``x`` rising from 0 to 1 in ``step_size_up`` batches and falling to 0 in ``step_size_down``:
+    ``lr = base_lr + (max_lr - base_lr) * x * scale``. ``scale`` is 1 for ``"triangular"``, ``0.5 ** (cycle - 1)`` for
+    ``"triangular2"``, ``gamma ** batch`` for ``"exp_range"``. Source: Smith 2015, "Cyclical Learning Rates for Training
+    Neural Networks".
 
     Args:
-        optimizer: whose rates are set.
-        base_lr: lower bound, or one per group.
-        max_lr: upper bound, or one per group.
-        step_size_up: batches of the rising half.
-        step_size_down: of the falling half; the same if None.
-        mode: ``"triangular"``, ``"triangular2"`` (halved every cycle) or ``"exp_range"`` (times ``gamma`` every batch).
-        gamma: see ``mode``.
-        scale_fn: own scaling of the amplitude, of the cycle or the iteration, as ``scale_mode`` says.
-        scale_mode: ``"cycle"`` or ``"iterations"``.
-        cycle_momentum: move the momentum against the rate.
-        base_momentum: its lower bound.
-        max_momentum: its upper bound.
-        last_epoch: batch to resume at.
+        optimizer: the optimiser whose rates are set.
+        base_lr: lowest rate, or a list with one for each group.
+        max_lr: highest rate, or a list with one for each group.
+        step_size_up: number of batches in which it rises.
+        step_size_down: number of batches in which it falls; ``step_size_up`` if None.
+        mode: ``"triangular"``, ``"triangular2"`` or ``"exp_range"``.
+        gamma: see above.
+        scale_fn: a function that gives ``scale``, in place of ``mode``.
+        scale_mode: what ``scale_fn`` is a function of: ``"cycle"``, counted from 1, or ``"iterations"``.
+        cycle_momentum: move the momentum, or the first beta, against the rate.
+        base_momentum: lowest momentum, or a list with one for each group.
+        max_momentum: highest momentum, or a list with one for each group.
+        last_epoch: the batch after which to resume; -1 to start.
+
+    Raises:
+        ValueError: the mode is unknown, a list has another length than there are groups, or the optimiser has no
+            momentum.
+        TypeError: ``optimizer`` is no optimiser.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.9, step_size_up=4)
+        >>> rates = []
+        >>> for epoch in range(9):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.1, 0.3, 0.5, 0.7, 0.9, 0.7, 0.5, 0.3, 0.1]
     """
 
     use_beta1: bool
@@ -119,7 +140,32 @@ class CyclicLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosines that restart: the first ``T_0`` epochs long, each ``T_mult`` times as long as the one before."""
+    """The rate falls as half a cosine, jumps back and falls again.
+
+    ``lr = eta_min + (lr(0) - eta_min) * (1 + cos(pi * t / T)) / 2``, with ``t`` epochs since the last restart and ``T``
+    the length of the fall: ``T_0`` at first, each ``T_mult`` times as long as the one before. ``step`` takes a fraction
+    of an epoch, too, to be called after every batch. Source: Loshchilov & Hutter 2016, "SGDR: Stochastic Gradient
+    Descent with Warm Restarts".
+
+    Args:
+        T_0: number of epochs of the first fall.
+        T_mult: factor of the length, a whole number of at least 1.
+        eta_min: the lowest rate.
+
+    Raises:
+        ValueError: ``T_0`` or ``T_mult`` is no such number.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2, T_mult=2)
+        >>> rates = []
+        >>> for epoch in range(7):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 1.0, 0.8536, 0.5, 0.1464, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -169,23 +215,43 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """One rise and one fall far below the first rate (Smith & Topin 2017); step after every batch.
+    """One rise to a high rate and one fall far below the first; ``step`` is called after every batch.
+
+    The rate goes from ``max_lr / div_factor`` to ``max_lr`` in the first ``pct_start`` of the batches, then to ``max_lr
+    / div_factor / final_div_factor``. The momentum goes the other way. The high rates in the middle shorten training.
+    Source: Smith & Topin 2017, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates".
 
     Args:
-        optimizer: whose rates are set.
-        max_lr: the top, or one per group.
-        total_steps: number of batches; or
-        epochs: number of epochs of
-        steps_per_epoch: batches each.
-        pct_start: part of the cycle that rises.
+        optimizer: the optimiser whose rates are set.
+        max_lr: highest rate, or a list with one for each group.
+        total_steps: number of batches in all; or give ``epochs`` and ``steps_per_epoch``.
+        epochs: number of epochs.
+        steps_per_epoch: number of batches in an epoch.
+        pct_start: part of the batches in which the rate rises.
         anneal_strategy: ``"cos"`` or ``"linear"``.
-        cycle_momentum: move the momentum against the rate.
-        base_momentum: its lower bound.
-        max_momentum: its upper bound.
-        div_factor: the first rate is ``max_lr`` over this.
-        final_div_factor: the last one is the first over this.
+        cycle_momentum: move the momentum, or the first beta, against the rate.
+        base_momentum: lowest momentum, or a list with one for each group.
+        max_momentum: highest momentum, or a list with one for each group.
+        div_factor: ``max_lr`` over the first rate.
+        final_div_factor: the first rate over the last.
         three_phase: fall back to the first rate as fast as it rose, then to the last.
-        last_epoch: batch to resume at.
+        last_epoch: the batch after which to resume; -1 to start.
+
+    Raises:
+        ValueError: the number of batches is not given or not positive, an option is out of its range, or the optimiser
+            has no momentum; in ``step``, there were more batches than given.
+        TypeError: ``optimizer`` is no optimiser.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=7, cycle_momentum=False)
+        >>> rates = []
+        >>> for epoch in range(7):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.04, 0.9806, 0.919, 0.6727, 0.3577, 0.0993, 0.0]
     """
 
     use_beta1: bool

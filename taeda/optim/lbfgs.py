@@ -99,17 +99,37 @@ def _wolfe_step(
 
 
 class LBFGS(Optimizer):
-    """Limited-memory BFGS. The step needs a closure and may call it several times; one parameter group only.
+    """Limited-memory BFGS: Newton's method with a Hessian that is estimated from the last gradients.
+
+    The direction is ``-H g``, where ``H`` approximates the inverse Hessian from the last ``history_size`` changes of
+    parameters and gradients. A step needs a closure, which computes the loss, and calls it up to ``max_eval`` times.
+    Good for smooth losses without noise (all data in each step). One parameter group only. Source: Nocedal & Wright
+    2006, "Numerical Optimization", chapter 7.
 
     Args:
-        params: the parameters.
-        lr: step size, or the line search's first trial.
-        max_iter: iterations per step.
-        max_eval: evaluations per step; ``1.25 * max_iter`` if None.
-        tolerance_grad: stop where no gradient is larger.
-        tolerance_change: stop where parameters or loss change less.
-        history_size: number of updates remembered.
-        line_search_fn: ``"strong_wolfe"`` or None.
+        params: the tensors to update. Any shape, floating-point or complex.
+        lr: step size, or the first trial of the line search.
+        max_iter: iterations in a step.
+        max_eval: evaluations of the closure in a step; ``1.25 * max_iter`` if None.
+        tolerance_grad: stop where no element of the gradient is larger.
+        tolerance_change: stop where parameters or loss change by less.
+        history_size: number of changes that are kept.
+        line_search_fn: ``"strong_wolfe"``, or None for steps of size ``lr``.
+
+    Raises:
+        ValueError: there is more than one group, or the rate is negative.
+
+    Examples:
+        >>> w = taeda.tensor([-1.0, 2.0], requires_grad=True)  # Rosenbrock's valley: its minimum is at (1, 1)
+        >>> optimizer = taeda.optim.LBFGS([w], max_iter=50, line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+        ...     loss.backward()
+        ...     return loss
+        >>> first_loss = optimizer.step(closure)
+        >>> bool(taeda.allclose(w.detach(), taeda.ones(2), atol=1e-2))
+        True
     """
 
     def __init__(

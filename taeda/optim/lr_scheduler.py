@@ -59,7 +59,24 @@ class _FunctionLR(LRScheduler):
 
 
 class LambdaLR(_FunctionLR):
-    """The first rate times ``lr_lambda(epoch)``."""
+    """The rate of the start times a function of the epoch: ``lr(epoch) = lr(0) * lr_lambda(epoch)``.
+
+    Args:
+        lr_lambda: a function of the epoch's number, or a list with one for each parameter group.
+
+    Examples:
+        A warm-up of four epochs:
+
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: min(1.0, (epoch + 1) / 4))
+        >>> rates = []
+        >>> for epoch in range(6):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    """
 
     def get_lr(self) -> list:
         self._warn_outside_step()
@@ -67,7 +84,22 @@ class LambdaLR(_FunctionLR):
 
 
 class MultiplicativeLR(_FunctionLR):
-    """The previous rate times ``lr_lambda(epoch)``."""
+    """The rate of the epoch before times a function of the epoch: ``lr(epoch) = lr(epoch - 1) * lr_lambda(epoch)``.
+
+    Args:
+        lr_lambda: a function of the epoch's number, or a list with one for each parameter group.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.9)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.9, 0.81, 0.729]
+    """
 
     def get_lr(self) -> list:
         self._warn_outside_step()
@@ -78,7 +110,23 @@ class MultiplicativeLR(_FunctionLR):
 
 
 class StepLR(LRScheduler):
-    """Times ``gamma`` every ``step_size`` epochs."""
+    """The rate falls by a factor every few epochs: ``lr(epoch) = lr(0) * gamma ** (epoch // step_size)``.
+
+    Args:
+        step_size: number of epochs between falls.
+        gamma: the factor.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
+        >>> rates = []
+        >>> for epoch in range(6):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 1.0, 0.1, 0.1, 0.01, 0.01]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -96,7 +144,24 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times ``gamma`` at each of ``milestones``."""
+    """The rate falls by a factor at given epochs: ``lr(epoch) = lr(0) * gamma ** n`` with ``n`` milestones up to
+    ``epoch``.
+
+    Args:
+        milestones: the epochs, in rising order.
+        gamma: the factor.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[2, 5], gamma=0.1)
+        >>> rates = []
+        >>> for epoch in range(6):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 1.0, 0.1, 0.1, 0.1, 0.01]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -117,7 +182,26 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times ``factor`` for the first ``total_iters`` epochs."""
+    """A factor for the first epochs: ``lr(epoch) = lr(0) * factor`` while ``epoch < total_iters``, then ``lr(0)``.
+
+    Args:
+        factor: between 0 and 1.
+        total_iters: number of epochs with the factor.
+
+    Raises:
+        ValueError: ``factor`` is not between 0 and 1.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=3)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.5, 0.5, 0.5, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -140,7 +224,29 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
+    """A factor that changes linearly, as in a warm-up.
+
+    ``lr(epoch) = lr(0) * (start_factor + (end_factor - start_factor) * min(1, epoch / total_iters))``.
+
+    Args:
+        start_factor: factor in epoch 0, above 0 and at most 1.
+        end_factor: factor from epoch ``total_iters`` on, between 0 and 1.
+        total_iters: number of epochs from one to the other.
+
+    Raises:
+        ValueError: a factor is out of its range.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.2, total_iters=4)
+        >>> rates = []
+        >>> for epoch in range(6):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.2, 0.4, 0.6, 0.8, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
@@ -173,7 +279,22 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times ``gamma`` every epoch."""
+    """The rate falls by a factor in every epoch: ``lr(epoch) = lr(0) * gamma ** epoch``.
+
+    Args:
+        gamma: the factor.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.9, 0.81, 0.729]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -188,7 +309,23 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Falls to zero in ``total_iters`` epochs as ``(1 - epoch / total_iters) ** power``."""
+    """The rate falls to zero as a power: ``lr(epoch) = lr(0) * (1 - min(1, epoch / total_iters)) ** power``.
+
+    Args:
+        total_iters: number of epochs until zero.
+        power: the exponent; 1 is a straight line.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2.0)
+        >>> rates = []
+        >>> for epoch in range(6):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -208,7 +345,26 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the first rate to ``eta_min`` in ``T_max`` epochs (Loshchilov & Hutter 2016), and back."""
+    """The rate falls as half a cosine: slowly at first and at the end, fast between.
+
+    ``lr(epoch) = eta_min + (lr(0) - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``. After ``T_max`` epochs it rises
+    again. Source: Loshchilov & Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts".
+
+    Args:
+        T_max: number of epochs of the fall.
+        eta_min: the lowest rate.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.8536, 0.5, 0.1464, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -270,7 +426,32 @@ class _Several(LRScheduler):
 
 
 class SequentialLR(_Several):
-    """One schedule after the other, changing at ``milestones``."""
+    """One schedule after the other. Each starts at its epoch 0 when its turn comes.
+
+    Args:
+        optimizer: the optimiser of all of them.
+        schedulers: the schedules, in order.
+        milestones: the epochs at which the second, third, ... begins: one fewer than schedules.
+        last_epoch: the epoch after which to resume; -1 to start.
+
+    Raises:
+        ValueError: the numbers do not fit, a schedule has another optimiser, or is a :class:`ReduceLROnPlateau`.
+
+    Examples:
+        A warm-up of two epochs, then a fall:
+
+        >>> from taeda.optim.lr_scheduler import ExponentialLR, LinearLR, SequentialLR
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> rise, fall = LinearLR(optimizer, 0.5, total_iters=2), ExponentialLR(optimizer, gamma=0.9)
+        >>> scheduler = SequentialLR(optimizer, [rise, fall], milestones=[2])
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.5, 0.75, 1.0, 0.9, 0.81]
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -318,7 +499,27 @@ class SequentialLR(_Several):
 
 
 class ChainedScheduler(_Several):
-    """Several schedules at once: each acts on what the ones before it have set."""
+    """Several schedules at once: each acts on the rates that the ones before it have set.
+
+    Args:
+        schedulers: the schedules, all of the same optimiser.
+        optimizer: that optimiser; the first schedule's if None.
+
+    Raises:
+        ValueError: there are none, one has another optimiser, or is a :class:`ReduceLROnPlateau`.
+
+    Examples:
+        >>> from taeda.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = ChainedScheduler([ConstantLR(optimizer, 0.1, total_iters=2), ExponentialLR(optimizer, 0.9)])
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [0.1, 0.09, 0.81, 0.729]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self.optimizer = self._check(schedulers, optimizer)
@@ -332,18 +533,36 @@ class ChainedScheduler(_Several):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times ``factor`` when a metric has not improved for ``patience`` epochs.
+    """The rate falls by a factor when a metric, such as the validation loss, has stopped to improve.
+
+    ``step(metric)`` is called after every epoch. When more than ``patience`` epochs in a row were no better than the
+    best so far, ``lr = max(lr * factor, min_lr)``. Better is, for ``mode="min"``, below ``best * (1 - threshold)``, or
+    below ``best - threshold`` with ``threshold_mode="abs"``.
 
     Args:
-        optimizer: whose rates are set.
+        optimizer: the optimiser whose rates are set.
         mode: ``"min"`` or ``"max"``: what is better.
-        factor: below 1.
-        patience: epochs to wait.
+        factor: the factor, below 1.
+        patience: number of epochs to wait.
         threshold: least improvement that counts.
-        threshold_mode: ``"rel"`` or ``"abs"``.
-        cooldown: epochs after a reduction in which bad ones do not count.
-        min_lr: least rate, or one per group.
-        eps: least change of a rate.
+        threshold_mode: ``"rel"``, relative to the best, or ``"abs"``.
+        cooldown: number of epochs after a fall in which bad ones do not count.
+        min_lr: least rate, or a list with one for each group.
+        eps: smaller changes of a rate are left out.
+
+    Raises:
+        ValueError: ``factor`` is not below 1, or the number of ``min_lr`` is not that of the groups.
+        TypeError: ``optimizer`` is no optimiser.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> rates = []
+        >>> for loss in [3.0, 2.0, 2.0, 2.1, 1.9]:
+        ...     rates += scheduler.get_last_lr()
+        ...     scheduler.step(loss)
+        >>> rates  # two epochs without progress
+        [1.0, 1.0, 1.0, 1.0, 0.1]
     """
 
     def __init__(

@@ -31,18 +31,36 @@ def _orthogonalise(grad: Tensor, coefficients: tuple[float, float, float], steps
 
 
 class Muon(Optimizer):
-    """Momentum with orthogonalised updates, for matrices only.
+    """Momentum whose matrix is made nearly orthogonal, for matrices only.
+
+    With gradient ``g``: ``b += (1 - momentum) * (g - b)``, and ``u`` is ``b``, or ``g + momentum * (b - g)`` with
+    ``nesterov``. Then ``O`` is ``U V^T`` of the singular value decomposition of ``u``, nearly: ``ns_steps`` iterations
+    of a polynomial in bfloat16. ``p`` is shrunk by ``1 - lr * weight_decay``, and ``p -= lr * ratio * O``. All
+    directions in which the layer can change get steps of the same size. Embeddings, biases and the last layer take
+    :class:`AdamW`. Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/.
 
     Args:
-        params: two-dimensional parameters or groups of them.
+        params: parameters of shape ``(n, m)``, or groups of them.
         lr: learning rate.
         weight_decay: shrinks the parameters directly.
         momentum: decay of the running mean of gradients.
         nesterov: look ahead along it.
-        ns_coefficients: of the Newton-Schulz polynomial.
+        ns_coefficients: ``(a, b, c)`` of the polynomial ``a x + b x^3 + c x^5``.
         eps: least norm to divide by.
         ns_steps: iterations.
-        adjust_lr_fn: ``"original"`` or ``"match_rms_adamw"``: how the rate depends on the matrix's shape.
+        adjust_lr_fn: ``"original"`` (or None): ``ratio`` is ``sqrt(max(1, n / m))``; ``"match_rms_adamw"``:
+            ``0.2 * sqrt(max(n, m))``, so that rates found for AdamW fit.
+
+    Raises:
+        ValueError: a parameter is no matrix, or an option is out of its range.
+
+    Examples:
+        >>> w = taeda.zeros(2, 2, requires_grad=True)
+        >>> optimizer = taeda.optim.Muon([w], lr=0.1)
+        >>> w.grad = taeda.tensor([[5.0, 0.0], [0.0, 0.01]])
+        >>> optimizer.step()
+        >>> bool(abs(w[1, 1]) > 0.03)  # the small gradient moves its direction, too
+        True
     """
 
     def __init__(

@@ -29,18 +29,30 @@ def _rule(x, flags, scalars, p, g, m, v):
 class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     """Adam with Nesterov's momentum.
 
+    With gradient ``g`` in step ``t`` (from 1)::
+
+        mu[t] = beta1 * (1 - 0.5 * 0.96**(t * momentum_decay))
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        n = mu[t + 1] * m / (1 - mu[1] ... mu[t + 1]) + (1 - mu[t]) * g / (1 - mu[1] ... mu[t])
+        p -= lr * n / (sqrt(v / (1 - beta2**t)) + eps)
+
+    Source: Dozat 2016, "Incorporating Nesterov Momentum into Adam".
+
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        betas: decay of the two running means.
-        eps: added to the root.
-        weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
-            parameter instead.
-        momentum_decay: how fast the momentum approaches ``betas[0]``.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        weight_decay: adds ``weight_decay * p`` to the gradient; with ``decoupled_weight_decay`` shrinks the parameter
+            instead, ``p *= 1 - lr * weight_decay``.
+        momentum_decay: how fast ``mu`` approaches ``beta1``.
         decoupled_weight_decay: see ``weight_decay``.
-        foreach, capturable: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.NAdam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([ 0.8944, -1.8944], requires_grad=True)
     """
 
     _counters = ("step", "mu_product")

@@ -127,13 +127,37 @@ def _hooked(step: Callable) -> Callable:
 
 
 class Optimizer(ChecksKeywords):
-    """Base class of optimisers.
+    """Base class of optimisers: groups of parameters with options, and state for each parameter.
+
+    ``param_groups`` is a list of dicts: the parameters under ``"params"``, and the options. ``state`` has a dict for
+    each parameter. A subclass gives ``defaults`` and defines ``step``.
 
     Args:
-        params: Tensors, (name, Tensor) pairs, or dicts of options with such a list under ``"params"``.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with such a list under ``"params"`` and
+            options of their own. Any shape, floating-point or complex.
         defaults: options of groups that do not give them.
 
-    ``param_groups`` holds the groups, ``state`` a dict per parameter.
+    Raises:
+        TypeError: ``params`` is one tensor or a module, or holds something that is no tensor.
+        ValueError: there are no parameters, one is no leaf or is in two groups, or a required option is missing.
+
+    Examples:
+        >>> class SignDescent(taeda.optim.Optimizer):
+        ...     def __init__(self, params, lr=0.01):
+        ...         super().__init__(params, {"lr": lr})
+        ...
+        ...     @taeda.no_grad()
+        ...     def step(self):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 if p.grad is not None:
+        ...                     p -= group["lr"] * p.grad.sign()
+        >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
+        >>> optimizer = SignDescent([w], lr=0.5)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([   0.5000, -199.5000], requires_grad=True)
     """
 
     # the tables of hooks: nothing else is annotated in the body of the class

@@ -25,19 +25,26 @@ def _rule(x, flags, scalars, p, g, m, v):
 
 
 class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
-    """Adam that does without the second moment until its variance is tractable.
+    """Adam that does without the mean of squares until there are enough steps to estimate it well.
+
+    ``m`` and ``v`` are as in :class:`Adam`. In step ``t``, with ``n = 2 / (1 - beta2) - 1`` and ``r = n - 2 t beta2**t
+    / (1 - beta2**t)``: while ``r <= 5`` the step is ``p -= lr * m / (1 - beta1**t)``. After that it is Adam's, times
+    ``sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2) r))``, which rises to 1. It replaces a warm-up of the rate. Source: Liu
+    et al. 2019, "On the Variance of the Adaptive Learning Rate and Beyond".
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        betas: decay of the two running means.
-        eps: added to the root.
-        weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
-            parameter instead.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        weight_decay: adds ``weight_decay * p`` to the gradient; with ``decoupled_weight_decay`` shrinks the parameter
+            instead, ``p *= 1 - lr * weight_decay``.
         decoupled_weight_decay: see ``weight_decay``.
-        foreach, capturable: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.RAdam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w  # the first steps are those of momentum: p - 0.1 g
+        tensor([ 0.8000, -1.6000], requires_grad=True)
     """
 
     def __init__(

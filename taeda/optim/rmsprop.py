@@ -31,19 +31,25 @@ def _rule(x, flags, scalars, p, g, squares, *more):
 
 
 class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
-    """RMSprop: gradients over the root of the running mean of their squares.
+    """RMSprop: the gradient over the root of the running mean of its squares.
+
+    With gradient ``g``: ``s = alpha * s + (1 - alpha) * g**2``, then ``p -= lr * g / (sqrt(s) + eps)``. With
+    ``momentum`` the step is ``b = momentum * b + g / (sqrt(s) + eps)``. With ``centered``, ``s`` less the square of the
+    running mean of gradients is used: their variance. Sources: Tieleman & Hinton 2012, Coursera lecture 6.5; centered:
+    Graves 2013, "Generating Sequences With Recurrent Neural Networks".
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        alpha: decay of the running mean.
-        eps: added to the root.
-        weight_decay: adds this times the parameter to the gradient.
-        momentum: factor of the running sum of steps.
-        centered: use the variance rather than the mean square.
-        capturable, foreach: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+        alpha: decay of the running means.
+        momentum: factor of the running sum of steps; 0 for none.
+        centered: divide by the root of the variance.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
+        >>> optimizer = taeda.optim.RMSprop([w], lr=0.01)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([   0.9000, -199.9000], requires_grad=True)
     """
 
     def __init__(

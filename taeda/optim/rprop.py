@@ -28,16 +28,27 @@ def _rule(x, flags, scalars, p, g, previous, size):
 
 
 class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
-    """Resilient backpropagation: each element has its own step size, and only the gradient's sign counts.
+    """Resilient backpropagation: each element has a step size of its own, and only the gradient's sign counts.
+
+    Where the sign is that of the step before, the size is multiplied by ``etas[1]``. Where it has changed, the size is
+    multiplied by ``etas[0]``, and the element stays for this step. Then ``p -= sign(g) * size``. For gradients without
+    noise (all data in each step). Source: Riedmiller & Braun 1993, "A Direct Adaptive Method for Faster Backpropagation
+    Learning: The RPROP Algorithm".
 
     Args:
-        params: parameters or groups of them.
         lr: first step size.
-        etas: factors by which a size shrinks and grows.
+        etas: factors by which a size shrinks, below 1, and grows, above 1.
         step_sizes: least and largest size.
-        capturable, foreach: accepted; the one implementation does all parameters together.
-        maximize: climb rather than descend.
-        differentiable: record the step in the graph.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
+        >>> optimizer = taeda.optim.Rprop([w], lr=0.1)
+        >>> for step in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([   0.7800, -199.7800], requires_grad=True)
     """
 
     def __init__(

@@ -63,11 +63,33 @@ def _count_steps(optimizer: Optimizer) -> None:
 
 
 class LRScheduler(ChecksKeywords):
-    """Base of schedules.
+    """Base class of learning-rate schedules: ``step`` counts epochs, and ``get_lr`` of a subclass gives the rates.
+
+    ``step`` is called once per epoch, after the optimiser's, or once per batch where a class says so. It sets ``"lr"``
+    of every parameter group. ``last_epoch`` is the number of the epoch, from 0; ``base_lrs`` are the rates at the
+    start.
 
     Args:
-        optimizer: whose rates are set.
-        last_epoch: where to resume; -1 to start, which notes each group's rate as ``initial_lr``.
+        optimizer: the optimiser whose rates are set.
+        last_epoch: the epoch after which to resume; -1 to start, which keeps each group's rate as ``"initial_lr"``.
+
+    Raises:
+        TypeError: ``optimizer`` is no optimiser.
+        KeyError: ``last_epoch`` is not -1 and a group has no ``"initial_lr"``.
+
+    Examples:
+        >>> class Halved(taeda.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [lr * 0.5**self.last_epoch for lr in self.base_lrs]
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = Halved(optimizer)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
     """
 
     _get_lr_called_within_step = False

@@ -25,18 +25,26 @@ def _rule(x, flags, scalars, p, g, *state):
 
 
 class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
-    """``p -= lr * (momentum-averaged gradient)``.
+    """Stochastic gradient descent: ``p -= lr * g``, where ``g`` is the gradient of ``p``.
+
+    With ``momentum`` the step is a running sum of gradients, ``b = momentum * b + (1 - dampening) * g``, then
+    ``p -= lr * b``. The first ``b`` is ``g``. With ``nesterov`` the step is ``g + momentum * b``. Sources: Sutskever et
+    al. 2013, "On the importance of initialization and momentum in deep learning"; Nesterov 1983.
 
     Args:
-        params: parameters or groups of them.
-        lr: learning rate.
-        momentum: factor of the running sum of gradients.
-        dampening: the gradient enters that sum times ``1 - dampening``.
-        weight_decay: adds this times the parameter to the gradient.
-        nesterov: look ahead along the momentum (Nesterov 1983).
-        maximize: climb rather than descend.
-        foreach, fused: accepted; the one implementation does all parameters together.
-        differentiable: record the step in the graph.
+        momentum: factor of the running sum; 0 for none.
+        dampening: the gradient enters the sum times ``1 - dampening``.
+        nesterov: look ahead along the momentum. Needs ``momentum > 0`` and ``dampening == 0``.
+
+    Examples:
+        >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = taeda.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> for step in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.0620, -0.1240], requires_grad=True)
     """
 
     _counters = ()

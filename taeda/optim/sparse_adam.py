@@ -26,16 +26,27 @@ def _rule(x, flags, scalars, p, g, mean, square):
 
 
 class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
-    """Adam in which entries that a sparse gradient lacks, and their moments, stay as they are.
+    """Adam for sparse gradients: only entries that a gradient has are updated, they and their moments.
+
+    The formula is that of :class:`Adam`. It saves time where a large embedding sees few of its rows in a batch:
+    ``nn.Embedding(..., sparse=True)`` makes such gradients.
 
     Args:
-        params: parameters or groups of them, with sparse gradients.
-        lr: learning rate.
-        betas: decay of the running averages of the gradient and of its square.
-        eps: added to the root.
-        maximize: climb rather than descend.
+        params: the tensors to update: dense, real, with sparse gradients.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+
     Raises:
+        ValueError: an option is out of its range, or a parameter is sparse or complex.
         RuntimeError: in a step, a gradient is dense.
+
+    Examples:
+        >>> words = nn.Embedding(1000, 3, sparse=True)
+        >>> optimizer = taeda.optim.SparseAdam(words.parameters(), lr=0.1)
+        >>> before = words.weight.detach().clone()
+        >>> words(taeda.tensor([7, 42])).sum().backward()
+        >>> optimizer.step()
+        >>> (words.weight != before).any(1).nonzero().flatten()  # the rows that changed
+        tensor([ 7, 42])
     """
 
     _counters = ()  # the step is a plain number here, as in PyTorch

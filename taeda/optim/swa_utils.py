@@ -24,7 +24,23 @@ __all__ = [
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable:
-    """``avg_fn`` of an exponential moving average."""
+    """An exponential moving average, as ``avg_fn`` of :class:`AveragedModel`: ``decay * average + (1 - decay) *
+    parameter``.
+
+    Args:
+        decay: between 0 and 1.
+
+    Returns:
+        ``f(average, parameter, count)``, which gives a tensor of their shape and dtype.
+
+    Raises:
+        ValueError: ``decay`` is not between 0 and 1.
+
+    Examples:
+        >>> average = taeda.optim.swa_utils.get_ema_avg_fn(0.9)
+        >>> average(taeda.tensor([1.0]), taeda.tensor([2.0]), 3)
+        tensor([1.1000])
+    """
     if decay < 0.0 or decay > 1.0:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
@@ -36,7 +52,17 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable:
 
 
 def get_swa_avg_fn() -> Callable:
-    """``avg_fn`` of an equally weighted average."""
+    """An average with equal weights, as ``avg_fn`` of :class:`AveragedModel`.
+
+    Returns:
+        ``f(average, parameter, count)``, which gives ``average + (parameter - average) / (count + 1)``, a tensor of
+            their shape and dtype.
+
+    Examples:
+        >>> average = taeda.optim.swa_utils.get_swa_avg_fn()
+        >>> average(taeda.tensor([1.0]), taeda.tensor([2.0]), 3)
+        tensor([1.2500])
+    """
 
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with taeda.no_grad():
@@ -63,24 +89,71 @@ def _on_lists(average: Callable, weight: Callable | None = None) -> Callable:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
-    """``multi_avg_fn`` of an exponential moving average."""
+    """An exponential moving average of lists, as ``multi_avg_fn`` of :class:`AveragedModel`. Lists of floats take one
+    kernel.
+
+    Args:
+        decay: between 0 and 1.
+
+    Returns:
+        ``f(averages, parameters, count)``, which sets each average to ``decay * average + (1 - decay) * parameter``.
+
+    Raises:
+        ValueError: ``decay`` is not between 0 and 1.
+
+    Examples:
+        >>> averages = [taeda.zeros(2), taeda.ones(1)]
+        >>> taeda.optim.swa_utils.get_ema_multi_avg_fn(0.9)(averages, [taeda.ones(2), taeda.ones(1)], 3)
+        >>> averages
+        [tensor([0.1000, 0.1000]), tensor([1.])]
+    """
     return _on_lists(get_ema_avg_fn(decay), lambda num_averaged: 1 - decay)
 
 
 def get_swa_multi_avg_fn() -> Callable:
-    """``multi_avg_fn`` of an equally weighted average."""
+    """An average with equal weights of lists, as ``multi_avg_fn`` of :class:`AveragedModel`. Lists of floats take one
+    kernel.
+
+    Returns:
+        ``f(averages, parameters, count)``, which adds ``(parameter - average) / (count + 1)`` to each average.
+
+    Examples:
+        >>> averages = [taeda.zeros(2), taeda.ones(1)]
+        >>> taeda.optim.swa_utils.get_swa_multi_avg_fn()(averages, [taeda.ones(2), taeda.ones(1)], 1)
+        >>> averages
+        [tensor([0.5000, 0.5000]), tensor([1.])]
+    """
     return _on_lists(get_swa_avg_fn(), lambda num_averaged: 1 / (int(num_averaged) + 1))
 
 
 class AveragedModel(Module):
-    """A copy of ``model`` whose parameters are averages of the model's.
+    """A copy of a model whose parameters are averages of the model's over training.
+
+    Averages generalise better than the last weights. After training call :func:`update_bn` where there is batch
+    normalisation. Sources: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better Generalization";
+    Polyak & Juditsky 1992.
 
     Args:
-        model: what to average.
-        device: where the copy lives.
+        model: the module to average.
+        device: where the copy lives; that of ``model`` if None.
         avg_fn: ``f(average, parameter, count)`` gives the new average; equal weights if None.
         multi_avg_fn: the same for lists, in place.
         use_buffers: average buffers too, rather than copying them.
+
+    Shape:
+        As of ``model``: a call passes its arguments on to the copy.
+
+    Raises:
+        AssertionError: both functions are given.
+
+    Examples:
+        >>> model = nn.Linear(1, 1, bias=False)
+        >>> average = taeda.optim.swa_utils.AveragedModel(model)
+        >>> for weight in [1.0, 2.0, 6.0]:
+        ...     _ = nn.init.constant_(model.weight, weight)
+        ...     average.update_parameters(model)
+        >>> average.module.weight.item()
+        3.0
     """
 
     def __init__(
@@ -122,7 +195,26 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
-    """Compute the running statistics of all batch normalisations anew over ``loader``."""
+    """Compute the running mean and variance of all batch normalisations anew, by a pass over the data.
+
+    The statistics of an averaged model are not averages of those of its models. The model is left in the mode it was
+    in.
+
+    Args:
+        loader: gives batches: tensors, or tuples and lists whose first element is the input.
+        model: the module whose statistics are computed, in place.
+        device: where batches are moved; they stay where they are if None.
+
+    Shape:
+        Batches as ``model`` takes them.
+
+    Examples:
+        >>> model = nn.BatchNorm1d(1)
+        >>> batches = [taeda.tensor([[1.0], [3.0]]), taeda.tensor([[5.0], [7.0]])]
+        >>> taeda.optim.swa_utils.update_bn(batches, model)
+        >>> model.running_mean
+        tensor([4.])
+    """
     momenta = {m: m.momentum for m in model.modules() if isinstance(m, _BatchNorm)}
     if not momenta:
         return
@@ -141,7 +233,31 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Goes to the constant rate ``swa_lr`` in ``anneal_epochs`` epochs, by a cosine or linearly."""
+    """The rate goes to a constant, at which weights are averaged.
+
+    In ``anneal_epochs`` epochs ``lr`` goes from the present rate to ``swa_lr``, by half a cosine or linearly, and
+    stays. Source: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better Generalization".
+
+    Args:
+        swa_lr: the last rate, or a list with one for each group.
+        anneal_epochs: number of epochs of the change.
+        anneal_strategy: ``"cos"`` or ``"linear"``.
+
+    Raises:
+        ValueError: the strategy is unknown, ``anneal_epochs`` is negative, or a list has another length than there are
+            groups.
+
+    Examples:
+        >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = taeda.optim.swa_utils.SWALR(optimizer, swa_lr=0.2, anneal_epochs=4, anneal_strategy="linear")
+        >>> rates = []
+        >>> for epoch in range(6):
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+        ...     optimizer.step()  # here: the batches of the epoch
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.8, 0.6, 0.4, 0.2, 0.2]
+    """
 
     def __init__(
         self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",

@@ -12,7 +12,12 @@ from .table import format_table, format_time
 
 
 class DeviceType(enum.Enum):
-    """Where an event happened."""
+    """Where an event happened: ``CPU``.
+
+    Examples:
+        >>> taeda.profiler.DeviceType.CPU.name
+        'CPU'
+    """
 
     CPU = 0
     CUDA = 1
@@ -100,11 +105,32 @@ class _Times:
 
 
 class FunctionEvent(_Times):
-    """One call: of an op, a node of the graph (``scope`` 1), a range or a module (``scope`` 7).
+    """One call that was recorded: of an op, a node of the graph (``scope`` 1), a range or a module (``scope`` 7).
 
     ``cpu_parent`` and ``cpu_children`` are the events around and below it, ``kernels`` the runs of kernels that it made
     itself, ``moved`` the bytes of the tensors that an op read and wrote (``written``: wrote), ``allocated`` the bytes
     in use when it ended.
+
+    Args:
+        id: its number.
+        name: such as ``"aten::mm"``.
+        thread: number of the thread.
+        start_us: when it began, in microseconds.
+        end_us: when it ended.
+        scope: what it is a call of.
+        sequence_nr: number that it shares with its node of the backward pass; -1 for none.
+        cpu_memory_usage: bytes taken less bytes given back.
+        is_user_annotation: whether it is a range of the user's.
+        is_python_function: whether it is a module.
+        input_shapes: sizes of its arguments, or None.
+        stack: lines of the program, or None.
+        flops: arithmetic operations.
+
+    Examples:
+        >>> with taeda.profiler.profile() as prof:
+        ...     _ = taeda.ones(4, 4) @ taeda.ones(4, 4)
+        >>> "aten::mm" in [event.name for event in prof.events()]
+        True
     """
 
     def __init__(
@@ -170,7 +196,15 @@ _SUMS = (
 
 
 class FunctionEventAvg(_Times):
-    """The sums over events of one key; ``cpu_time`` is the mean."""
+    """The sums over events of one name: ``count``, ``cpu_time_total``, ``flops``, ...; ``cpu_time`` is the mean.
+
+    Examples:
+        >>> with taeda.profiler.profile() as prof:
+        ...     for _ in range(3):
+        ...         x = taeda.ones(4, 4) @ taeda.ones(4, 4)
+        >>> [average.count for average in prof.key_averages() if average.key == "aten::mm"]
+        [3]
+    """
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -206,7 +240,23 @@ class FunctionEventAvg(_Times):
 
 
 class EventList(list):
-    """Events or averages, with ways to look at them."""
+    """A list of events or averages, with ways to look at them: ``table()``, ``key_averages()``,
+    ``export_chrome_trace(path)``.
+
+    Args:
+        *args: the events.
+        use_device: accepted.
+        profile_memory: show memory in tables.
+        with_flops: show arithmetic in tables.
+
+    Examples:
+        >>> with taeda.profiler.profile() as prof:
+        ...     _ = taeda.ones(4, 4) @ taeda.ones(4, 4)
+        >>> type(prof.key_averages()).__name__
+        'EventList'
+        >>> "aten::mm" in prof.key_averages().table(row_limit=10)
+        True
+    """
 
     def __init__(
         self, *args: Any, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False
@@ -218,6 +268,19 @@ class EventList(list):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        from .._html import table
+        from .table import format_time
+
+        averages = self if all(isinstance(event, FunctionEventAvg) for event in self) else self.key_averages()
+        whole = sum(event.self_cpu_time_total for event in averages) or 1.0
+        rows = [
+            (event.key, str(event.count), format_time(event.self_cpu_time_total), format_time(event.cpu_time_total),
+             f"{100 * event.self_cpu_time_total / whole:.1f}%")
+            for event in sorted(averages, key=lambda event: -event.self_cpu_time_total)[:50]
+        ]  # fmt: skip
+        return table(("Name", "Calls", "Self", "Total", "Share of self"), rows)
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -354,6 +417,13 @@ class KernelAverages(list):
         from .table import format_kernels
 
         return format_kernels(sorted(self, key=lambda row: -row.elapsed), row_limit, floors, total)
+
+    def _repr_html_(self) -> str:
+        from .._html import table
+        from .table import format_time
+
+        rows = sorted(self, key=lambda row: -row.elapsed)[:50]
+        return table(("Kernel", "Runs", "Time"), [(row.name, str(row.runs), format_time(row.elapsed)) for row in rows])
 
 
 def average_kernels(runs: list[KernelRun]) -> KernelAverages:

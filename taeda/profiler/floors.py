@@ -29,14 +29,19 @@ _VERSION = 2
 
 @dataclass(frozen=True)
 class Floors:
-    """Measured rates of this machine.
+    """Measured rates of this machine: what it can do at best. :func:`measure_floors` makes it.
 
-    Attributes:
+    Args:
         threads: how many worked.
         copies: pairs (bytes read and written, bytes per second), by size.
         flops: float32 operations per second in the inner loop of the matrix product, a multiplication and an addition
             being two.
         reads: pairs (bytes read, bytes per second), by size; none: as copies.
+
+    Examples:
+        >>> floors = taeda.profiler.Floors(threads=1, copies=[(1e6, 1e10)], flops=1e11)
+        >>> floors.seconds(moved=1e6, flops=0.0)  # a megabyte at 10 GB/s
+        0.0001
     """
 
     threads: int
@@ -159,11 +164,19 @@ def _tile_rate(threads: int) -> float:
 
 
 def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
-    """What this machine can do with so many threads (default: those that ops use). About two seconds, then from a file.
+    """What this machine can do with so many threads. It takes about two seconds the first time, then reads a file.
 
     Args:
-        threads: at most ``taeda.get_num_threads()`` work at a time.
+        threads: at most ``taeda.get_num_threads()`` work at a time; as many as ops use if None.
         refresh: measure again although there is a file.
+
+    Returns:
+        A :class:`Floors`.
+
+    Examples:
+        >>> floors = taeda.profiler.measure_floors()
+        >>> floors.flops > 1e8
+        True
     """
     threads = _core.get_num_threads() if threads is None else threads
     path = build.cache_dir() / "floors.json"

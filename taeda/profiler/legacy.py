@@ -102,12 +102,36 @@ class _Marks(contextlib.AbstractContextManager):
 
 
 class emit_nvtx(_Marks):
-    """Marks for NVIDIA's profilers."""
+    """Marks for NVIDIA's profilers: there are none, so entering is refused unless it is disabled.
+
+    Args:
+        enabled: must be False.
+        record_shapes: accepted.
+
+    Raises:
+        NotImplementedError: it is entered enabled.
+
+    Examples:
+        >>> with taeda.profiler.emit_nvtx(enabled=False):
+        ...     _ = taeda.ones(4) + 1
+    """
 
     reader = "NVIDIA's profiler"
 
 
 class emit_itt(_Marks):
-    """Marks for Intel's profilers."""
+    """Marks for Intel's profilers: there are none, so entering is refused unless it is disabled.
+
+    Args:
+        enabled: must be False.
+        record_shapes: accepted.
+
+    Raises:
+        NotImplementedError: it is entered enabled.
+
+    Examples:
+        >>> with taeda.profiler.emit_itt(enabled=False):
+        ...     _ = taeda.ones(4) + 1
+    """
 
     reader = "Intel's profiler"

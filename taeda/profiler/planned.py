@@ -16,14 +16,20 @@ __all__ = ["Planned", "plan"]
 class Planned:
     """What :func:`plan` found.
 
-    Attributes:
+    Args:
         result: what the function gave, tensors on device meta.
-        flops: floating point operations of products, convolutions and attention, a multiplication and an addition each
+        flops: floating-point operations of products, convolutions and attention, a multiplication and an addition each
             one.
         flops_by_op: the same by the op's name.
         bytes_before: bytes of the tensors on meta that there were when the function was called.
         bytes_after: those when it returned.
         peak_bytes: the most that there were at a time in between.
+
+    Examples:
+        >>> with taeda.device("meta"):
+        ...     x = taeda.zeros(1000, 1000)
+        >>> taeda.profiler.plan(lambda: x @ x).flops_by_op
+        {'mm': 2000000000}
     """
 
     result: Any
@@ -35,19 +41,26 @@ class Planned:
 
 
 def plan(function: Callable, *args: Any, **kwargs: Any) -> Planned:
-    """Call ``function``, whose tensors are on device meta, and tell what the call would take on a device with memory.
+    """Call a function, whose tensors are on device meta, and tell what the call would take on a device with memory.
 
     Ops run their own code for sizes, algorithms and temporaries, and derivatives are those of the ops; kernels are left
     out. So the peak counts what the call allocates, work space inside of kernels aside, and a step of a model that no
-    machine here could hold is planned in seconds::
-
-        with taeda.device("meta"):
-            model = Transformer()
-            tokens = taeda.zeros(1, 2048, dtype=taeda.int64)
-        print(taeda.profiler.plan(lambda: model(tokens).sum().backward()).peak_bytes)
+    machine here could hold is planned in seconds.
 
     Args:
         function: called once, with the other arguments.
+        *args: its arguments.
+        **kwargs: its keyword arguments.
+
+    Returns:
+        A :class:`Planned`.
+
+    Examples:
+        >>> with taeda.device("meta"):
+        ...     layer, x = nn.Linear(10_000, 10_000), taeda.zeros(100, 10_000)
+        >>> planned = taeda.profiler.plan(lambda: layer(x).sum().backward())
+        >>> planned.peak_bytes > 4 * 10_000**2  # the gradient of the weight alone
+        True
     """
     before = memory_stats()["planned"]
     reset_peak_memory_stats()

@@ -19,7 +19,12 @@ from .trace import write_trace
 
 
 class ProfilerActivity(enum.Enum):
-    """What can be measured."""
+    """What can be measured: ``CPU``.
+
+    Examples:
+        >>> taeda.profiler.ProfilerActivity.CPU.name
+        'CPU'
+    """
 
     CPU = 0
     XPU = 1
@@ -27,7 +32,12 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does in a step."""
+    """What a profile does in a step: nothing, warm up, record, or record and hand over.
+
+    Examples:
+        >>> [action.name for action in taeda.profiler.ProfilerAction]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE']
+    """
 
     NONE = 0
     WARMUP = 1
@@ -39,20 +49,34 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be measured here: the CPU."""
+    """What can be measured here: the CPU.
+
+    Returns:
+        A set of :class:`ProfilerActivity`.
+
+    Examples:
+        >>> [activity.name for activity in taeda.profiler.supported_activities()]
+        ['CPU']
+    """
     return {ProfilerActivity.CPU}
 
 
 def kineto_available() -> bool:
-    """Whether PyTorch's tracing library is there: False, and nothing needs it."""
+    """Whether PyTorch's tracing library is there: False, and nothing needs it.
+
+    Examples:
+        >>> taeda.profiler.kineto_available()
+        False
+    """
     return False
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """From the number of a step to what is done in it: ``wait`` steps nothing, ``warmup`` steps nothing that is kept,
-    ``active`` steps recorded, and so on in turn.
+    """From the number of a step to what a profile does in it.
+
+    ``wait`` steps nothing, ``warmup`` steps nothing that is kept, ``active`` steps recorded, and so on in turn.
 
     Args:
         wait: steps that pass.
@@ -61,8 +85,17 @@ def schedule(
         repeat: how many turns; 0: until the end.
         skip_first: steps before the first turn.
         skip_first_wait: if not 0, the first turn has no ``wait``.
+
+    Returns:
+        A function from the number of a step to a :class:`ProfilerAction`.
+
     Raises:
         AssertionError: a number is negative, or ``active`` is 0.
+
+    Examples:
+        >>> action = taeda.profiler.schedule(wait=1, warmup=1, active=2)
+        >>> [action(step).name for step in range(5)]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError(
@@ -94,13 +127,27 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
-    """For ``on_trace_ready``: write each trace into the folder ``dir_name``, where TensorBoard's plugin finds it.
+    """For ``on_trace_ready``: write each trace into a folder, where TensorBoard's plugin finds it.
 
     Args:
-        dir_name: made if it is not there.
-        worker_name: the first part of the file's name; default: host and process.
+        dir_name: the folder, made if it is not there.
+        worker_name: the first part of the file's name; host and process if None.
         use_gzip: compress.
         use_python_export: there is one way to write a trace: no difference.
+
+    Returns:
+        A function of the profile.
+
+    Raises:
+        RuntimeError: the folder cannot be made.
+
+    Examples:
+        >>> import os
+        >>> handler = taeda.profiler.tensorboard_trace_handler("traces")
+        >>> with taeda.profiler.profile(on_trace_ready=handler):
+        ...     _ = taeda.ones(4) + 1
+        >>> len(os.listdir("traces"))
+        1
     """
 
     def handler(prof: Any) -> None:
@@ -154,6 +201,14 @@ class profile:
         use_cuda: deprecated in PyTorch; there is no GPU to measure.
         custom_trace_id_callback: gives the name of a trace.
         post_processing_timeout_s: no events are parsed in a way that could take long: no difference.
+
+    Examples:
+        >>> model, x = nn.Linear(8, 8), taeda.randn(4, 8)
+        >>> with taeda.profiler.profile(record_shapes=True) as prof:
+        ...     model(x).sum().backward()
+        >>> table = prof.key_averages().table(row_limit=5)  # to print
+        >>> "aten::linear" in [event.name for event in prof.events()]
+        True
     """
 
     def __init__(
@@ -299,6 +354,11 @@ class profile:
     def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
         """``key_averages().table(...)``."""
         return self.key_averages().table(sort_by=sort_by, row_limit=row_limit, **options)
+
+    def _repr_html_(self) -> str:
+        from .._html import pre
+
+        return pre("profile: nothing was recorded yet") if self._events is None else self.key_averages()._repr_html_()
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write everything for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in

@@ -7,10 +7,13 @@ from typing import Any
 
 from .. import Number, Size, Tensor, _device, _dtype
 from . import benchmark as benchmark
+from ..utils._check_step import check_step as check_step
 from . import checkpoint as checkpoint
 from . import data as data
 from . import deterministic as deterministic
 from . import dlpack as dlpack
 from . import dot as dot
+from ..utils._draw import draw as draw
+from ..utils._summary import summary as summary
 
 swap_tensors: Any

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 __all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main"]
 
+#: What taeda needs, and what it uses where it is there.
+_PACKAGES = ("numpy", "llvmlite", "scipy-openblas32", "scipy", "safetensors", "onnx", "tensorboard", "mpi4py", "torch")
+
 
 class SystemEnv(NamedTuple):
     """The answers."""
@@ -22,17 +25,6 @@ class SystemEnv(NamedTuple):
     packages: dict[str, str]
 
 
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
 def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
@@ -43,11 +35,12 @@ def _version(name: str) -> str:
 def get_env_info() -> SystemEnv:
     """Versions, processor and threads."""
     from .. import __version__, get_num_threads
+    from ..kernels.target import processor
 
-    packages = {name: _version(name) for name in ("numpy", "llvmlite", "scipy-openblas32", "torch")}
+    packages = {name: _version(name) for name in _PACKAGES}
     return SystemEnv(
-        __version__, sys.version.replace("\n", " "), platform.platform(), f"{_cpu()} ({os.cpu_count()} processors)",
-        get_num_threads(), packages,
+        __version__, sys.version.replace("\n", " "), platform.platform(),
+        f"{processor()} ({os.cpu_count()} processors)", get_num_threads(), packages,
     )  # fmt: skip
 
 

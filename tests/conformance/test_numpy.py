@@ -41,7 +41,6 @@ t[np.array(1)]
 np.sin(t)
 np.max(t)
 np.std(t)
-np.sqrt(g)
 np.asarray(g)
 np.array(g)
 np.asarray(b)

@@ -38,7 +38,7 @@ def gradients(framework, params, step, sparse, steady=False):
         scale = 1.0 if steady else 0.5 + 0.25 * ((step + k) % 3)
         g = p.detach() * 2 if steady else (p.detach() * scale).sin() + 0.1
         if sparse:
-            rows = framework.tensor([[0, 2, 0] if step % 2 else [1, 1, 2]])
+            rows = framework.tensor([[0, 2, 0] if step % 2 else [1, 1, 2]], device=p.device)
             g = framework.sparse_coo_tensor(rows, g[rows[0]], tuple(p.shape))
         p.grad = g
 

@@ -9,12 +9,10 @@ pytest.importorskip("expecttest", reason="the database imports it")
 from .opdb.checks import entries
 from .opdb.saved import WAYS, check
 
-#: They keep their arguments, where PyTorch keeps gradients or deviations (docs/differences.md).
-KEEP_ARGUMENTS = ("nn.functional.linear_cross_entropy.chunked", "masked.std", "masked.var")
 FEW = "mul sinc sigmoid matmul nn.functional.embedding gather cumprod where max.reduction_with_dim var".split()
 #: PyTorch's derivatives of these do not read an argument or a result that taeda's do read.
 COPIED = """
-kron ldexp linalg.eigvals linalg.eigvalsh linalg.lstsq.grad_oriented native_group_norm nn.functional.cross_entropy nn.functional.group_norm nn.functional.l1_loss
+kron ldexp masked.sum masked.softmin masked.std masked.var nn.functional.ctc_loss nn.functional.linear_cross_entropy.chunked linalg.eigvals linalg.eigvalsh linalg.lstsq.grad_oriented native_group_norm nn.functional.cross_entropy nn.functional.group_norm nn.functional.l1_loss
 nn.functional.multilabel_soft_margin_loss nn.functional.rms_norm nn.functional.scaled_dot_product_attention
 nn.functional.tanhshrink norm.nuc polar special.ndtr
 """.split()
@@ -22,11 +20,7 @@ FEW_WAYS = ("mul_", "t_", "resize_", "set_", ".data", ".data of other sizes", "w
 
 
 def _wrong(name, *options):
-    return {
-        label: wrong
-        for label, wrong in check(entries()[name], *options)
-        if wrong and not (name in KEEP_ARGUMENTS and wrong.startswith("raises RuntimeError: one of the variables"))
-    }
+    return {label: wrong for label, wrong in check(entries()[name], *options) if wrong}
 
 
 @pytest.mark.parametrize("name", FEW)

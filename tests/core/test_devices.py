@@ -170,6 +170,29 @@ def test_the_host_reads_elements_by_copies():
     assert x.__dlpack_device__() == (12, 0)
 
 
+def test_a_number_may_be_a_tensor_on_the_device():
+    x, two = taeda.arange(6.0, device="far").view(2, 3), taeda.tensor(2.0, device="far")
+    for compute in (
+        lambda x, t: taeda.add(x, x, alpha=t),
+        lambda x, t: x.clamp(max=t),
+        lambda x, t: taeda.addcmul(x, x, x, value=t),
+        lambda x, t: taeda.full_like(x, t),
+        lambda x, t: x[:, t.long() :],
+    ):
+        assert taeda.equal(compute(x, two).cpu(), compute(x.cpu(), two.cpu()))
+    cut = x.tensor_split(taeda.tensor([1]))
+    assert [tuple(t.shape) for t in cut] == [(1, 3), (1, 3)] and cut[0].device == x.device
+
+
+@pytest.mark.parametrize("thing", [0, 1, 1.5, [], object()])
+def test_what_is_no_device_is_refused(thing):
+    for make in (taeda.rand, taeda.zeros, taeda.empty):
+        with pytest.raises((RuntimeError, TypeError)):
+            make(2, device=thing)
+    with pytest.raises((RuntimeError, TypeError)):
+        taeda.nn.Linear(1, 1, device=thing)
+
+
 def test_files_pickles_and_copies_keep_the_device():
     a = here()
     x = a.to("far")

@@ -132,7 +132,8 @@ def test_an_op_is_compared_with_what_it_was_registered_to_do():
     check, kind = taeda.library.opcheck, taeda.library.OpCheckError
 
     def made(name, fn, fake=None, mutates=()):
-        op = taeda.library.custom_op(f"checked::{name}", fn, mutates_args=mutates)
+        schema = None if fn is scaled else "(Tensor(a!) x) -> ()" if mutates else "(Tensor x) -> Tensor"
+        op = taeda.library.custom_op(f"checked::{name}", fn, mutates_args=mutates, schema=schema)
         if fake is not None:
             op.register_fake(fake)
         return op

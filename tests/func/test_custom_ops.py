@@ -78,7 +78,7 @@ def test_a_subclass_is_asked_without_a_fake_too():
             seen.append(str(func))
             return super().__torch_function__(func, types, args, kwargs or {})
 
-    op = taeda.library.custom_op("kinds::asked", lambda x: x.clone(), mutates_args=())
+    op = taeda.library.custom_op("kinds::asked", lambda x: x.clone(), mutates_args=(), schema="(Tensor x) -> Tensor")
     op(taeda.ones(2).as_subclass(Asked))
     assert "kinds.asked.default" in seen
 

@@ -2,6 +2,7 @@
 
 import inspect
 import pydoc
+import re
 
 import derived
 import pytest
@@ -34,7 +35,7 @@ UNARY = [n for n, op in OPS.items() if getattr(op, "traits", {}).get("pointwise"
 @pytest.mark.parametrize("name", sorted(n for n in UNARY if not n.startswith("_") and not n.endswith("_")))
 def test_docstrings_say_the_dtype_of_the_result(name, dtype):
     doc = OPS[name].__doc__
-    said = doc.partition("Dtype: ")[2]
+    said = doc.partition("The dtype is ")[2]
     kind = "complex" if dtype.is_complex else "floating" if dtype.is_floating_point else "integers"
     kind = "bools" if dtype is taeda.bool else kind
     if ("    For " in said and kind not in said.partition("    For ")[2]) or (
@@ -53,6 +54,25 @@ def test_docstrings_say_the_dtype_of_the_result(name, dtype):
     made = OPS[name](taeda.ones(2, 3, dtype=dtype))
     made = made[0] if isinstance(made, tuple) else made
     assert "The sizes of ``input``" in doc and made.shape == (2, 3) and made.dtype is wanted
+
+
+def test_docstrings_list_parameters_alone():
+    """An entry of another name is lost when the docstring is read."""
+    wrong = []
+    for name, op in OPS.items():
+        own = inspect.cleandoc(vars(op).get("__doc__") or "").partition("\nArgs:\n")[2]
+        said = re.findall(r"^ {4}(\w+(?:, \w+)*): ", own.partition("\n\n")[0], re.MULTILINE)
+        if not re.search(r"^(Returns|Raises):$", own, re.MULTILINE):
+            wrong += [f"{name}: {x}" for entry in said for x in entry.split(", ") if f"    {x}:" not in op.__doc__]
+    assert wrong == []
+
+
+def test_what_follows_from_a_stanza_is_in_the_docstring():
+    assert "keepdim: " in taeda.amax.__doc__ and "out: " in taeda.amax.__doc__
+    assert "keepdim" not in vars(taeda.amax)["__doc__"]
+    assert "out: " not in taeda.Tensor.add_.__doc__ and "alpha: " in taeda.Tensor.add_.__doc__
+    assert taeda.special.expit.__doc__ == taeda.sigmoid.__doc__
+    assert "taeda.diagonal_copy(" in taeda.diagonal_copy.__doc__
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))

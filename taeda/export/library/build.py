@@ -27,27 +27,36 @@ def build(
     *,
     dynamic_shapes: Any = None, name: str | None = None, target: str | None = None, weights: str = "inside",
 ) -> Path:  # fmt: skip
-    """Write ``program`` as a shared library of machine code, for Linux.
+    """Write a program as a shared library of machine code, for Linux.
 
-    The library runs without Python and without this package. Beside it lies its C header. Sizes may be dynamic:
-    symbols of an exported program, with ranges. The launches of every combination in the ranges are recorded.
+    The library runs without Python and without this package. Beside it lies its C header. Sizes may be dynamic: symbols
+    of an exported program, with ranges. The launches of every combination in the ranges are recorded.
 
     Args:
         program: an exported program, or a module with ``args``.
         path: of the library, such as ``"model.so"``; the header is ``"model.h"``.
-        args, kwargs: arguments of the model; of an exported program those of its example.
+        args: arguments of the model; of an exported program those of its example if None.
+        kwargs: arguments by name, likewise.
         dynamic_shapes: of a module: which sizes change, as for :func:`export`.
-        name: before the names of its functions; the file's name, where it is left out.
+        name: before the names of its functions; the file's name if None.
         target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all
             with AVX2, ``"arm64"``.
         weights: ``"inside"`` the library, or ``"beside"`` it in ``"model.weights"``, which the program loads.
+
     Returns:
         The path of the header.
+
     Raises:
         NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or
             a tensor is of a dtype that C has no name for.
         ValueError: there are no arguments, the ranges have more than 4096 combinations or no end, or the target or
             ``weights`` is none of those.
+
+    Examples:
+        >>> import os
+        >>> _ = taeda.export.build(nn.Linear(3, 2), "model.so", (taeda.randn(4, 3),))
+        >>> sorted(os.listdir("."))[:2] == ["model.h", "model.so"]
+        True
     """
     path = Path(path)
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ..._docstrings import complete_docstrings
 from .._linear_cross_entropy import LinearCrossEntropyOptions
 from .activation import *
 from .adaptive import *
@@ -27,7 +28,6 @@ from .rnn import *
 from .sparse import *
 from .transformer import *
 from .upsampling import *
-from .utils import complete_docstrings
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",

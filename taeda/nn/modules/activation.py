@@ -22,8 +22,27 @@ def _inplace(module, separator: str = ", ") -> str:
     return f"{separator}inplace=True" if module.inplace else ""
 
 
-class Threshold(Module):
-    """``x`` where it is above ``threshold``, else ``value``."""
+class _Elementwise(Module):
+    """A function of each element.
+
+    Shape:
+        input: ``(*)``, any shape. Floating-point.
+        output: ``(*)``, the shape and dtype of the input.
+    """
+
+
+class Threshold(_Elementwise):
+    """``x`` where it is above ``threshold``, else ``value``.
+
+    Args:
+        threshold: the bound.
+        value: what replaces elements that are not above it.
+        inplace: overwrite the input.
+
+    Examples:
+        >>> nn.Threshold(0.1, 20.0)(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([20., 20.,  2.])
+    """
 
     __constants__ = ("threshold", "value", "inplace")
 
@@ -40,7 +59,7 @@ class Threshold(Module):
         return f"threshold={self.threshold}, value={self.value}{_inplace(self)}"
 
 
-class _Inplace(Module):
+class _Inplace(_Elementwise):
     """An activation without parameters.
 
     Args:
@@ -59,35 +78,64 @@ class _Inplace(Module):
 
 
 class ReLU(_Inplace):
-    """``max(0, x)``."""
+    """``max(0, x)``: the rectified linear unit, the usual first choice.
+
+    Examples:
+        >>> nn.ReLU()(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
 
 
 class SiLU(_Inplace):
-    """``x sigmoid(x)``."""
+    """``x * sigmoid(x)``, also called swish (Hendrycks & Gimpel 2016; Ramachandran et al. 2017): a smooth ReLU.
+
+    Examples:
+        >>> nn.SiLU()(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2689,  0.0000,  1.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_Inplace):
-    """``x tanh(softplus(x))`` (Misra 2019)."""
+    """``x * tanh(log(1 + exp(x)))`` (Misra 2019, "Mish: A Self Regularized Non-Monotonic Activation Function").
+
+    Examples:
+        >>> nn.Mish()(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.3034,  0.0000,  1.9440])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class SELU(_Inplace):
-    """``scale (max(0, x) + min(0, alpha (exp(x) - 1)))`` with the constants of Klambauer et al. 2017."""
+    """``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))`` with ``scale = 1.0507`` and ``alpha = 1.6733``.
+
+    With these constants the mean and variance of activations go to 0 and 1 from layer to layer, if weights are drawn
+    with variance ``1 / fan_in``. Source: Klambauer et al. 2017, "Self-Normalizing Neural Networks". See
+    :class:`AlphaDropout`.
+
+    Examples:
+        >>> nn.SELU()(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-1.1113,  0.0000,  2.1014])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class Hardsigmoid(_Inplace):
-    """0 below -3, 1 above 3, ``x/6 + 1/2`` between."""
+    """``min(max(0, x / 6 + 1 / 2), 1)``: the sigmoid from three straight lines.
+
+    Examples:
+        >>> nn.Hardsigmoid()(taeda.tensor([-4.0, 0.0, 1.5, 4.0]))
+        tensor([0.0000, 0.5000, 0.7500, 1.0000])
+    """
 
     _shows_inplace = False
 
@@ -96,7 +144,13 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """``x hardsigmoid(x)`` (Howard et al. 2019)."""
+    """``x * min(max(0, x / 6 + 1 / 2), 1)``: :class:`SiLU` from straight lines (Howard et al. 2019, "Searching for
+    MobileNetV3").
+
+    Examples:
+        >>> nn.Hardswish()(taeda.tensor([-4.0, 0.0, 1.5, 4.0]))
+        tensor([-0.0000, 0.0000, 1.1250, 4.0000])
+    """
 
     _shows_inplace = False
 
@@ -104,8 +158,22 @@ class Hardswish(_Inplace):
         return F.hardswish(input, self.inplace)
 
 
-class RReLU(Module):
-    """``x``, times a slope drawn from ``[lower, upper]`` where negative; in evaluation their mean (Xu et al. 2015)."""
+class RReLU(_Elementwise):
+    """``x`` where positive, else ``a * x`` with a random slope ``a``.
+
+    In training each element draws ``a`` uniformly from ``[lower, upper]``; in evaluation ``a = (lower + upper) / 2``.
+    Source: Xu et al. 2015, "Empirical Evaluation of Rectified Activations in Convolutional Network".
+
+    Args:
+        lower: least slope.
+        upper: largest slope.
+        inplace: overwrite the input.
+
+    Examples:
+        >>> layer = nn.RReLU(0.1, 0.3).eval()
+        >>> layer(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2000,  0.0000,  2.0000])
+    """
 
     __constants__ = ("lower", "upper", "inplace")
 
@@ -122,8 +190,23 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}{_inplace(self)}"
 
 
-class Hardtanh(Module):
-    """``x`` clamped to ``[min_val, max_val]``."""
+class Hardtanh(_Elementwise):
+    """``min(max(min_val, x), max_val)``.
+
+    Args:
+        min_val: lower bound.
+        max_val: upper bound.
+        inplace: overwrite the input.
+        min_value: older name of ``min_val``.
+        max_value: older name of ``max_val``.
+
+    Raises:
+        AssertionError: ``max_val`` is not above ``min_val``.
+
+    Examples:
+        >>> nn.Hardtanh()(taeda.tensor([-2.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
 
     __constants__ = ("min_val", "max_val", "inplace")
 
@@ -146,7 +229,15 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)``: a ReLU with a bound, as in networks for low precision (Howard et al. 2017).
+
+    Args:
+        inplace: overwrite the input.
+
+    Examples:
+        >>> nn.ReLU6()(taeda.tensor([-1.0, 2.0, 8.0]))
+        tensor([0., 2., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -155,42 +246,68 @@ class ReLU6(Hardtanh):
         return _inplace(self, "")
 
 
-class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``."""
+class Sigmoid(_Elementwise):
+    """``1 / (1 + exp(-x))``: any number to a probability. For a loss, give :class:`BCEWithLogitsLoss` the numbers
+    before it.
+
+    Examples:
+        >>> nn.Sigmoid()(taeda.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.1192, 0.5000, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return taeda.sigmoid(input)
 
 
-class Tanh(Module):
-    """Hyperbolic tangent."""
+class Tanh(_Elementwise):
+    """``(exp(x) - exp(-x)) / (exp(x) + exp(-x))``: the hyperbolic tangent, between -1 and 1.
+
+    Examples:
+        >>> nn.Tanh()(taeda.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7616,  0.0000,  0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return taeda.tanh(input)
 
 
-class LogSigmoid(Module):
-    """``log(sigmoid(x))``."""
+class LogSigmoid(_Elementwise):
+    """``log(1 / (1 + exp(-x)))``, exact where the sigmoid is too small for its dtype.
+
+    Examples:
+        >>> nn.LogSigmoid()(taeda.tensor([-200.0, 0.0, 2.0]))
+        tensor([-2.0000e+02, -6.9315e-01, -1.2693e-01])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
-class Softsign(Module):
-    """``x / (1 + |x|)``."""
+class Softsign(_Elementwise):
+    """``x / (1 + abs(x))``: between -1 and 1, as tanh, but slower to saturate.
+
+    Examples:
+        >>> nn.Softsign()(taeda.tensor([-1.0, 0.0, 3.0]))
+        tensor([-0.5000,  0.0000,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
-class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+class Tanhshrink(_Elementwise):
+    """``x - tanh(x)``.
+
+    Examples:
+        >>> nn.Tanhshrink()(taeda.tensor([-1.0, 0.0, 3.0]))
+        tensor([-0.2384,  0.0000,  2.0049])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
-class _Alpha(Module):
+class _Alpha(_Elementwise):
     """An activation that is exponential for negative numbers.
 
     Args:
@@ -210,21 +327,52 @@ class _Alpha(Module):
 
 
 class ELU(_Alpha):
-    """``x`` where positive, else ``alpha (exp(x) - 1)`` (Clevert et al. 2015)."""
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Negative outputs bring the mean of activations nearer to 0. Source: Clevert et al. 2015, "Fast and Accurate Deep
+    Network Learning by Exponential Linear Units (ELUs)".
+
+    Examples:
+        >>> nn.ELU()(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_Alpha):
-    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))`` (Barron 2017)."""
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``: :class:`ELU` with a slope of 1 at 0 for every ``alpha``
+    (Barron 2017).
+
+    Examples:
+        >>> nn.CELU(alpha=2.0)(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.7869,  0.0000,  2.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class GLU(Module):
-    """``a sigmoid(b)`` of the halves of the input along ``dim`` (Dauphin et al. 2016)."""
+    """``a * sigmoid(b)`` of the halves ``a`` and ``b`` of the input: the gated linear unit.
+
+    Source: Dauphin et al. 2016, "Language Modeling with Gated Convolutional Networks".
+
+    Args:
+        dim: the dimension that is halved.
+
+    Shape:
+        input: ``(*, n, *)`` with an even ``n`` at ``dim``. Floating-point.
+        output: ``(*, n / 2, *)``, of the same dtype.
+
+    Raises:
+        RuntimeError: the size at ``dim`` is odd.
+
+    Examples:
+        >>> nn.GLU()(taeda.tensor([[1.0, 2.0, 0.0, 100.0]]))
+        tensor([[0.5000, 2.0000]])
+    """
 
     __constants__ = ("dim",)
     _shown = ("dim",)
@@ -237,9 +385,22 @@ class GLU(Module):
         return F.glu(input, self.dim)
 
 
-class GELU(Module):
-    """``x P(X <= x)`` for a standard normal ``X`` (Hendrycks & Gimpel 2016); ``approximate="tanh"`` for the short
-    form."""
+class GELU(_Elementwise):
+    """``x * P(X <= x)`` for a standard normal ``X``: ``x * (1 + erf(x / sqrt(2))) / 2``. The activation of most
+    transformers.
+
+    Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units (GELUs)".
+
+    Args:
+        approximate: ``"none"``, or ``"tanh"`` for ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+
+    Raises:
+        RuntimeError: in a call, ``approximate`` is something else.
+
+    Examples:
+        >>> nn.GELU()(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.1587,  0.0000,  1.9545])
+    """
 
     __constants__ = ("approximate",)
 
@@ -254,7 +415,7 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class _Shrink(Module):
+class _Shrink(_Elementwise):
     """An activation that is 0 around 0.
 
     Args:
@@ -272,21 +433,40 @@ class _Shrink(Module):
 
 
 class Hardshrink(_Shrink):
-    """``x`` where ``|x| > lambd``, else 0."""
+    """``x`` where ``abs(x) > lambd``, else 0.
+
+    Examples:
+        >>> nn.Hardshrink()(taeda.tensor([-1.0, 0.3, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Shrink):
-    """``x`` moved towards 0 by ``lambd``, and 0 where ``|x| <= lambd``."""
+    """``x`` moved towards 0 by ``lambd``, and 0 where ``abs(x) <= lambd``.
+
+    Examples:
+        >>> nn.Softshrink()(taeda.tensor([-1.0, 0.3, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
-class LeakyReLU(Module):
-    """``x`` where positive, else ``negative_slope x``."""
+class LeakyReLU(_Elementwise):
+    """``x`` where positive, else ``negative_slope * x``, so that negative inputs keep a gradient.
+
+    Args:
+        negative_slope: the slope below 0.
+        inplace: overwrite the input.
+
+    Examples:
+        >>> nn.LeakyReLU(0.1)(taeda.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.1000,  0.0000,  2.0000])
+    """
 
     __constants__ = ("inplace", "negative_slope")
 
@@ -302,8 +482,18 @@ class LeakyReLU(Module):
         return f"negative_slope={self.negative_slope}{_inplace(self)}"
 
 
-class Softplus(Module):
-    """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x > threshold``."""
+class Softplus(_Elementwise):
+    """``log(1 + exp(beta * x)) / beta``, and ``x`` itself where ``beta * x > threshold``. A smooth ReLU, always
+    positive.
+
+    Args:
+        beta: how sharp the bend at 0 is.
+        threshold: where the function is a straight line.
+
+    Examples:
+        >>> nn.Softplus()(taeda.tensor([-1.0, 0.0, 30.0]))
+        tensor([ 0.3133,  0.6931, 30.0000])
+    """
 
     __constants__ = ("beta", "threshold")
     _shown = ("beta", "threshold")
@@ -318,12 +508,29 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """``x`` where positive, else ``a x`` with a learnt ``a`` for all channels or for each (He et al. 2015).
+    """``x`` where positive, else ``a * x`` with an ``a`` that is learnt, one for all channels or one for each.
+
+    Source: He et al. 2015, "Delving Deep into Rectifiers". Weight decay on ``a`` pulls it to 0: give it a group
+    without.
 
     Args:
-        num_parameters: 1, or the number of channels (dimension 1 of the input).
+        num_parameters: 1, or ``C``.
         init: first value of ``a``.
-        device, dtype: of the parameters.
+        device: of the parameter.
+        dtype: of the parameter.
+
+    Shape:
+        input: ``(N, C, *)``, any shape where there is one ``a``. Floating-point, of the parameter's dtype.
+        output: the shape and dtype of the input.
+        weight: ``(num_parameters,)``.
+
+    Raises:
+        RuntimeError: in a call, ``num_parameters`` is neither 1 nor ``C``, or the dtypes differ.
+
+    Examples:
+        >>> layer = nn.PReLU()
+        >>> layer(taeda.tensor([-1.0, 0.0, 2.0])).detach()
+        tensor([-0.2500,  0.0000,  2.0000])
     """
 
     __constants__ = ("num_parameters",)
@@ -348,7 +555,11 @@ class _Softmax(Module):
     """Softmax and its kin.
 
     Args:
-        dim: the dimension whose elements add up to 1.
+        dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+
+    Shape:
+        input: ``(*)``, any shape. Floating-point.
+        output: ``(*)``, the shape and dtype of the input.
     """
 
     __constants__ = ("dim",)
@@ -364,28 +575,60 @@ class _Softmax(Module):
 
 
 class Softmin(_Softmax):
-    """``softmax(-x)`` along ``dim``."""
+    """``exp(-x) / sum(exp(-x))`` along ``dim``: the smallest element gets the largest share.
+
+    Examples:
+        >>> nn.Softmin(dim=1)(taeda.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[0.6652, 0.2447, 0.0900]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_Softmax):
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """``exp(x) / sum(exp(x))`` along ``dim``: any numbers to probabilities, which add up to 1.
+
+    Not before :class:`CrossEntropyLoss`, which takes the numbers as they are.
+
+    Examples:
+        >>> scores = taeda.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]])
+        >>> nn.Softmax(dim=1)(scores)
+        tensor([[0.0900, 0.2447, 0.6652],
+                [0.3333, 0.3333, 0.3333]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_Softmax):
-    """``log(softmax(x))`` along ``dim``."""
+    """``log(exp(x) / sum(exp(x)))`` along ``dim``, exact where a probability is too small for its dtype.
+
+    Examples:
+        >>> nn.LogSoftmax(dim=1)(taeda.tensor([[0.0, 0.0, 200.0]]))
+        tensor([[-200., -200.,    0.]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of ``(N, C, H, W)`` or ``(C, H, W)``."""
+    """Softmax over the channels of an image, at each pixel.
+
+    Shape:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``. Floating-point.
+        output: the shape and dtype of the input.
+
+    Raises:
+        ValueError: in a call, the input has other dimensions.
+
+    Examples:
+        >>> x = taeda.randn(2, 5, 4, 4)
+        >>> nn.Softmax2d()(x).sum(1).shape  # the channels of a pixel add up to 1
+        taeda.Size([2, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

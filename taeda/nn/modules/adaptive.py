@@ -20,15 +20,35 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Softmax whose rare classes sit in clusters of smaller projections (Grave et al. 2016).
+    """Softmax for very many classes: rare ones are in clusters, each with a smaller projection, computed where needed.
+
+    The head decides between the frequent classes and the clusters; a cluster's classes have ``P(cluster) * P(class in
+    it)``. The result has ``output``, each target's log-probability, and ``loss``, minus their mean. Source: Grave et
+    al. 2016, "Efficient softmax approximation for GPUs".
 
     Args:
         in_features: size of the input.
         n_classes: number of classes, the most frequent first.
-        cutoffs: where the clusters begin.
-        div_value: each cluster's projection is this much smaller than the one before.
+        cutoffs: the class numbers at which clusters begin, rising, below ``n_classes``.
+        div_value: each cluster's projection is that many times smaller than the one before.
         head_bias: whether the head has a bias.
-        device, dtype: of the parameters.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        input: ``(N, in_features)`` or ``(in_features,)``. Floating-point.
+        target: ``(N,)`` or ``()``, class numbers.
+        output: ``(N,)`` or ``()``; ``loss`` is ``()``.
+
+    Raises:
+        ValueError: the cutoffs do not rise or are out of range.
+        RuntimeError: in a call, the shapes do not fit, or a class number is out of range.
+
+    Examples:
+        >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, 1000, cutoffs=[20, 200])
+        >>> output, loss = layer(taeda.randn(8, 16), taeda.randint(1000, (8,)))
+        >>> output.shape, loss.shape
+        (taeda.Size([8]), taeda.Size([]))
     """
 
     def __init__(

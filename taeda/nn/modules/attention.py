@@ -15,19 +15,49 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Several heads of ``softmax(q k^T / sqrt(d)) v`` over learnt projections (Vaswani et al. 2017).
+    """Several heads of ``softmax(q k^T / sqrt(d)) v``: each query takes a weighted mean of the values, by its likeness
+    to keys.
+
+    ``q``, ``k`` and ``v`` are learnt projections of ``query``, ``key`` and ``value``, cut into ``num_heads`` heads of
+    ``d = embed_dim / num_heads``; the heads' results are joined and projected. Source: Vaswani et al. 2017, "Attention
+    Is All You Need".
 
     Args:
-        embed_dim: size of the query and the output.
+        embed_dim: ``E``, the size of the query and the output.
         num_heads: number of heads, a divisor of it.
-        dropout: probability of dropping an attention weight.
+        dropout: probability of dropping an attention weight, in training.
         bias: whether the projections have one.
         add_bias_kv: append a learnt key and value.
-        add_zero_attn: append a zero key and value.
-        kdim: size of the keys; ``embed_dim`` if None.
-        vdim: size of the values; ``embed_dim`` if None.
-        batch_first: batch dimension first, ``(N, L, E)``, rather than ``(L, N, E)``.
-        device, dtype: of the parameters.
+        add_zero_attn: append a key and a value of zeros.
+        kdim: size of the keys; ``E`` if None.
+        vdim: size of the values; ``E`` if None.
+        batch_first: tensors are ``(N, L, E)`` rather than ``(L, N, E)``.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        query: ``(L, N, E)`` or ``(L, E)``. Floating-point.
+        key: ``(S, N, kdim)`` or ``(S, kdim)``.
+        value: ``(S, N, vdim)`` or ``(S, vdim)``.
+        key_padding_mask: ``(N, S)`` or ``(S,)``: True for keys that do not count, or numbers that are added to the
+            scores.
+        attn_mask: ``(L, S)`` or ``(N * num_heads, L, S)``: the same, for each query. With ``is_causal`` a hint.
+        output: the shape of ``query``; and the weights ``(N, L, S)``, the heads' mean, for each head with
+            ``average_attn_weights=False``, None with ``need_weights=False``, which is faster.
+
+    Raises:
+        ValueError: a size is not positive.
+        AssertionError: ``num_heads`` does not divide ``embed_dim``.
+        RuntimeError: in a call, the shapes do not fit.
+
+    Examples:
+        >>> attention = nn.MultiheadAttention(embed_dim=16, num_heads=4, batch_first=True)
+        >>> x = taeda.randn(2, 5, 16)
+        >>> y, weights = attention(x, x, x)
+        >>> y.shape, weights.shape
+        (taeda.Size([2, 5, 16]), taeda.Size([2, 5, 5]))
+        >>> bool(taeda.allclose(weights.sum(-1), taeda.ones(2, 5)))
+        True
     """
 
     __constants__ = ("batch_first",)

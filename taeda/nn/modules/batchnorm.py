@@ -88,6 +88,28 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    """Batch normalisation over any spatial dimensions.
+
+    Args:
+        num_features: ``C``.
+        eps: added to the variance.
+        momentum: share of the batch in the running statistics; None for their mean over all batches.
+        affine: learn ``weight`` and ``bias``.
+        track_running_stats: keep running statistics and use them in evaluation.
+        device: of the tensors.
+        dtype: of the tensors.
+        bias: whether ``affine`` includes ``bias``.
+
+    Shape:
+        input: ``(N, C, *)``. Floating-point.
+        output: the shape and dtype of the input.
+        weight: ``(C,)``, 1 at first; ``bias`` ``(C,)``, 0 at first.
+
+    Raises:
+        ValueError: in a call, the input has other dimensions, or in training only one value for each channel.
+        RuntimeError: in a call, the input has other channels.
+    """
+
     def _count(self) -> float:
         """Count a batch in training; how far the running statistics move."""
         factor = 0.0 if self.momentum is None else self.momentum
@@ -114,17 +136,23 @@ def _expect_dims(input: Tensor, *dims: int) -> None:
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation (Ioffe & Szegedy 2015) of ``(N, C)`` or ``(N, C, L)``, per channel.
+    """Each channel to mean 0 and variance 1 over the batch: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
-    Args:
-        num_features: ``C``.
-        eps: added to the variance.
-        momentum: weight of the new batch in the running statistics; None for their cumulative mean.
-        affine: learn a scale and a shift.
-        track_running_stats: keep running statistics and use them in evaluation mode.
-        device: where the tensors live.
-        dtype: their dtype.
-        bias: whether ``affine`` includes the shift.
+    Of ``(N, C)`` or ``(N, C, L)``. In training, mean and variance (divided by the count) are those of the batch. They
+    move the running ones, ``r += momentum * (new - r)`` (there the variance is divided by the count less one), which
+    evaluation uses. Source: Ioffe & Szegedy 2015, "Batch Normalization: Accelerating Deep Network Training by Reducing
+    Internal Covariate Shift".
+
+    Examples:
+        >>> layer = nn.BatchNorm1d(2)
+        >>> x = taeda.tensor([[0.0, 10.0], [2.0, 30.0]])
+        >>> layer(x).detach()
+        tensor([[-1.0000, -1.0000],
+                [ 1.0000,  1.0000]])
+        >>> layer.running_mean  # 0.1 of the way from 0 to the batch's mean
+        tensor([0.1000, 2.0000])
+        >>> layer.eval()(x).shape  # evaluation does not look at the batch
+        taeda.Size([2, 2])
     """
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -132,14 +160,30 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of ``(N, C, H, W)``, per channel; arguments as :class:`BatchNorm1d`."""
+    """Batch normalisation of images ``(N, C, H, W)``: the mean and variance of a channel are over batch, height and
+    width.
+
+    The formula is that of :class:`BatchNorm1d`.
+
+    Examples:
+        >>> y = nn.BatchNorm2d(3)(taeda.randn(8, 3, 16, 16) * 5 + 2)
+        >>> y.mean((0, 2, 3)).abs().max().item() < 1e-5, y.shape
+        (True, taeda.Size([8, 3, 16, 16]))
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         _expect_dims(input, 4)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of ``(N, C, D, H, W)``, per channel; arguments as :class:`BatchNorm1d`."""
+    """Batch normalisation of volumes ``(N, C, D, H, W)``: mean and variance are over all but the channels.
+
+    The formula is that of :class:`BatchNorm1d`.
+
+    Examples:
+        >>> nn.BatchNorm3d(3)(taeda.randn(2, 3, 4, 8, 8)).shape
+        taeda.Size([2, 3, 4, 8, 8])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         _expect_dims(input, 5)
@@ -178,32 +222,58 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm1d that takes ``num_features`` from its first input."""
+    """A :class:`BatchNorm1d` that takes ``num_features`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm1d()
+        >>> layer(taeda.randn(8, 5)).shape, layer.num_features
+        (taeda.Size([8, 5]), 5)
+    """
 
     cls_to_become = BatchNorm1d
     _check_input_dim = BatchNorm1d._check_input_dim
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm2d that takes ``num_features`` from its first input."""
+    """A :class:`BatchNorm2d` that takes ``num_features`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm2d()
+        >>> layer(taeda.randn(8, 5, 4, 4)).shape, layer.num_features
+        (taeda.Size([8, 5, 4, 4]), 5)
+    """
 
     cls_to_become = BatchNorm2d
     _check_input_dim = BatchNorm2d._check_input_dim
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm3d that takes ``num_features`` from its first input."""
+    """A :class:`BatchNorm3d` that takes ``num_features`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm3d()
+        >>> layer(taeda.randn(8, 5, 4, 4, 4)).shape, layer.num_features
+        (taeda.Size([8, 5, 4, 4, 4]), 5)
+    """
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation whose statistics are those of all processes; in a single process that of the one batch.
+    """Batch normalisation whose mean and variance are over the batches of all processes; in one process that of its
+    batch.
+
+    For ``taeda.distributed``, where each process sees few samples. ``SyncBatchNorm.convert_sync_batchnorm(model)``
+    replaces the other kinds in a model. The formula is that of :class:`BatchNorm1d`.
 
     Args:
-        num_features: number of channels; the other arguments are those of :class:`BatchNorm1d`.
-        process_group: the processes that share statistics.
+        process_group: the processes that share statistics; all of them if None.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        >>> nn.SyncBatchNorm.convert_sync_batchnorm(model)[1]
+        SyncBatchNorm(8, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
 
     def __init__(

@@ -11,7 +11,24 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(Module):
-    """Interleaves ``groups`` groups of channels (Zhang et al. 2018)."""
+    """Interleaves ``groups`` groups of channels, so that the next grouped convolution sees all of them.
+
+    Source: Zhang et al. 2018, "ShuffleNet: An Extremely Efficient Convolutional Neural Network for Mobile Devices".
+
+    Args:
+        groups: number of groups, a divisor of ``C``.
+
+    Shape:
+        input: ``(N, C, *)``, any dtype.
+        output: the same shape.
+
+    Raises:
+        RuntimeError: in a call, ``groups`` does not divide the channels.
+
+    Examples:
+        >>> nn.ChannelShuffle(2)(taeda.arange(6).reshape(1, 6, 1)).flatten()
+        tensor([0, 3, 1, 4, 2, 5])
+    """
 
     __constants__ = ("groups",)
     _shown = ("groups",)

@@ -71,6 +71,22 @@ class Sequential(_Row):
 
     Args:
         *args: modules, or one OrderedDict of them by name.
+
+    Shape:
+        input: as the first child takes it.
+        output: what the last child gives.
+
+    Raises:
+        TypeError: a child is no module, as where a list is given: write ``Sequential(*layers)``.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> model(taeda.randn(3, 4)).shape
+        taeda.Size([3, 2])
+        >>> model[0]
+        Linear(in_features=4, out_features=8, bias=True)
+        >>> len(model), model[:2](taeda.randn(3, 4)).shape
+        (3, taeda.Size([3, 8]))
     """
 
     def __init__(self, *args) -> None:
@@ -144,7 +160,31 @@ class Sequential(_Row):
 
 
 class ModuleList(_Row):
-    """A list of modules that are registered as children."""
+    """A list of modules whose parameters the module that has it knows. In a plain list they would be neither trained
+    nor saved.
+
+    It has no ``forward``: index it or loop over it.
+
+    Args:
+        modules: what is in the list at first.
+
+    Raises:
+        TypeError: an element is no module.
+
+    Examples:
+        >>> class Deep(nn.Module):
+        ...     def __init__(self, depth):
+        ...         super().__init__()
+        ...         self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(depth))
+        ...
+        ...     def forward(self, x):
+        ...         for layer in self.layers:
+        ...             x = x + layer(x).relu()
+        ...         return x
+        >>> model = Deep(3)
+        >>> model(taeda.ones(2, 4)).shape, len(list(model.parameters()))
+        (taeda.Size([2, 4]), 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -202,7 +242,22 @@ class ModuleList(_Row):
 
 
 class ModuleDict(Module):
-    """A dict of modules that are registered as children."""
+    """A dict of modules whose parameters the module that has it knows. The keys are names; their order is kept.
+
+    Args:
+        modules: a mapping of names to modules, or pairs.
+
+    Raises:
+        TypeError: a value is no module, or a key no string.
+        KeyError: a key is empty or has a dot.
+
+    Examples:
+        >>> heads = nn.ModuleDict({"price": nn.Linear(8, 1), "kind": nn.Linear(8, 5)})
+        >>> heads["kind"](taeda.randn(2, 8)).shape
+        taeda.Size([2, 5])
+        >>> list(heads.keys())
+        ['price', 'kind']
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -292,6 +347,11 @@ class ParameterList(Module):
 
     Args:
         values: what is in the list at first.
+
+    Examples:
+        >>> scales = nn.ParameterList([taeda.ones(2), taeda.zeros(3)])
+        >>> scales[1].requires_grad, len(list(scales.parameters()))
+        (True, 2)
     """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
@@ -351,6 +411,11 @@ class ParameterDict(Module):
 
     Args:
         parameters: a dict, or pairs ``(str, value)``, of what is in it at first.
+
+    Examples:
+        >>> weights = nn.ParameterDict({"left": taeda.ones(2), "right": taeda.zeros(2)})
+        >>> [name for name, p in weights.named_parameters()]
+        ['left', 'right']
     """
 
     def __init__(self, parameters: Any = None) -> None:

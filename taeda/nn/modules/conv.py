@@ -107,7 +107,33 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """Convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``."""
+    """Convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``.
+
+    Args:
+        in_channels: ``C_in``.
+        out_channels: ``C_out``.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between windows.
+        padding: how far the input is padded on both sides; or ``"same"`` (the output has the size of the input, for
+            stride 1) or ``"valid"`` (none).
+        dilation: step between the elements of the kernel.
+        groups: the channels fall into that many groups that do not see each other; ``in_channels`` for a depthwise one.
+        bias: whether to add ``b``.
+        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        input: ``(N, C_in, *)`` or ``(C_in, *)``. Floating-point or complex, of the parameters' dtype.
+        output: ``(N, C_out, *)`` or ``(C_out, *)``; a size ``L`` becomes
+            ``(L + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``.
+        weight: ``(C_out, C_in / groups, *kernel_size)``; it and ``bias`` ``(C_out,)`` start uniform in
+            ``+- 1 / sqrt(fan_in)``.
+
+    Raises:
+        ValueError: ``groups`` does not divide the channels, or a padding is unknown.
+        RuntimeError: in a call, the input has other channels or another dtype, or is smaller than the kernel.
+    """
 
     _tuple: Any
     _function: Any
@@ -132,37 +158,41 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution over one dimension: input ``(N, C_in, L)`` or ``(C_in, L)``.
+    """Convolution over one dimension: each output is ``b`` plus a weighted sum of a window of the input.
 
-    Args:
-        in_channels: ``C_in``.
-        out_channels: ``C_out``.
-        kernel_size: width of the kernel.
-        stride: step between windows.
-        padding: on both sides; or ``"same"``, ``"valid"``.
-        dilation: step between the kernel's elements.
-        groups: number of blocks of channels that do not see each other.
-        bias: whether to add one.
-        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
-        device, dtype: of the parameters.
+    As everywhere in deep learning it is the cross-correlation: the kernel is not turned round.
+
+    Examples:
+        >>> layer = nn.Conv1d(1, 1, kernel_size=2, bias=False)
+        >>> layer.weight.data = taeda.tensor([[[-1.0, 1.0]]])  # the difference of neighbours
+        >>> layer(taeda.tensor([[[1.0, 2.0, 4.0, 7.0]]])).detach()
+        tensor([[[1., 2., 3.]]])
     """
 
     _tuple, _function = staticmethod(_single), staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
-    """Convolution over two dimensions: input ``(N, C_in, H, W)`` or ``(C_in, H, W)``; arguments as :class:`Conv1d`.
+    """Convolution over height and width: each output is ``b`` plus a weighted sum of a window of the image.
 
-    Shape:
-        output height ``(H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1``; the width follows the same
-        formula.
+    Examples:
+        >>> images = taeda.randn(8, 3, 32, 32)
+        >>> nn.Conv2d(3, 16, kernel_size=3, padding=1)(images).shape
+        taeda.Size([8, 16, 32, 32])
+        >>> nn.Conv2d(3, 16, kernel_size=4, stride=4)(images).shape
+        taeda.Size([8, 16, 8, 8])
     """
 
     _tuple, _function = staticmethod(_pair), staticmethod(F.conv2d)
 
 
 class Conv3d(_Conv):
-    """Convolution over three dimensions: input ``(N, C_in, D, H, W)`` or ``(C_in, D, H, W)``; arguments as Conv1d."""
+    """Convolution over depth, height and width, as for video and volumes.
+
+    Examples:
+        >>> nn.Conv3d(1, 4, kernel_size=(3, 5, 5))(taeda.randn(2, 1, 10, 32, 32)).shape
+        taeda.Size([2, 4, 8, 28, 28])
+    """
 
     _tuple, _function = staticmethod(_triple), staticmethod(F.conv3d)
 
@@ -220,7 +250,34 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class _ConvTranspose(_ConvTransposeNd):
-    """Transposed convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``."""
+    """Transposed convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``.
+
+    Args:
+        in_channels: ``C_in``.
+        out_channels: ``C_out``.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between windows, in the output.
+        padding: how much is cut off on both sides of the output.
+        output_padding: widens the output on one side, below ``stride`` or ``dilation``.
+        groups: the channels fall into that many groups that do not see each other.
+        bias: whether to add ``b``.
+        dilation: step between the elements of the kernel.
+        padding_mode: ``"zeros"``.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        input: ``(N, C_in, *)`` or ``(C_in, *)``. Floating-point or complex, of the parameters' dtype.
+        output: ``(N, C_out, *)`` or ``(C_out, *)``; a size ``L`` becomes
+            ``(L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1``. ``forward`` takes an
+            ``output_size`` in place of ``output_padding``.
+        weight: ``(C_in, C_out / groups, *kernel_size)``; ``bias`` is ``(C_out,)``.
+
+    Raises:
+        ValueError: ``groups`` does not divide the channels, ``padding_mode`` is another, or an output size is not
+            possible.
+        RuntimeError: in a call, the input has other channels or another dtype.
+    """
 
     _tuple: Any
     _function: Any
@@ -243,30 +300,42 @@ class _ConvTranspose(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """Transposed convolution of ``(N, C_in, L)``: the gradient of :class:`Conv1d` for its input, as a layer.
+    """Transposed convolution over one dimension: each input adds the kernel, times itself, to a window of the output.
 
-    Arguments as :class:`Conv1d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
-    dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
+    It is the gradient of :class:`Conv1d` for its input, as a layer, and makes a signal longer.
+
+    Examples:
+        >>> layer = nn.ConvTranspose1d(1, 1, kernel_size=3, stride=2, bias=False)
+        >>> layer.weight.data = taeda.tensor([[[1.0, 10.0, 100.0]]])
+        >>> layer(taeda.tensor([[[1.0, 2.0]]])).detach()
+        tensor([[[  1.,  10., 102.,  20., 200.]]])
     """
 
     _tuple, _function = staticmethod(_single), staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """Transposed convolution of ``(N, C_in, H, W)``: the gradient of :class:`Conv2d` for its input, as a layer.
+    """Transposed convolution over height and width, which makes an image larger: the gradient of :class:`Conv2d`, as a
+    layer.
 
-    Arguments as :class:`Conv2d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
-    dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
+    Examples:
+        >>> small = taeda.randn(8, 16, 7, 7)
+        >>> layer = nn.ConvTranspose2d(16, 3, kernel_size=4, stride=2, padding=1)
+        >>> layer(small).shape
+        taeda.Size([8, 3, 14, 14])
+        >>> nn.ConvTranspose2d(16, 3, 3, stride=2)(small, output_size=(16, 16)).shape
+        taeda.Size([8, 3, 16, 16])
     """
 
     _tuple, _function = staticmethod(_pair), staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """Transposed convolution of ``(N, C_in, D, H, W)``: the gradient of :class:`Conv3d` for its input, as a layer.
+    """Transposed convolution over depth, height and width: the gradient of :class:`Conv3d`, as a layer.
 
-    Arguments as :class:`Conv3d`. A dimension of ``n`` elements gets ``(n - 1) * stride - 2 * padding +
-    dilation * (kernel_size - 1) + output_padding + 1``: ``output_padding`` widens the output on one side.
+    Examples:
+        >>> nn.ConvTranspose3d(4, 1, kernel_size=2, stride=2)(taeda.randn(2, 4, 5, 8, 8)).shape
+        taeda.Size([2, 1, 10, 16, 16])
     """
 
     _tuple, _function = staticmethod(_triple), staticmethod(F.conv_transpose3d)
@@ -320,21 +389,42 @@ class _LazyConv(_LazyConvXdMixin, _Conv):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A Conv1d that takes ``in_channels`` from its first input."""
+    """A :class:`Conv1d` that takes ``in_channels`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyConv1d(4, kernel_size=3)
+        >>> layer(taeda.randn(2, 6, 10)).shape
+        taeda.Size([2, 4, 8])
+        >>> layer
+        Conv1d(6, 4, kernel_size=(3,), stride=(1,))
+    """
 
     cls_to_become = Conv1d
     _dims = 1
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """A Conv2d that takes ``in_channels`` from its first input."""
+    """A :class:`Conv2d` that takes ``in_channels`` from its first input, so that one need not work it out.
+
+    Examples:
+        >>> model = nn.Sequential(nn.LazyConv2d(8, 3), nn.ReLU(), nn.LazyConv2d(16, 3))
+        >>> model(taeda.randn(2, 3, 32, 32)).shape
+        taeda.Size([2, 16, 28, 28])
+        >>> model[2].weight.shape
+        taeda.Size([16, 8, 3, 3])
+    """
 
     cls_to_become = Conv2d
     _dims = 2
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A Conv3d that takes ``in_channels`` from its first input."""
+    """A :class:`Conv3d` that takes ``in_channels`` from its first input.
+
+    Examples:
+        >>> nn.LazyConv3d(4, kernel_size=3)(taeda.randn(2, 1, 8, 8, 8)).shape
+        taeda.Size([2, 4, 6, 6, 6])
+    """
 
     cls_to_become = Conv3d
     _dims = 3
@@ -352,21 +442,36 @@ class _LazyConvTranspose(_LazyConvXdMixin, _ConvTranspose):
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A ConvTranspose1d that takes ``in_channels`` from its first input."""
+    """A :class:`ConvTranspose1d` that takes ``in_channels`` from its first input.
+
+    Examples:
+        >>> nn.LazyConvTranspose1d(4, kernel_size=2, stride=2)(taeda.randn(2, 6, 10)).shape
+        taeda.Size([2, 4, 20])
+    """
 
     cls_to_become = ConvTranspose1d
     _dims = 1
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A ConvTranspose2d that takes ``in_channels`` from its first input."""
+    """A :class:`ConvTranspose2d` that takes ``in_channels`` from its first input.
+
+    Examples:
+        >>> nn.LazyConvTranspose2d(4, kernel_size=2, stride=2)(taeda.randn(2, 6, 10, 10)).shape
+        taeda.Size([2, 4, 20, 20])
+    """
 
     cls_to_become = ConvTranspose2d
     _dims = 2
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A ConvTranspose3d that takes ``in_channels`` from its first input."""
+    """A :class:`ConvTranspose3d` that takes ``in_channels`` from its first input.
+
+    Examples:
+        >>> nn.LazyConvTranspose3d(4, kernel_size=2, stride=2)(taeda.randn(2, 6, 5, 5, 5)).shape
+        taeda.Size([2, 4, 10, 10, 10])
+    """
 
     cls_to_become = ConvTranspose3d
     _dims = 3

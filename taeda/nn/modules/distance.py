@@ -11,7 +11,22 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
+    """The ``p``-norm of ``x1 - x2 + eps`` over the last dimension.
+
+    Args:
+        p: of the norm.
+        eps: added to each difference, so that there is a gradient where both are equal.
+        keepdim: keep the last dimension with size 1.
+
+    Shape:
+        x1: ``(N, D)`` or ``(D,)``. Floating-point.
+        x2: of a shape that broadcasts with it.
+        output: ``(N,)`` or ``()``; with ``keepdim`` ``(N, 1)`` or ``(1,)``.
+
+    Examples:
+        >>> nn.PairwiseDistance()(taeda.tensor([[0.0, 0.0]]), taeda.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
 
     __constants__ = ("norm", "eps", "keepdim")
 
@@ -26,7 +41,21 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """``x1 . x2 / max(|x1| |x2|, eps)`` along ``dim``."""
+    """The cosine of the angle of two vectors: ``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``.
+
+    Args:
+        dim: the dimension of the vectors.
+        eps: least length that is divided by.
+
+    Shape:
+        x1: ``(*, D, *)``, with ``D`` at ``dim``. Floating-point.
+        x2: of a shape that broadcasts with it.
+        output: the shape to which they broadcast, without ``dim``.
+
+    Examples:
+        >>> nn.CosineSimilarity(dim=0)(taeda.tensor([1.0, 0.0]), taeda.tensor([1.0, 1.0]))
+        tensor(0.7071)
+    """
 
     __constants__ = ("dim", "eps")
 

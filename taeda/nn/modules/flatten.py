@@ -10,7 +10,23 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Joins dimensions ``start_dim`` to ``end_dim`` into one."""
+    """Dimensions ``start_dim`` to ``end_dim`` as one: between convolutions and a linear layer.
+
+    Args:
+        start_dim: the first.
+        end_dim: the last; negative ones count from the end.
+
+    Shape:
+        input: ``(N, *)``, any dtype.
+        output: ``(N, n)``, where ``n`` is the product of the sizes.
+
+    Raises:
+        IndexError: in a call, a dimension is out of range.
+
+    Examples:
+        >>> nn.Flatten()(taeda.randn(8, 3, 4, 5)).shape
+        taeda.Size([8, 60])
+    """
 
     __constants__ = ("start_dim", "end_dim")
     _shown = ("start_dim", "end_dim")
@@ -25,11 +41,23 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension ``dim`` into several: ``Unflatten(1, (2, 5))`` makes ``(N, 2, 5)`` of ``(N, 10)``.
+    """One dimension as several: the opposite of :class:`Flatten`.
 
     Args:
-        dim: which dimension; negative ones count from the end.
+        dim: which dimension; negative ones count from the end. Or its name.
         unflattened_size: the sizes in its place; one may be -1 and follows from the others.
+
+    Shape:
+        input: ``(*, n, *)``, any dtype.
+        output: ``(*, *unflattened_size, *)``.
+
+    Raises:
+        TypeError: the sizes are no tuple of ints.
+        RuntimeError: in a call, the sizes do not multiply to ``n``.
+
+    Examples:
+        >>> nn.Unflatten(1, (2, 5))(taeda.randn(8, 10)).shape
+        taeda.Size([8, 2, 5])
     """
 
     __constants__ = ("dim", "unflattened_size")

@@ -11,7 +11,29 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Sums blocks ``(N, C * prod(kernel_size), L)`` into an image ``(N, C, *output_size)``: the adjoint of Unfold."""
+    """Adds up blocks into an image, each at its place: the adjoint of :class:`Unfold`.
+
+    Args:
+        output_size: ``(H, W)`` of the image.
+        kernel_size: size of the blocks.
+        dilation: step between the elements of a block.
+        padding: how far blocks reach beyond the image.
+        stride: step between blocks.
+
+    Shape:
+        input: ``(N, C * kh * kw, L)`` or ``(C * kh * kw, L)``, ``L`` blocks. Floating-point.
+        output: ``(N, C, H, W)`` or ``(C, H, W)``.
+
+    Raises:
+        RuntimeError: in a call, ``L`` is not the number of blocks.
+
+    Examples:
+        >>> blocks = nn.Unfold(2)(taeda.ones(1, 1, 3, 3))
+        >>> nn.Fold((3, 3), 2)(blocks)  # by how many blocks each pixel is covered
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
+    """
 
     __constants__ = ("output_size", "kernel_size", "dilation", "padding", "stride")
     _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
@@ -29,7 +51,29 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The sliding blocks of an image ``(N, C, H, W)`` as columns ``(N, C * prod(kernel_size), L)``."""
+    """The sliding blocks of an image, each as a column: what a convolution multiplies by its kernel.
+
+    Args:
+        kernel_size: size of the blocks.
+        dilation: step between the elements of a block.
+        padding: zeros on both sides.
+        stride: step between blocks.
+
+    Shape:
+        input: ``(N, C, H, W)`` or ``(C, H, W)``. Floating-point.
+        output: ``(N, C * kh * kw, L)`` or ``(C * kh * kw, L)``, with as many columns ``L`` as a convolution has
+            outputs.
+
+    Raises:
+        RuntimeError: in a call, the block is larger than the image.
+
+    Examples:
+        >>> nn.Unfold(kernel_size=2)(taeda.arange(9.0).reshape(1, 1, 3, 3))
+        tensor([[[0., 1., 3., 4.],
+                 [1., 2., 4., 5.],
+                 [3., 4., 6., 7.],
+                 [4., 5., 7., 8.]]])
+    """
 
     __constants__ = ("kernel_size", "dilation", "padding", "stride")
     _shown = ("kernel_size", "dilation", "padding", "stride")

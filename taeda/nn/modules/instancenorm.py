@@ -16,6 +16,27 @@ __all__ = [
 
 
 class _InstanceNorm(_NormBase):
+    """Instance normalisation over any spatial dimensions.
+
+    Args:
+        num_features: ``C``.
+        eps: added to the variance.
+        momentum: share of the batch in the running statistics.
+        affine: learn ``weight`` and ``bias``.
+        track_running_stats: keep running statistics and use them in evaluation.
+        device: of the tensors.
+        dtype: of the tensors.
+        bias: whether ``affine`` includes ``bias``.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
+        output: the shape and dtype of the input.
+        weight: ``(C,)``, 1 at first; ``bias`` ``(C,)``, 0 at first.
+
+    Raises:
+        ValueError: in a call, the input has other dimensions or channels, or one value for each channel.
+    """
+
     _unbatched = 0  # dimensions of an input without a batch
 
     def __init__(
@@ -75,50 +96,79 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalises each channel of each sample of ``(N, C, L)`` or ``(C, L)`` by its own mean and variance.
+    """Each channel of each sample to mean 0 and variance 1 over its length: ``(x - mean) / sqrt(var + eps) * weight +
+    bias``.
 
-    Args:
-        num_features: ``C``.
-        eps: added to the variance.
-        momentum: weight of the new batch in the running statistics.
-        affine: learn a scale and a shift.
-        track_running_stats: keep running statistics and use them in evaluation mode.
-        device: where the tensors live.
-        dtype: their dtype.
-        bias: whether ``affine`` includes the shift.
+    Source: Ulyanov, Vedaldi & Lempitsky 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
+
+    Examples:
+        >>> nn.InstanceNorm1d(1)(taeda.tensor([[[0.0, 2.0]], [[10.0, 30.0]]]))
+        tensor([[[-1.0000,  1.0000]],
+        <BLANKLINE>
+                [[-1.0000,  1.0000]]])
     """
 
     _unbatched = 2
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of ``(N, C, H, W)`` or ``(C, H, W)``; arguments as :class:`InstanceNorm1d`."""
+    """Each channel of each image to mean 0 and variance 1 over height and width, which removes its contrast.
+
+    The formula is that of :class:`InstanceNorm1d`.
+
+    Examples:
+        >>> nn.InstanceNorm2d(3, affine=True)(taeda.randn(8, 3, 16, 16)).shape
+        taeda.Size([8, 3, 16, 16])
+    """
 
     _unbatched = 3
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments as :class:`InstanceNorm1d`."""
+    """Each channel of each volume to mean 0 and variance 1. The formula is that of :class:`InstanceNorm1d`.
+
+    Examples:
+        >>> nn.InstanceNorm3d(3)(taeda.randn(2, 3, 4, 8, 8)).shape
+        taeda.Size([2, 3, 4, 8, 8])
+    """
 
     _unbatched = 4
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm1d that takes ``num_features`` from its first input."""
+    """An :class:`InstanceNorm1d` that takes ``num_features`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyInstanceNorm1d()
+        >>> layer(taeda.randn(8, 5, 6)).shape, layer.num_features
+        (taeda.Size([8, 5, 6]), 5)
+    """
 
     cls_to_become = InstanceNorm1d
     _unbatched = 2
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm2d that takes ``num_features`` from its first input."""
+    """An :class:`InstanceNorm2d` that takes ``num_features`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyInstanceNorm2d()
+        >>> layer(taeda.randn(8, 5, 4, 4)).shape, layer.num_features
+        (taeda.Size([8, 5, 4, 4]), 5)
+    """
 
     cls_to_become = InstanceNorm2d
     _unbatched = 3
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm3d that takes ``num_features`` from its first input."""
+    """An :class:`InstanceNorm3d` that takes ``num_features`` from its first input.
+
+    Examples:
+        >>> layer = nn.LazyInstanceNorm3d()
+        >>> layer(taeda.randn(8, 5, 4, 4, 4)).shape, layer.num_features
+        (taeda.Size([8, 5, 4, 4, 4]), 5)
+    """
 
     cls_to_become = InstanceNorm3d
     _unbatched = 4

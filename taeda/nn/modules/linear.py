@@ -19,7 +19,18 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments and ignores them."""
+    """The input as it is: for a layer that is to do nothing. It takes any arguments and ignores them.
+
+    Shape:
+        input: ``(*)``, any shape and dtype.
+        output: the input.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+        >>> model[1] = nn.Identity()
+        >>> model(taeda.ones(2, 3)).shape
+        taeda.Size([2, 3])
+    """
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__()
@@ -29,17 +40,30 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """``y = x A^T + b``.
+    """``y = x A^T + b``: every output is a weighted sum of all inputs.
 
     Args:
         in_features: size of the last dimension of the input.
         out_features: size of the last dimension of the output.
         bias: whether to add ``b``.
-        device, dtype: of the parameters.
+        device: of the parameters.
+        dtype: of the parameters.
 
     Shape:
-        input ``(*, in_features)``, output ``(*, out_features)``; ``weight`` is ``(out_features, in_features)``. Both
-        parameters start uniform in ``+- 1/sqrt(in_features)``.
+        input: ``(*, in_features)``. Floating-point or complex, of the parameters' dtype.
+        output: ``(*, out_features)``.
+        weight: ``A``, ``(out_features, in_features)``; it and ``bias`` ``(out_features,)`` start uniform in
+            ``+- 1 / sqrt(in_features)``.
+
+    Raises:
+        RuntimeError: in a call, the last size or the dtype differs.
+
+    Examples:
+        >>> layer = nn.Linear(3, 5)
+        >>> layer(taeda.randn(8, 3)).shape
+        taeda.Size([8, 5])
+        >>> {name: tuple(p.shape) for name, p in layer.named_parameters()}
+        {'weight': (5, 3), 'bias': (5,)}
     """
 
     __constants__ = ("in_features", "out_features")
@@ -75,10 +99,30 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """``y_k = x1^T A_k x2 + b_k``.
+    """``y[k] = x1^T A[k] x2 + b[k]``: weighted sums of the products of two inputs' elements.
+
+    Args:
+        in1_features: size of the last dimension of the first input.
+        in2_features: size of the last dimension of the second input.
+        out_features: size of the last dimension of the output.
+        bias: whether to add ``b``.
+        device: of the parameters.
+        dtype: of the parameters.
 
     Shape:
-        inputs ``(*, in1_features)`` and ``(*, in2_features)``, output ``(*, out_features)``.
+        input1: ``(*, in1_features)``. Floating-point.
+        input2: ``(*, in2_features)``.
+        output: ``(*, out_features)``.
+        weight: ``A``, ``(out_features, in1_features, in2_features)``; it and ``bias`` ``(out_features,)`` start uniform
+            in ``+- 1 / sqrt(in1_features)``.
+
+    Raises:
+        ValueError: ``in1_features`` is not positive.
+        RuntimeError: in a call, the shapes do not fit.
+
+    Examples:
+        >>> nn.Bilinear(3, 4, 5)(taeda.randn(8, 3), taeda.randn(8, 4)).shape
+        taeda.Size([8, 5])
     """
 
     __constants__ = ("in1_features", "in2_features", "out_features")
@@ -114,7 +158,16 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that takes ``in_features`` from its first input."""
+    """A :class:`Linear` that takes ``in_features`` from its first input, as after ``Flatten``, whose size is work to
+    find.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.LazyLinear(10))
+        >>> model(taeda.randn(2, 1, 28, 28)).shape
+        taeda.Size([2, 10])
+        >>> model[2]
+        Linear(in_features=2704, out_features=10, bias=True)
+    """
 
     cls_to_become = Linear
 

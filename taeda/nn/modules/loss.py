@@ -29,8 +29,14 @@ class _Loss(Module):
     """A loss.
 
     Args:
-        size_average, reduce: the older spelling of ``reduction``.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
+
+    Shape:
+        input: ``(*)``, any shape. Floating-point.
+        target: ``(*)``, the shape of the input.
+        output: ``()``; with ``reduction="none"`` the shape of the input. Its dtype.
     """
 
     __constants__: tuple[str, ...] = ("reduction",)
@@ -55,9 +61,11 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """Mean absolute error: ``|input - target|`` per element, then the reduction.
+    """Absolute error: ``abs(input - target)`` per element, then the mean. Outliers pull less than in :class:`MSELoss`.
 
-    The input and the target have one shape, floating point; with ``reduction="none"`` the result has it too.
+    Examples:
+        >>> nn.L1Loss()(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
+        tensor(2.)
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -65,9 +73,13 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """Mean squared error: ``(input - target)^2`` per element, then the reduction.
+    """Squared error: ``(input - target) ** 2`` per element, then the mean.
 
-    The input and the target have one shape, floating point; with ``reduction="none"`` the result has it too.
+    Both should have one shape: ``(N, 1)`` with ``(N,)`` broadcasts to ``(N, N)``, with a warning.
+
+    Examples:
+        >>> nn.MSELoss()(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
+        tensor(5.)
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -75,7 +87,20 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """``(x - y)^2 / (2 beta)`` where ``|x - y| < beta``, else ``|x - y| - beta / 2``."""
+    """``d ** 2 / (2 * beta)`` where ``d < beta``, else ``d - beta / 2``, with ``d = abs(input - target)``.
+
+    Smooth at 0, and outliers pull no more than in :class:`L1Loss`. Source: Girshick 2015, "Fast R-CNN".
+
+    Args:
+        beta: where the two forms meet, at least 0.
+
+    Raises:
+        RuntimeError: in a call, ``beta`` is negative.
+
+    Examples:
+        >>> nn.SmoothL1Loss(reduction="none")(taeda.tensor([0.5, 4.0]), taeda.zeros(2))
+        tensor([0.1250, 3.5000])
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -86,7 +111,22 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """``(x - y)^2 / 2`` where ``|x - y| < delta``, else ``delta (|x - y| - delta / 2)``."""
+    """``d ** 2 / 2`` where ``d <= delta``, else ``delta * (d - delta / 2)``, with ``d = abs(input - target)`` (Huber
+    1964).
+
+    It is ``delta`` times :class:`SmoothL1Loss`.
+
+    Args:
+        delta: where the two forms meet, above 0.
+
+    Raises:
+        TypeError: ``delta`` is no number.
+        RuntimeError: in a call, ``delta`` is not positive.
+
+    Examples:
+        >>> nn.HuberLoss(reduction="none")(taeda.tensor([0.5, 4.0]), taeda.zeros(2))
+        tensor([0.1250, 3.5000])
+    """
 
     __constants__ = ("reduction", "delta")
 
@@ -101,19 +141,33 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy between logits and classes: log-softmax and negative log-likelihood in one.
+    """``-log(softmax(input)[target])``: how surprised the scores of the classes are by the right class.
+
+    The input is any numbers, one for each class: no softmax before it. ``"mean"`` divides by the sum of the weights of
+    the targets that count.
 
     Args:
-        weight: a weight per class.
-        ignore_index: a class index that does not count.
-        label_smoothing: mixes the target with the uniform distribution.
-        size_average: see ``reduction``.
-        reduce: see ``reduction``.
-        reduction: ``"mean"`` (weighted), ``"sum"`` or ``"none"``.
+        weight: ``(C,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count, as for padding.
+        label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
 
     Shape:
-        input ``(N, C)``, ``(C)`` or ``(N, C, d1, ...)``; target class indices without ``C``, or probabilities of the
-        input's shape.
+        input: ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``. Floating-point.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities, of the shape and dtype of
+            the input.
+        output: ``()``; with ``reduction="none"`` the shape of the class numbers.
+
+    Raises:
+        IndexError: in a call, a class number is out of range.
+        RuntimeError: in a call, shapes or dtypes do not fit.
+
+    Examples:
+        >>> scores = taeda.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        >>> target = taeda.tensor([0, 2])
+        >>> nn.CrossEntropyLoss(reduction="none")(scores, target)  # 1.0986 = log(3): no idea
+        tensor([0.0949, 1.0986])
+        >>> nn.CrossEntropyLoss()(scores, target)
+        tensor(0.5968)
     """
 
     __constants__ = ("ignore_index", "reduction", "label_smoothing")
@@ -134,22 +188,35 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of its output, which need not be held as a whole.
+    """A linear layer and the cross entropy of its output, which need not be held in memory as a whole.
+
+    With a large vocabulary the scores ``(N, num_classes)`` are the largest tensor of a language model. ``options``
+    computes them piece by piece.
 
     Args:
         in_features: size of each input row.
-        num_classes: how many classes.
-        out_features: further dimensions of the logits, after the classes.
+        num_classes: number of classes.
+        out_features: further dimensions of the scores, after the classes.
         bias: whether the linear layer has one.
-        device, dtype: of its parameters.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        weight: a weight per class.
-        ignore_index: a class that does not count.
-        label_smoothing: mixes the target with the uniform distribution.
-        options: a :class:`LinearCrossEntropyOptions` to compute piece by piece.
+        device: of its parameters.
+        dtype: of its parameters.
+        weight: ``(num_classes,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count.
+        label_smoothing: share of the target that is spread over all classes.
+        options: a :class:`LinearCrossEntropyOptions`, or None to compute all at once.
 
     Shape:
-        input ``(N, in_features)`` or ``(in_features)``; target as of :class:`CrossEntropyLoss`.
+        input: ``(N, in_features)`` or ``(in_features,)``. Floating-point.
+        target: class numbers, ``(N, *out_features)``, int64, or probabilities of the shape of the scores.
+        output: ``()``; with ``reduction="none"`` the shape of the class numbers.
+
+    Raises:
+        RuntimeError: ``weight`` has another shape, or ``label_smoothing`` is not in ``[0, 1]``.
+
+    Examples:
+        >>> loss = nn.LinearCrossEntropyLoss(8, 50_000, options=nn.LinearCrossEntropyOptions(batch_chunk_size=16))
+        >>> loss(taeda.randn(64, 8), taeda.randint(50_000, (64,))).shape
+        taeda.Size([])
     """
 
     __constants__ = ("num_classes", "out_features", "reduction", "ignore_index", "label_smoothing")
@@ -190,7 +257,27 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss(_WeightedLoss):
-    """``-x[target]`` of log-probabilities ``x``; arguments as :class:`CrossEntropyLoss`."""
+    """``-weight[target] * input[target]`` of log-probabilities: :class:`CrossEntropyLoss` without its softmax.
+
+    It goes after :class:`LogSoftmax`. Probabilities themselves give a wrong loss without an error.
+
+    Args:
+        weight: ``(C,)``, a weight for each class, or None.
+        ignore_index: a class number that does not count.
+
+    Shape:
+        input: ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``. Floating-point.
+        target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64.
+        output: ``()``; with ``reduction="none"`` the shape of the target.
+
+    Raises:
+        IndexError: in a call, a class number is out of range.
+
+    Examples:
+        >>> log_p = taeda.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
+        >>> nn.NLLLoss(reduction="none")(log_p, taeda.tensor([0, 1]))
+        tensor([0.1054, 0.6931])
+    """
 
     __constants__ = ("ignore_index", "reduction")
 
@@ -206,18 +293,46 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """NLLLoss of images under its older name."""
+    """Older name of :class:`NLLLoss`, for images."""
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities; logarithms are at least -100."""
+    """Binary cross entropy of probabilities: ``-(y * log(x) + (1 - y) * log(1 - x))``, each logarithm at least -100.
+
+    :class:`BCEWithLogitsLoss` takes the numbers before the sigmoid and is exact where probabilities round to 0 or 1.
+
+    Args:
+        weight: a factor of each element, which broadcasts, or None.
+
+    Raises:
+        RuntimeError: in a call, an input is not in ``[0, 1]``, or the dtypes differ.
+        ValueError: in a call, the shapes differ.
+
+    Examples:
+        >>> nn.BCELoss(reduction="none")(taeda.tensor([0.9, 0.9]), taeda.tensor([1.0, 0.0]))
+        tensor([0.1054, 2.3026])
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits; ``pos_weight`` multiplies the positive term."""
+    """Binary cross entropy of ``sigmoid(input)``, without overflow: ``max(x, 0) - x * y + log(1 + exp(-abs(x)))``.
+
+    Args:
+        weight: a factor of each element, which broadcasts, or None.
+        pos_weight: a factor of the term of ``y``, which broadcasts: above 1 for classes that are rare.
+
+    Raises:
+        ValueError: in a call, the shapes differ.
+        RuntimeError: in a call, a target is no float.
+
+    Examples:
+        >>> scores, target = taeda.tensor([2.0, -200.0]), taeda.tensor([1.0, 1.0])
+        >>> nn.BCEWithLogitsLoss(reduction="none")(scores, target)
+        tensor([1.2693e-01, 2.0000e+02])
+    """
 
     def __init__(
         self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean",
@@ -234,7 +349,20 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """``y (log y - x)`` for log-probabilities ``x``; ``log_target``: ``y`` is a logarithm too."""
+    """Kullback-Leibler divergence from log-probabilities: ``y * (log(y) - x)``, 0 where ``y`` is 0.
+
+    The divergence of distributions, a row each, is ``reduction="batchmean"``: the sum over ``N``. ``"mean"`` divides by
+    the number of elements.
+
+    Args:
+        reduction: ``"batchmean"``, ``"mean"``, ``"sum"`` or ``"none"``.
+        log_target: the target holds log-probabilities, too.
+
+    Examples:
+        >>> log_p = taeda.tensor([[0.5, 0.5]]).log()
+        >>> nn.KLDivLoss(reduction="batchmean")(log_p, taeda.tensor([[0.9, 0.1]]))
+        tensor(0.3681)
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -245,13 +373,17 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Negative log-likelihood of counts ``target`` under a Poisson distribution with rate ``input``.
+    """Negative log-likelihood of counts under a Poisson distribution: ``exp(input) - target * input``.
 
     Args:
-        log_input: the input is the logarithm of the rate: ``exp(input) - target * input``. Else
-            ``input - target * log(input + eps)``.
+        log_input: the input is the logarithm of the rate; else the rate, and the loss ``input - target * log(input +
+            eps)``.
         full: add Stirling's approximation of ``log(target!)`` where the target is above 1.
         eps: keeps ``log(0)`` away.
+
+    Examples:
+        >>> nn.PoissonNLLLoss()(taeda.tensor([0.0, 1.0]), taeda.tensor([2.0, 3.0]))
+        tensor(0.3591)
     """
 
     __constants__ = ("log_input", "full", "eps", "reduction")
@@ -272,7 +404,28 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Negative log-likelihood of a normal distribution with given mean and variance; ``full``: add the constant."""
+    """Negative log-likelihood under a normal distribution: ``(log(var) + (input - target) ** 2 / var) / 2``.
+
+    A network that gives ``input`` and ``var`` learns how sure it may be (Nix & Weigend 1994).
+
+    Args:
+        full: add the constant ``log(2 * pi) / 2``.
+        eps: least variance that is used.
+
+    Shape:
+        input: ``(N, *)``, the mean. Floating-point.
+        target: ``(N, *)``.
+        var: ``(N, *)``, or without its last dimension, or with size 1 there; or a number.
+        output: ``()``; with ``reduction="none"`` the shape of the input.
+
+    Raises:
+        ValueError: in a call, ``var`` has another shape or is negative.
+
+    Examples:
+        >>> loss = nn.GaussianNLLLoss(reduction="none")
+        >>> loss(taeda.zeros(2), taeda.tensor([0.0, 2.0]), taeda.tensor([1.0, 4.0]))
+        tensor([0.0000, 1.1931])
+    """
 
     __constants__ = ("full", "eps", "reduction")
 
@@ -300,7 +453,12 @@ class _MarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """``x`` where ``y = 1``, ``max(0, margin - x)`` where ``y = -1``."""
+    """``x`` where ``y = 1``, ``max(0, margin - x)`` where ``y = -1``: distances small for pairs that belong together.
+
+    Examples:
+        >>> nn.HingeEmbeddingLoss(reduction="none")(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]))
+        tensor([0.2500, 0.7500])
+    """
 
     def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__(margin, size_average, reduce, reduction)
@@ -310,28 +468,84 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """``1 - cos(x1, x2)`` where ``y = 1``, ``max(0, cos(x1, x2) - margin)`` where ``y = -1``."""
+    """``1 - c`` where ``y = 1``, ``max(0, c - margin)`` where ``y = -1``, with ``c`` the cosine of the angle of two
+    vectors.
+
+    Shape:
+        input1: ``(N, D)`` or ``(D,)``. Floating-point.
+        input2: the shape of ``input1``.
+        target: ``(N,)`` or ``()``, of 1 and -1.
+        output: ``()``; with ``reduction="none"`` the shape of the target.
+
+    Raises:
+        RuntimeError: in a call, the shapes do not fit.
+
+    Examples:
+        >>> a, b = taeda.tensor([[1.0, 0.0]]), taeda.tensor([[1.0, 1.0]])
+        >>> nn.CosineEmbeddingLoss()(a, b, taeda.tensor([1]))
+        tensor(0.2929)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_MarginLoss):
-    """``max(0, -y (x1 - x2) + margin)``."""
+    """``max(0, -y * (x1 - x2) + margin)``: where ``y = 1`` the first should be ranked higher, where ``y = -1`` the
+    second.
+
+    Shape:
+        input1: ``(*)``, any shape. Floating-point.
+        input2: ``(*)``, the same.
+        target: ``(*)``, of 1 and -1.
+        output: ``()``; with ``reduction="none"`` the shape of the inputs.
+
+    Raises:
+        RuntimeError: in a call, the numbers of dimensions differ.
+
+    Examples:
+        >>> x1, x2 = taeda.tensor([3.0, 1.0]), taeda.tensor([1.0, 3.0])
+        >>> nn.MarginRankingLoss(reduction="none")(x1, x2, taeda.tensor([1, 1]))
+        tensor([0., 2.])
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-y x))`` for ``y`` in ``{1, -1}``."""
+    """``log(1 + exp(-y * x))`` for targets ``y`` of 1 and -1: logistic regression.
+
+    Examples:
+        >>> nn.SoftMarginLoss(reduction="none")(taeda.tensor([2.0, 2.0]), taeda.tensor([1.0, -1.0]))
+        tensor([0.1269, 2.1269])
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """``sum_i max(0, margin - x[y] + x[i])^p / C`` over the other classes."""
+    """The hinge loss of several classes: ``sum over i != y of max(0, margin - x[y] + x[i]) ** p / C``.
+
+    Args:
+        p: 1 or 2.
+        margin: by how much the right class should be ahead.
+        weight: ``(C,)``, a factor for each right class, or None.
+
+    Shape:
+        input: ``(N, C)`` or ``(C,)``, scores. Floating-point.
+        target: class numbers, ``(N,)`` or ``()``, int64.
+        output: ``()``; with ``reduction="none"`` the shape of the target.
+
+    Raises:
+        ValueError: ``p`` is neither 1 nor 2, or ``weight`` is no vector.
+        RuntimeError: in a call, the shapes do not fit.
+
+    Examples:
+        >>> nn.MultiMarginLoss()(taeda.tensor([[0.1, 0.2, 0.4, 0.8]]), taeda.tensor([3]))
+        tensor(0.3250)
+    """
 
     __constants__ = ("p", "margin", "reduction")
 
@@ -354,21 +568,73 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """``sum_ij max(0, 1 - (x[y_j] - x[i])) / C`` over targets ``j`` (up to the first -1) and other classes ``i``."""
+    """The hinge loss of several right classes: ``sum over labels j, others i of max(0, 1 - (x[j] - x[i])) / C``.
+
+    Shape:
+        input: ``(N, C)`` or ``(C,)``, scores. Floating-point.
+        target: ``(N, C)`` or ``(C,)``, int64: the labels of each sample, ended by the first -1.
+        output: ``()``; with ``reduction="none"`` ``(N,)`` or ``()``.
+
+    Raises:
+        RuntimeError: in a call, the shapes do not fit.
+
+    Examples:
+        >>> scores = taeda.tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> nn.MultiLabelMarginLoss()(scores, taeda.tensor([[3, 0, -1, 1]]))  # labels 3 and 0
+        tensor(0.8500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of binary cross entropies of logits."""
+    """:class:`BCEWithLogitsLoss` of each class, and their mean: each sample may have several labels.
+
+    Args:
+        weight: ``(C,)``, a factor for each class, or None.
+
+    Shape:
+        input: ``(N, C)``, scores. Floating-point.
+        target: ``(N, C)``, of 0 and 1.
+        output: ``()``; with ``reduction="none"`` ``(N,)``.
+
+    Examples:
+        >>> nn.MultiLabelSoftMarginLoss()(taeda.tensor([[2.0, -2.0, 0.0]]), taeda.tensor([[1.0, 0.0, 1.0]]))
+        tensor(0.3157)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
-    """``max(d(a, p) - d(a, n) + margin, 0)`` with the p-norm distance (Balntas et al. 2016)."""
+    """``max(0, d(a, p) - d(a, n) + margin)``: an anchor should be nearer to the positive than to the negative.
+
+    ``d`` is the ``p``-norm of the difference over the last dimension. Source: Balntas et al. 2016, "Learning local
+    feature descriptors with triplets and shallow convolutional neural networks".
+
+    Args:
+        margin: by how much nearer, above 0.
+        p: of the norm.
+        eps: added to each difference.
+        swap: use the distance of positive and negative where it is below that of anchor and negative.
+
+    Shape:
+        anchor: ``(N, D)`` or ``(D,)``. Floating-point.
+        positive: the same.
+        negative: the same.
+        output: ``()``; with ``reduction="none"`` ``(N,)`` or ``()``.
+
+    Raises:
+        ValueError: ``margin`` is not positive.
+        RuntimeError: in a call, the numbers of dimensions differ.
+
+    Examples:
+        >>> anchor, positive, negative = taeda.tensor([[0.0], [1.0], [1.5]])
+        >>> nn.TripletMarginLoss()(anchor, positive, negative)
+        tensor(0.5000)
+    """
 
     __constants__ = ("margin", "p", "eps", "swap", "reduction")
 
@@ -392,7 +658,28 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """The triplet loss with any distance function; the Euclidean distance by default."""
+    """``max(0, d(a, p) - d(a, n) + margin)`` with a distance function of one's own.
+
+    Args:
+        distance_function: ``d``, a function of two tensors; the Euclidean distance if None.
+        margin: by how much nearer the positive should be, above 0.
+        swap: use the distance of positive and negative where it is below that of anchor and negative.
+
+    Shape:
+        anchor: as the distance function takes them, with it ``(N, D)`` or ``(D,)``. Floating-point.
+        positive: the same.
+        negative: the same.
+        output: ``()``; with ``reduction="none"`` the shape of the distances.
+
+    Raises:
+        ValueError: ``margin`` is not positive.
+
+    Examples:
+        >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().amax(-1))
+        >>> anchor, positive, negative = taeda.tensor([[0.0], [1.0], [1.5]])
+        >>> loss(anchor, positive, negative)
+        tensor(0.5000)
+    """
 
     __constants__ = ("margin", "swap", "reduction")
 
@@ -417,15 +704,32 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification (Graves et al. 2006).
+    """Connectionist temporal classification: the loss of a label sequence that is not aligned with the input.
+
+    ``-log`` of the sum of the probabilities of all alignments: paths of one class per step that give the labels when
+    repetitions are merged, then blanks removed. Source: Graves et al. 2006, "Connectionist Temporal Classification:
+    Labelling Unsegmented Sequence Data with Recurrent Neural Networks".
 
     Args:
-        blank: index of the blank label.
-        reduction: ``"mean"`` divides by target lengths first.
-        zero_infinity: infinite losses, and their gradients, count as zero.
+        blank: the class that stands for no label.
+        reduction: ``"mean"`` (each loss over its target's length, then over the batch), ``"sum"`` or ``"none"``.
+        zero_infinity: losses of targets that do not fit count as 0, and have no gradient.
 
     Shape:
-        log-probabilities ``(T, N, C)``; targets ``(N, S)`` or all joined; lengths ``(N)``.
+        log_probs: ``(T, N, C)`` or ``(T, C)``, log-probabilities, float32 or float64.
+        targets: ``(N, S)``, or all labels one after another. Integers, none of them ``blank``.
+        input_lengths: ``(N,)``, integers up to ``T``.
+        target_lengths: ``(N,)``, integers up to ``S``.
+        output: ``()``; with ``reduction="none"`` ``(N,)``.
+
+    Raises:
+        RuntimeError: in a call, shapes, lengths or dtypes do not fit.
+
+    Examples:
+        >>> log_p = taeda.full((2, 1, 3), 1 / 3).log()  # two steps, three classes
+        >>> loss = nn.CTCLoss()
+        >>> loss(log_p, taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1]))  # 11, 01, 10: -log(3 / 9)
+        tensor(1.0986)
     """
 
     __constants__ = ("blank", "reduction")

@@ -79,8 +79,33 @@ class _CallSignature:
 class Module(StateMixin, ChecksKeywords, ModuleBase):
     """Base class of every layer and model.
 
-    A subclass calls ``super().__init__()``, assigns Parameters, Buffers and Modules to attributes, and defines
-    ``forward``. Calling the module runs ``forward`` with its hooks.
+    A subclass calls ``super().__init__()``, assigns parameters, buffers and other modules to attributes, and defines
+    ``forward``. Calling the module runs ``forward`` with its hooks. What is assigned is found by ``parameters()``,
+    saved by ``state_dict()`` and moved by ``to()``. ``train()`` and ``eval()`` switch layers such as dropout.
+
+    Raises:
+        AttributeError: something is assigned before ``super().__init__()``.
+        NotImplementedError: in a call, there is no ``forward``.
+
+    Examples:
+        >>> class Net(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.hidden = nn.Linear(4, 8)
+        ...         self.output = nn.Linear(8, 2)
+        ...
+        ...     def forward(self, x):
+        ...         return self.output(self.hidden(x).relu())
+        >>> model = Net()
+        >>> model(taeda.randn(3, 4)).shape
+        taeda.Size([3, 2])
+        >>> [name for name, p in model.named_parameters()]
+        ['hidden.weight', 'hidden.bias', 'output.weight', 'output.bias']
+        >>> model
+        Net(
+          (hidden): Linear(in_features=4, out_features=8, bias=True)
+          (output): Linear(in_features=8, out_features=2, bias=True)
+        )
     """
 
     dump_patches = False
@@ -541,6 +566,11 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         if not lines and not children:
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+    def _repr_html_(self) -> str:
+        from taeda._html import module
+
+        return module(self, lambda m: sum(p.numel() for p in m.parameters() if not is_lazy(p)))
 
     def _replicate_for_data_parallel(self):
         replica = self.__new__(type(self))

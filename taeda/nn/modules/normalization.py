@@ -17,13 +17,28 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """``x / (k + alpha / n * sum of x^2 over n neighbouring channels)^beta`` (Krizhevsky et al. 2012).
+    """``x / (k + alpha * mean) ** beta``, where ``mean`` is that of ``x ** 2`` over ``size`` neighbouring channels.
+
+    Source: Krizhevsky, Sutskever & Hinton 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
 
     Args:
-        size: number ``n`` of neighbouring channels.
-        alpha: multiplier.
+        size: number of neighbouring channels.
+        alpha: factor of the mean.
         beta: exponent.
         k: additive constant.
+
+    Shape:
+        input: ``(N, C, *)``. Floating-point.
+        output: the shape and dtype of the input.
+
+    Raises:
+        ValueError: in a call, the input has fewer than three dimensions.
+
+    Examples:
+        >>> nn.LocalResponseNorm(1, alpha=1.0, beta=0.5)(taeda.tensor([[[1.0]], [[3.0]]]))  # x / sqrt(1 + x ** 2)
+        tensor([[[0.7071]],
+        <BLANKLINE>
+                [[0.9487]]])
     """
 
     __constants__ = ("size", "alpha", "beta", "k")
@@ -43,7 +58,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """Local response normalisation of ``(N, C, H, W)`` under its older name."""
+    """Older name of :class:`LocalResponseNorm`, for images ``(N, C, H, W)``."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
@@ -77,14 +92,30 @@ class _Affine(Module):
 
 
 class LayerNorm(_Affine):
-    """Normalises the last dimensions of each sample to mean 0 and variance 1 (Ba, Kiros & Hinton 2016).
+    """The last dimensions of each sample to mean 0 and variance 1: ``(x - mean) / sqrt(var + eps) * weight + bias``.
+
+    Each sample by itself, so that training and evaluation are the same. Source: Ba, Kiros & Hinton 2016, "Layer
+    Normalization".
 
     Args:
-        normalized_shape: the last dimensions, or the last one alone.
+        normalized_shape: sizes of the last dimensions, or of the last one alone.
         eps: added to the variance.
-        elementwise_affine: learn a scale and a shift of that shape.
-        bias: whether that includes the shift.
-        device, dtype: of the parameters.
+        elementwise_affine: learn ``weight`` and ``bias``, of the shape ``normalized_shape``.
+        bias: whether that includes ``bias``.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        input: ``(*, *normalized_shape)``. Floating-point.
+        output: the shape and dtype of the input.
+
+    Raises:
+        RuntimeError: in a call, the last sizes differ.
+
+    Examples:
+        >>> nn.LayerNorm(4)(taeda.tensor([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0]])).detach()
+        tensor([[-1.3416, -0.4472,  0.4472,  1.3416],
+                [-1.3416, -0.4472,  0.4472,  1.3416]])
     """
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
@@ -112,18 +143,30 @@ class LayerNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Normalises groups of channels of each sample (Wu & He 2018).
+    """Groups of channels of each sample to mean 0 and variance 1: ``(x - mean) / sqrt(var + eps) * weight + bias``.
+
+    With one group it is near to :class:`LayerNorm`, with a group for each channel it is instance normalisation. Good
+    where batches are small. Source: Wu & He 2018, "Group Normalization".
 
     Args:
         num_groups: number of groups.
-        num_channels: number of channels, a multiple of it.
+        num_channels: ``C``, a multiple of it.
         eps: added to the variance.
-        affine: learn a scale and a shift per channel.
-        device, dtype: of the parameters.
-        bias: whether ``affine`` includes the shift.
+        affine: learn ``weight`` and ``bias``, ``(C,)``.
+        device: of the parameters.
+        dtype: of the parameters.
+        bias: whether ``affine`` includes ``bias``.
 
     Shape:
-        ``(N, num_channels, *)``.
+        input: ``(N, C, *)``. Floating-point.
+        output: the shape and dtype of the input.
+
+    Raises:
+        ValueError: the groups do not divide the channels.
+
+    Examples:
+        >>> nn.GroupNorm(num_groups=4, num_channels=16)(taeda.randn(2, 16, 8, 8)).shape
+        taeda.Size([2, 16, 8, 8])
     """
 
     __constants__ = ("num_groups", "num_channels", "eps", "affine")
@@ -152,13 +195,29 @@ class GroupNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """Divides the last dimensions of each sample by their root mean square (Zhang & Sennrich 2019).
+    """The last dimensions of each sample over their root mean square: ``x / sqrt(mean(x ** 2) + eps) * weight``.
+
+    Cheaper than :class:`LayerNorm`; most large language models have it. Source: Zhang & Sennrich 2019, "Root Mean
+    Square Layer Normalization".
 
     Args:
-        normalized_shape: the last dimensions, or the last one alone.
-        eps: added to the mean square; the dtype's machine epsilon if None.
-        elementwise_affine: learn a scale of that shape.
-        device, dtype: of the parameters.
+        normalized_shape: sizes of the last dimensions, or of the last one alone.
+        eps: added to the mean square; the machine epsilon of the dtype if None.
+        elementwise_affine: learn ``weight``, of the shape ``normalized_shape``.
+        device: of the parameter.
+        dtype: of the parameter.
+
+    Shape:
+        input: ``(*, *normalized_shape)``. Floating-point.
+        output: the shape and dtype of the input.
+
+    Raises:
+        RuntimeError: in a call, the last sizes differ.
+
+    Examples:
+        >>> nn.RMSNorm(2)(taeda.tensor([[3.0, 4.0], [30.0, 40.0]])).detach()
+        tensor([[0.8485, 1.1314],
+                [0.8485, 1.1314]])
     """
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")

@@ -11,7 +11,29 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)`` (Shi et al. 2016)."""
+    """Channels to pixels: ``r * r`` channels become one that is ``r`` times as high and wide, for networks that enlarge
+    images.
+
+    Source: Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution Using an Efficient Sub-Pixel
+    Convolutional Neural Network".
+
+    Args:
+        upscale_factor: ``r``.
+
+    Shape:
+        input: ``(*, C * r * r, H, W)``, any dtype.
+        output: ``(*, C, H * r, W * r)``.
+
+    Raises:
+        RuntimeError: in a call, ``r * r`` does not divide the channels.
+
+    Examples:
+        >>> nn.PixelShuffle(2)(taeda.arange(4).reshape(4, 1, 1))
+        tensor([[[0, 1],
+                 [2, 3]]])
+        >>> nn.PixelShuffle(3)(taeda.randn(8, 9, 4, 4)).shape
+        taeda.Size([8, 1, 12, 12])
+    """
 
     __constants__ = ("upscale_factor",)
     _shown = ("upscale_factor",)
@@ -25,7 +47,22 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``."""
+    """Pixels to channels: the opposite of :class:`PixelShuffle`.
+
+    Args:
+        downscale_factor: ``r``.
+
+    Shape:
+        input: ``(*, C, H * r, W * r)``, any dtype.
+        output: ``(*, C * r * r, H, W)``.
+
+    Raises:
+        RuntimeError: in a call, ``r`` does not divide height and width.
+
+    Examples:
+        >>> nn.PixelUnshuffle(2)(taeda.randn(8, 1, 12, 12)).shape
+        taeda.Size([8, 4, 6, 6])
+    """
 
     __constants__ = ("downscale_factor",)
     _shown = ("downscale_factor",)

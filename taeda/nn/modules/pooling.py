@@ -28,12 +28,20 @@ class _MaxPoolNd(_Pool):
     """Arguments of maximum pooling.
 
     Args:
-        kernel_size: size of the window.
+        kernel_size: size of the window, one number or one for each dimension.
         stride: step between windows; ``kernel_size`` if None.
         padding: minus infinity on both sides, at most half the window.
-        dilation: step between the window's elements.
-        return_indices: also return where the maxima were.
+        dilation: step between the elements of a window.
+        return_indices: return also where the maxima were, int64: places in the flattened image of a channel.
         ceil_mode: round the output size up rather than down.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point or integers.
+        output: the same but for the last sizes: ``L`` becomes
+            ``(L + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1``. With ``return_indices`` two of them.
+
+    Raises:
+        RuntimeError: in a call, the input has other dimensions, or the padding is more than half the window.
     """
 
     __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
@@ -58,19 +66,37 @@ class _MaxPoolNd(_Pool):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Maximum over windows of ``(N, C, L)`` or ``(C, L)``."""
+    """The largest element of each window of a signal.
+
+    Examples:
+        >>> nn.MaxPool1d(2)(taeda.tensor([[[1.0, 3.0, 2.0, 8.0, 5.0]]]))
+        tensor([[[3., 8.]]])
+    """
 
     _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
+    """The largest element of each window of an image, in each channel.
+
+    Examples:
+        >>> nn.MaxPool2d(2)(taeda.arange(16.0).reshape(1, 4, 4))
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
+        >>> nn.MaxPool2d(3, stride=2, padding=1)(taeda.randn(8, 16, 32, 32)).shape
+        taeda.Size([8, 16, 16, 16])
+    """
 
     _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
+    """The largest element of each window of a volume, in each channel.
+
+    Examples:
+        >>> nn.MaxPool3d((1, 2, 2))(taeda.randn(2, 3, 8, 32, 32)).shape
+        taeda.Size([2, 3, 8, 16, 16])
+    """
 
     _function = staticmethod(F.max_pool3d)
 
@@ -79,7 +105,19 @@ class _MaxUnpoolNd(_Pool):
     """Arguments of max unpooling.
 
     Args:
-        kernel_size, stride, padding: those of the pooling that it undoes.
+        kernel_size: that of the pooling that it undoes.
+        stride: that of the pooling; ``kernel_size`` if None.
+        padding: that of the pooling.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
+        indices: the same shape, int64, as the pooling gave them.
+        output: the same but for the last sizes: ``(L - 1) * stride - 2 * padding + kernel_size``, or what ``forward``
+            is given as ``output_size``.
+
+    Raises:
+        RuntimeError: in a call, the shapes do not fit, or an index is out of range.
+        ValueError: in a call, ``output_size`` does not fit.
     """
 
     _shown = ("kernel_size", "stride", "padding")
@@ -98,21 +136,39 @@ class _MaxUnpoolNd(_Pool):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts pooled values back where :class:`MaxPool1d` found them (its indices), zero elsewhere."""
+    """Pooled values back at the places where :class:`MaxPool1d` found them, zero elsewhere.
+
+    Examples:
+        >>> y, places = nn.MaxPool1d(2, return_indices=True)(taeda.tensor([[[1.0, 3.0, 8.0, 2.0]]]))
+        >>> nn.MaxUnpool1d(2)(y, places)
+        tensor([[[0., 3., 8., 0.]]])
+    """
 
     _dims = 1
     _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts pooled values back where :class:`MaxPool2d` found them (its indices), zero elsewhere."""
+    """Pooled values back at the places where :class:`MaxPool2d` found them, zero elsewhere.
+
+    Examples:
+        >>> y, places = nn.MaxPool2d(2, return_indices=True)(taeda.randn(8, 3, 6, 6))
+        >>> nn.MaxUnpool2d(2)(y, places).shape
+        taeda.Size([8, 3, 6, 6])
+    """
 
     _dims = 2
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts pooled values back where :class:`MaxPool3d` found them (its indices), zero elsewhere."""
+    """Pooled values back at the places where :class:`MaxPool3d` found them, zero elsewhere.
+
+    Examples:
+        >>> y, places = nn.MaxPool3d(2, return_indices=True)(taeda.randn(2, 3, 4, 6, 6))
+        >>> nn.MaxUnpool3d(2)(y, places).shape
+        taeda.Size([2, 3, 4, 6, 6])
+    """
 
     _dims = 3
     _function = staticmethod(F.max_unpool3d)
@@ -122,12 +178,19 @@ class _AvgPoolNd(_Pool):
     """Arguments of average pooling.
 
     Args:
-        kernel_size: size of the window.
+        kernel_size: size of the window, one number or one for each dimension.
         stride: step between windows; ``kernel_size`` if None.
-        padding: zeros on both sides.
+        padding: zeros on both sides, at most half the window.
         ceil_mode: round the output size up rather than down.
         count_include_pad: whether padding counts in the mean.
-        divisor_override: divide by this instead (not in one dimension).
+        divisor_override: divide the sum by this instead (not in one dimension).
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
+        output: the same but for the last sizes: ``L`` becomes ``(L + 2 * padding - kernel_size) // stride + 1``.
+
+    Raises:
+        RuntimeError: in a call, the input has other dimensions, or the padding is more than half the window.
     """
 
     _shown = ("kernel_size", "stride", "padding")
@@ -156,7 +219,12 @@ class _AvgPoolNd(_Pool):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Mean over windows of ``(N, C, L)`` or ``(C, L)``."""
+    """The mean of each window of a signal.
+
+    Examples:
+        >>> nn.AvgPool1d(2)(taeda.tensor([[[1.0, 3.0, 2.0, 8.0, 5.0]]]))
+        tensor([[[2., 5.]]])
+    """
 
     __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
@@ -172,13 +240,24 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``."""
+    """The mean of each window of an image, in each channel.
+
+    Examples:
+        >>> nn.AvgPool2d(2)(taeda.arange(16.0).reshape(1, 4, 4))
+        tensor([[[ 2.5000,  4.5000],
+                 [10.5000, 12.5000]]])
+    """
 
     _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolNd):
-    """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
+    """The mean of each window of a volume, in each channel.
+
+    Examples:
+        >>> nn.AvgPool3d(2)(taeda.randn(2, 3, 8, 32, 32)).shape
+        taeda.Size([2, 3, 4, 16, 16])
+    """
 
     _function = staticmethod(F.avg_pool3d)
 
@@ -187,10 +266,18 @@ class _FractionalMaxPoolNd(_Pool):
     """Arguments of fractional maximum pooling (Graham 2014).
 
     Args:
-        kernel_size: size of the window.
-        output_size: output size; or
-        output_ratio: its ratio to the input's, between 0 and 1.
-        return_indices: also return where the maxima were.
+        kernel_size: size of the window, one number or one for each dimension.
+        output_size: size of the output, one number or one for each dimension; or give ``output_ratio``.
+        output_ratio: its ratio to that of the input, between 0 and 1.
+        return_indices: return also where the maxima were, int64.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
+        output: ``(N, C, *output_size)`` or ``(C, *output_size)``. With ``return_indices`` two of them.
+
+    Raises:
+        ValueError: not just one of size and ratio is given, or a ratio is out of range.
+        RuntimeError: in a call, the window is too large.
     """
 
     __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
@@ -223,14 +310,24 @@ class _FractionalMaxPoolNd(_Pool):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum over windows at random, uneven steps."""
+    """The largest element of windows at random, uneven steps, so that an image shrinks by any factor (Graham 2014).
+
+    Examples:
+        >>> nn.FractionalMaxPool2d(2, output_ratio=0.7)(taeda.randn(8, 3, 20, 20)).shape
+        taeda.Size([8, 3, 14, 14])
+    """
 
     _dims = 2
     _function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum over windows at random, uneven steps."""
+    """The largest element of windows at random, uneven steps, so that a volume shrinks by any factor (Graham 2014).
+
+    Examples:
+        >>> nn.FractionalMaxPool3d(2, output_size=7)(taeda.randn(8, 3, 10, 10, 10)).shape
+        taeda.Size([8, 3, 7, 7, 7])
+    """
 
     _dims = 3
     _function = staticmethod(F.fractional_max_pool3d)
@@ -240,10 +337,17 @@ class _LPPoolNd(_Pool):
     """Arguments of power pooling.
 
     Args:
-        norm_type: the power.
-        kernel_size: size of the window.
+        norm_type: ``p``, above 0.
+        kernel_size: size of the window, one number or one for each dimension.
         stride: step between windows; ``kernel_size`` if None.
         ceil_mode: round the output size up rather than down.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
+        output: the same but for the last sizes: ``L`` becomes ``(L - kernel_size) // stride + 1``.
+
+    Raises:
+        RuntimeError: in a call, the input has other dimensions.
     """
 
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
@@ -261,19 +365,38 @@ class _LPPoolNd(_Pool):
 
 
 class LPPool1d(_LPPoolNd):
-    """``(sum of x^p)^(1/p)`` over windows of ``(N, C, L)``, ``p`` being ``norm_type``."""
+    """``(sum of x ** p) ** (1 / p)`` over each window of a signal: the sum for ``p = 1``, nearly the maximum for a
+    large ``p``.
+
+    Examples:
+        >>> nn.LPPool1d(2, kernel_size=2)(taeda.tensor([[[3.0, 4.0, 5.0, 12.0]]]))
+        tensor([[[ 5., 13.]]])
+    """
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
-    """``(sum of x^p)^(1/p)`` over windows of ``(N, C, H, W)``, ``p`` being ``norm_type``."""
+    """``(sum of x ** p) ** (1 / p)`` over each window of an image: the sum for ``p = 1``, nearly the maximum for a
+    large ``p``.
+
+    Examples:
+        >>> nn.LPPool2d(2, kernel_size=2)(taeda.ones(1, 4, 4))
+        tensor([[[2., 2.],
+                 [2., 2.]]])
+    """
 
     _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
-    """``(sum of x^p)^(1/p)`` over windows of ``(N, C, D, H, W)``, ``p`` being ``norm_type``."""
+    """``(sum of x ** p) ** (1 / p)`` over each window of a volume: the sum for ``p = 1``, nearly the maximum for a
+    large ``p``.
+
+    Examples:
+        >>> nn.LPPool3d(2, kernel_size=2)(taeda.randn(2, 3, 8, 8, 8).abs()).shape
+        taeda.Size([2, 3, 4, 4, 4])
+    """
 
     _function = staticmethod(F.lp_pool3d)
 
@@ -282,8 +405,16 @@ class _AdaptiveMaxPoolNd(_Pool):
     """Arguments of adaptive maximum pooling.
 
     Args:
-        output_size: one size for all dimensions, or one each; None keeps that of the input.
-        return_indices: also return where the maxima were.
+        output_size: one size for all dimensions, or one for each; None keeps that of the input.
+        return_indices: return also where the maxima were, int64.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point or integers.
+        output: ``(N, C, *output_size)`` or ``(C, *output_size)``. With ``return_indices`` two of them. Window ``o`` of
+            ``n`` over ``L`` elements goes from ``floor(o * L / n)`` to ``ceil((o + 1) * L / n)``.
+
+    Raises:
+        RuntimeError: in a call, the input has other dimensions.
     """
 
     __constants__ = ("output_size", "return_indices")
@@ -302,7 +433,15 @@ class _AdaptiveAvgPoolNd(_Pool):
     """Arguments of adaptive average pooling.
 
     Args:
-        output_size: one size for all dimensions, or one each; None keeps that of the input.
+        output_size: one size for all dimensions, or one for each; None keeps that of the input.
+
+    Shape:
+        input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
+        output: ``(N, C, *output_size)`` or ``(C, *output_size)``. Window ``o`` of ``n`` over ``L`` elements goes from
+            ``floor(o * L / n)`` to ``ceil((o + 1) * L / n)``.
+
+    Raises:
+        RuntimeError: in a call, the input has other dimensions.
     """
 
     __constants__ = ("output_size",)
@@ -317,36 +456,69 @@ class _AdaptiveAvgPoolNd(_Pool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+    """The largest element of windows that are chosen so that the output has ``output_size`` elements.
+
+    Examples:
+        >>> nn.AdaptiveMaxPool1d(2)(taeda.tensor([[[1.0, 3.0, 2.0, 8.0, 5.0]]]))
+        tensor([[[3., 8.]]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+    """The largest element of windows that are chosen so that the output has ``output_size``, whatever the image's size.
+
+    Examples:
+        >>> nn.AdaptiveMaxPool2d((5, None))(taeda.randn(8, 3, 20, 31)).shape
+        taeda.Size([8, 3, 5, 31])
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+    """The largest element of windows that are chosen so that the output has ``output_size``, whatever the volume's
+    size.
+
+    Examples:
+        >>> nn.AdaptiveMaxPool3d(4)(taeda.randn(2, 3, 9, 10, 11)).shape
+        taeda.Size([2, 3, 4, 4, 4])
+    """
 
     _function = staticmethod(F.adaptive_max_pool3d)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+    """The mean of windows that are chosen so that the output has ``output_size`` elements.
+
+    Examples:
+        >>> nn.AdaptiveAvgPool1d(2)(taeda.tensor([[[1.0, 3.0, 2.0, 8.0, 5.0]]]))
+        tensor([[[2., 5.]]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+    """The mean of windows that are chosen so that the output has ``output_size``, whatever the image's size.
+
+    With size 1 it is the mean of each channel, which many networks have before their last layer.
+
+    Examples:
+        >>> nn.AdaptiveAvgPool2d(1)(taeda.randn(8, 512, 7, 9)).shape
+        taeda.Size([8, 512, 1, 1])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+    """The mean of windows that are chosen so that the output has ``output_size``, whatever the volume's size.
+
+    Examples:
+        >>> nn.AdaptiveAvgPool3d((4, 1, 1))(taeda.randn(2, 3, 9, 10, 11)).shape
+        taeda.Size([2, 3, 4, 1, 1])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool3d)

@@ -31,21 +31,39 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share.
+    """What :class:`RNN`, :class:`LSTM` and :class:`GRU` share: weights by layer and direction, and the loop over time.
+
+    ``weight_ih_l0`` is ``(gates * hidden_size, input_size)``, ``weight_hh_l0`` is ``(gates * hidden_size,
+    hidden_size)``, with 1, 4 or 3 gates; further layers are ``_l1``, ..., the backward direction ends in ``_reverse``.
+    All parameters start uniform in ``+- 1 / sqrt(hidden_size)``.
 
     Args:
-        mode: ``"LSTM"``, ``"GRU"``, ``"RNN_TANH"`` or ``"RNN_RELU"`` (the subclasses fill it in).
+        mode: ``"LSTM"``, ``"GRU"``, ``"RNN_TANH"`` or ``"RNN_RELU"``: the subclasses fill it in.
         input_size: size of each input element.
         hidden_size: size of the hidden state.
-        num_layers: layers one above the other.
+        num_layers: layers, each of which reads the outputs of the one before.
         bias: whether there are ``bias_ih`` and ``bias_hh``.
-        batch_first: sequences are ``(N, L, *)`` rather than ``(L, N, *)``.
+        batch_first: sequences are ``(N, L, *)`` rather than ``(L, N, *)``; the states are not concerned.
         dropout: probability of dropout between layers, in training.
         bidirectional: a second set of weights reads the sequence backwards.
         proj_size: project the hidden state to this size (LSTM only).
-        device, dtype: of the parameters.
+        device: of the parameters.
+        dtype: of the parameters.
 
-    All parameters start uniform in ``+- 1/sqrt(hidden_size)``.
+    Shape:
+        input: ``(L, N, input_size)``, ``(L, input_size)`` or a :class:`taeda.nn.utils.rnn.PackedSequence`.
+            Floating-point.
+        hx: ``(D * num_layers, N, hidden_size)`` with ``D`` 1 or 2 directions; zero if not given.
+        output: ``(L, N, D * hidden_size)``, the last layer's states; and the last states, of the shape of ``hx``.
+
+    Raises:
+        ValueError: a size, the number of layers or the dropout is out of range.
+        RuntimeError: in a call, the shapes do not fit.
+
+    Examples:
+        >>> lstm = taeda.nn.RNNBase("LSTM", 10, 20)
+        >>> {name: tuple(p.shape) for name, p in lstm.named_parameters()}
+        {'weight_ih_l0': (80, 10), 'weight_hh_l0': (80, 20), 'bias_ih_l0': (80,), 'bias_hh_l0': (80,)}
     """
 
     __constants__ = (
@@ -256,7 +274,19 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with ReLU; further arguments: see :class:`RNNBase`."""
+    """The simplest recurrent network: ``h[t] = tanh(W_ih x[t] + b_ih + W_hh h[t - 1] + b_hh)``.
+
+    It takes the arguments of :class:`RNNBase` without ``mode``, and ``nonlinearity``: ``"tanh"`` or ``"relu"`` (Elman
+    1990).
+
+    Examples:
+        >>> rnn = nn.RNN(input_size=3, hidden_size=4)
+        >>> output, last = rnn(taeda.randn(7, 2, 3))  # 7 steps, 2 sequences
+        >>> output.shape, last.shape
+        (taeda.Size([7, 2, 4]), taeda.Size([1, 2, 4]))
+        >>> bool((output[-1] == last[0]).all())
+        True
+    """
 
     def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
@@ -272,9 +302,22 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit (Cho et al. 2014), the reset gate applied after the product; arguments: see RNNBase.
+    """Gated recurrent unit: a recurrent network whose gates decide what of the state is kept.
 
-    ``r, z = sigmoid(...)``, ``n = tanh(W_in x + b_in + r (W_hn h + b_hn))``, ``h' = (1 - z) n + z h``.
+    With ``r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)`` and ``z`` likewise::
+
+        n = tanh(W_in x + b_in + r * (W_hn h + b_hn))
+        h = (1 - z) * n + z * h
+
+    The rows of ``weight_ih_l0`` are those of ``r``, ``z``, ``n``. Takes the arguments of :class:`RNNBase` without
+    ``mode``. Source: Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder for Statistical
+    Machine Translation".
+
+    Examples:
+        >>> gru = nn.GRU(3, 4, num_layers=2, batch_first=True)
+        >>> output, last = gru(taeda.randn(2, 7, 3))
+        >>> output.shape, last.shape
+        (taeda.Size([2, 7, 4]), taeda.Size([2, 2, 4]))
     """
 
     def __init__(self, *args, **kwargs) -> None:
@@ -284,9 +327,29 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory (Hochreiter & Schmidhuber 1997; gates i, f, g, o); arguments: see :class:`RNNBase`.
+    """Long short-term memory: a recurrent network with a cell state, which gates write, read and erase.
 
-    ``c' = f c + i g``, ``h' = o tanh(c')``, projected by ``weight_hr`` if ``proj_size``.
+    With ``i = sigmoid(W_ii x + b_ii + W_hi h + b_hi)``, ``f`` and ``o`` likewise, and ``g`` with tanh::
+
+        c = f * c + i * g
+        h = o * tanh(c)
+
+    With ``proj_size`` the state is ``weight_hr h``. The rows of ``weight_ih_l0`` are those of ``i``, ``f``, ``g``,
+    ``o``. Takes the arguments of :class:`RNNBase` without ``mode``. Source: Hochreiter & Schmidhuber 1997, "Long
+    Short-Term Memory".
+
+    Shape:
+        input: ``(L, N, input_size)``, ``(L, input_size)`` or a :class:`taeda.nn.utils.rnn.PackedSequence`.
+            Floating-point.
+        hx: the pair ``(h, c)``, ``(D * num_layers, N, proj_size or hidden_size)`` and ``(D * num_layers, N,
+            hidden_size)``; zero if not given.
+        output: ``(L, N, D * (proj_size or hidden_size))``; and the last ``(h, c)``.
+
+    Examples:
+        >>> lstm = nn.LSTM(3, 4, bidirectional=True)
+        >>> output, (h, c) = lstm(taeda.randn(7, 2, 3))
+        >>> output.shape, h.shape, c.shape
+        (taeda.Size([7, 2, 8]), taeda.Size([2, 2, 4]), taeda.Size([2, 2, 4]))
     """
 
     def __init__(self, *args, **kwargs) -> None:
@@ -322,7 +385,29 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` for ``num_chunks`` gates."""
+    """What the cells share: ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` for ``num_chunks`` gates.
+
+    Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
+        num_chunks: number of gates: 1, 3 or 4.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        input: ``(N, input_size)`` or ``(input_size,)``. Floating-point.
+        hx: ``(N, hidden_size)`` or ``(hidden_size,)``; zero if not given.
+        output: the shape of ``hx``.
+
+    Raises:
+        ValueError: in a call, there are other dimensions.
+        RuntimeError: in a call, the sizes do not fit.
+
+    Examples:
+        >>> taeda.nn.RNNCellBase(3, 4, bias=True, num_chunks=3).weight_ih.shape
+        taeda.Size([12, 3])
+    """
 
     __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
 
@@ -376,14 +461,20 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN: ``tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with ReLU.
+    """One step of a recurrent network: ``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)``.
+
+    For loops of one's own; :class:`RNN` runs whole sequences faster.
 
     Args:
-        input_size: size of the input.
-        hidden_size: size of the state.
-        bias: whether there are biases.
         nonlinearity: ``"tanh"`` or ``"relu"``.
-        device, dtype: of the parameters.
+
+    Examples:
+        >>> cell = nn.RNNCell(3, 4)
+        >>> h = taeda.zeros(2, 4)
+        >>> for x in taeda.randn(7, 2, 3):
+        ...     h = cell(x, h)
+        >>> h.shape
+        taeda.Size([2, 4])
     """
 
     __constants__ = ("input_size", "hidden_size", "bias", "nonlinearity")
@@ -405,7 +496,19 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: ``(h', c')`` of ``x`` and ``(h, c)``; arguments as :class:`RNNCell`."""
+    """One step of an LSTM: ``(h', c')`` of ``x`` and ``(h, c)``. The formula is that of :class:`LSTM`.
+
+    Shape:
+        input: ``(N, input_size)`` or ``(input_size,)``. Floating-point.
+        hx: the pair ``(h, c)``, each ``(N, hidden_size)`` or ``(hidden_size,)``; zero if not given.
+        output: the pair ``(h', c')``.
+
+    Examples:
+        >>> cell = nn.LSTMCell(3, 4)
+        >>> h, c = cell(taeda.randn(2, 3))
+        >>> h.shape, c.shape
+        (taeda.Size([2, 4]), taeda.Size([2, 4]))
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
@@ -420,7 +523,12 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU: ``h'`` of ``x`` and ``h``; arguments as :class:`RNNCell`."""
+    """One step of a GRU: ``h'`` of ``x`` and ``h``. The formula is that of :class:`GRU`.
+
+    Examples:
+        >>> nn.GRUCell(3, 4)(taeda.randn(2, 3)).shape
+        taeda.Size([2, 4])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)

@@ -50,21 +50,32 @@ class _EmbeddingBase(Module):
 
 
 class Embedding(_EmbeddingBase):
-    """A table of ``num_embeddings`` vectors of size ``embedding_dim``, looked up by integer indices.
+    """A table of vectors, looked up by integers: ``output[i] = weight[input[i]]``, as for words.
 
     Args:
-        num_embeddings: rows of the table.
+        num_embeddings: number of rows of the table.
         embedding_dim: size of each vector.
         padding_idx: a row that starts at zero and gets no gradient.
-        max_norm: renormalise rows whose norm is larger when they are looked up.
-        norm_type: the p of that norm.
+        max_norm: rows whose norm is larger are scaled down, in place, when they are looked up.
+        norm_type: ``p`` of that norm.
         scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch.
-        sparse: accepted for PyTorch's sake; gradients are dense.
-        device: where the table lives.
-        dtype: its dtype.
+        sparse: the gradient is a sparse tensor of the rows that were looked up, as for :class:`taeda.optim.SparseAdam`.
+        device: of the table.
+        dtype: of the table.
 
     Shape:
-        input ``(*)`` of int32 or int64, output ``(*, embedding_dim)``.
+        input: ``(*)``, int32 or int64, in ``[0, num_embeddings)``.
+        output: ``(*, embedding_dim)``.
+        weight: ``(num_embeddings, embedding_dim)``, drawn from the standard normal distribution.
+
+    Raises:
+        AssertionError: ``padding_idx`` is out of range.
+        IndexError: in a call, an index is out of range.
+
+    Examples:
+        >>> words = nn.Embedding(10, 3)
+        >>> words(taeda.tensor([[1, 2, 4, 5], [4, 3, 2, 9]])).shape
+        taeda.Size([2, 4, 3])
     """
 
     __constants__ = (
@@ -112,24 +123,36 @@ class Embedding(_EmbeddingBase):
 
 
 class EmbeddingBag(_EmbeddingBase):
-    """Sums, means or maxima of bags of embeddings, without the embeddings themselves.
+    """Sums, means or maxima of bags of embeddings, without the embeddings themselves in memory.
 
     Args:
-        num_embeddings: rows of the table.
+        num_embeddings: number of rows of the table.
         embedding_dim: size of each vector.
-        max_norm: renormalise rows whose norm is larger when they are looked up.
-        norm_type: the p of that norm.
-        scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch.
+        max_norm: rows whose norm is larger are scaled down, in place, when they are looked up.
+        norm_type: ``p`` of that norm.
+        scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch; not for ``"max"``.
         mode: ``"sum"``, ``"mean"`` or ``"max"``.
-        sparse: accepted for PyTorch's sake; gradients are dense.
+        sparse: the gradient is a sparse tensor of the rows that were looked up.
         include_last_offset: ``offsets`` has one more element, the end of the last bag.
         padding_idx: a row that bags leave out.
-        device: where the table lives.
-        dtype: its dtype.
+        device: of the table.
+        dtype: of the table.
 
     Shape:
-        input ``(B, N)`` (bags of N), or ``(M)`` with ``offsets`` ``(B)``, the start of each bag; output
-        ``(B, embedding_dim)``.
+        input: ``(B, n)``, bags of ``n``; or ``(M,)`` with ``offsets``. int32 or int64.
+        offsets: ``(B,)``, where each bag begins.
+        per_sample_weights: the shape of the input: factors, for ``"sum"``.
+        output: ``(B, embedding_dim)``; an empty bag is zero.
+        weight: ``(num_embeddings, embedding_dim)``.
+
+    Raises:
+        ValueError: in a call, the shapes do not fit.
+        RuntimeError: in a call, an index is out of range.
+
+    Examples:
+        >>> bags = nn.EmbeddingBag(10, 3, mode="sum")
+        >>> bags(taeda.tensor([1, 2, 4, 5, 4]), offsets=taeda.tensor([0, 2])).shape  # (1, 2) and (4, 5, 4)
+        taeda.Size([2, 3])
     """
 
     __constants__ = (

@@ -55,7 +55,25 @@ def _clones(module: Module, n: int) -> ModuleList:
 
 
 class _Layer(Module):
-    """What begins with attention of a sequence to itself."""
+    """What begins with attention of a sequence to itself.
+
+    Args:
+        d_model: ``E``, the size of the features.
+        nhead: number of heads, a divisor of it.
+        dim_feedforward: width between the two linear layers.
+        dropout: probability of dropout.
+        activation: ``"relu"``, ``"gelu"`` or a function.
+        layer_norm_eps: added to the variance in layer norm.
+        batch_first: tensors are ``(N, L, E)`` rather than ``(L, N, E)``.
+        norm_first: normalise before attention and network rather than after.
+        bias: whether linear layers and norms have one.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Raises:
+        RuntimeError: the activation's name is unknown; in a call, the shapes do not fit.
+        AssertionError: ``nhead`` does not divide ``d_model``.
+    """
 
     __constants__ = ("norm_first",)
     _crosses = False  # whether it attends to another sequence as well
@@ -94,19 +112,23 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a two-layer network, each with dropout, residual and layer norm.
+    """Attention of a sequence to itself, then a network of two linear layers, each with dropout, residual and layer
+    norm.
 
-    Args:
-        d_model: size of the features.
-        nhead: number of heads.
-        dim_feedforward: width between the two linear layers.
-        dropout: probability of dropout.
-        activation: ``"relu"``, ``"gelu"`` or a function.
-        layer_norm_eps: added to the variance in layer norm.
-        batch_first: batch dimension first.
-        norm_first: normalise before attention and network rather than after.
-        bias: whether linear layers and norms have one.
-        device, dtype: of the parameters.
+    ``x = norm1(x + attention(x))``, ``x = norm2(x + linear2(act(linear1(x))))``; with ``norm_first`` ``x +
+    attention(norm1(x))`` and so on, which trains more easily. Source: Vaswani et al. 2017, "Attention Is All You Need".
+
+    Shape:
+        src: ``(L, N, E)`` or ``(L, E)``. Floating-point.
+        src_mask: ``(L, L)`` or ``(N * nhead, L, L)``: True where a position does not see another, or numbers that are
+            added.
+        src_key_padding_mask: ``(N, L)`` or ``(L,)``: True for padding.
+        output: the shape of ``src``.
+
+    Examples:
+        >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, batch_first=True)
+        >>> layer(taeda.randn(2, 5, 16)).shape
+        taeda.Size([2, 5, 16])
     """
 
     def forward(
@@ -127,8 +149,23 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the encoder's output, and a two-layer network; arguments as
-    :class:`TransformerEncoderLayer`."""
+    """Attention of a sequence to itself, attention to the encoder's output, then a network of two linear layers.
+
+    Each with dropout, residual and layer norm, as in :class:`TransformerEncoderLayer`.
+
+    Shape:
+        tgt: ``(T, N, E)`` or ``(T, E)``. Floating-point.
+        memory: ``(S, N, E)`` or ``(S, E)``, the encoder's output.
+        tgt_mask: ``(T, T)``; ``memory_mask`` ``(T, S)``: True where a position does not see another, or numbers that
+            are added.
+        tgt_key_padding_mask: ``(N, T)``; ``memory_key_padding_mask`` ``(N, S)``: True for padding.
+        output: the shape of ``tgt``.
+
+    Examples:
+        >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, batch_first=True)
+        >>> layer(taeda.randn(2, 5, 16), memory=taeda.randn(2, 7, 16)).shape
+        taeda.Size([2, 5, 16])
+    """
 
     _crosses = True
 
@@ -160,15 +197,29 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """A stack of encoder layers.
+    """A stack of encoder layers, each on the result of the one before.
 
     Args:
-        encoder_layer: copied ``num_layers`` times.
-        num_layers: how often.
-        norm: applied at the end.
+        encoder_layer: the layer, of which ``num_layers`` copies are made. All begin with the same weights.
+        num_layers: number of layers.
+        norm: applied at the end, or None.
         enable_nested_tensor: whether padding at the end is 0 in the result (before ``norm``) in evaluation without
             gradients, as where PyTorch leaves it out of the computation.
         mask_check: whether this needs a mask that hides ends only, and no more than ends.
+
+    Shape:
+        src: ``(L, N, E)`` or ``(L, E)``. Floating-point.
+        mask: ``(L, L)`` or ``(N * nhead, L, L)``: True where a position does not see another, or numbers that are
+            added.
+        src_key_padding_mask: ``(N, L)`` or ``(L,)``: True for padding.
+        output: the shape of ``src``.
+
+    Examples:
+        >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, batch_first=True)
+        >>> encoder = nn.TransformerEncoder(layer, num_layers=2)
+        >>> causal = nn.Transformer.generate_square_subsequent_mask(5)  # each position sees those before it
+        >>> encoder(taeda.randn(2, 5, 16), mask=causal).shape
+        taeda.Size([2, 5, 16])
     """
 
     __constants__ = ("norm",)
@@ -240,7 +291,23 @@ def _can_nest(layer: Module) -> bool:
 
 
 class TransformerDecoder(Module):
-    """A stack of decoder layers; arguments as :class:`TransformerEncoder`."""
+    """A stack of decoder layers, each on the result of the one before.
+
+    Args:
+        decoder_layer: the layer, of which ``num_layers`` copies are made. All begin with the same weights.
+        num_layers: number of layers.
+        norm: applied at the end, or None.
+
+    Shape:
+        tgt: ``(T, N, E)`` or ``(T, E)``. Floating-point.
+        memory: ``(S, N, E)`` or ``(S, E)``, the encoder's output.
+        output: the shape of ``tgt``. The masks are those of :class:`TransformerDecoderLayer`.
+
+    Examples:
+        >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, batch_first=True)
+        >>> nn.TransformerDecoder(layer, num_layers=2)(taeda.randn(2, 5, 16), taeda.randn(2, 7, 16)).shape
+        taeda.Size([2, 5, 16])
+    """
 
     __constants__ = ("norm",)
 
@@ -266,23 +333,45 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder.
+    """An encoder reads one sequence; a decoder, which sees its output, makes another: the architecture for translation.
+
+    Embeddings, positions and the last linear layer are the caller's. For a language model take
+    :class:`TransformerEncoder` with a causal mask. Source: Vaswani et al. 2017, "Attention Is All You Need".
 
     Args:
-        d_model: size of the features.
-        nhead: number of heads.
-        num_encoder_layers: encoder layers.
-        num_decoder_layers: decoder layers.
+        d_model: ``E``, the size of the features.
+        nhead: number of heads, a divisor of it.
+        num_encoder_layers: number of encoder layers.
+        num_decoder_layers: number of decoder layers.
         dim_feedforward: width between the two linear layers of each.
         dropout: probability of dropout.
         activation: ``"relu"``, ``"gelu"`` or a function.
-        custom_encoder: used instead of an own encoder.
-        custom_decoder: used instead of an own decoder.
+        custom_encoder: a module used in place of the encoder.
+        custom_decoder: a module used in place of the decoder.
         layer_norm_eps: added to the variance in layer norm.
-        batch_first: batch dimension first.
+        batch_first: tensors are ``(N, L, E)`` rather than ``(L, N, E)``.
         norm_first: normalise before attention and network rather than after.
         bias: whether linear layers and norms have one.
-        device, dtype: of the parameters.
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Shape:
+        src: ``(S, N, E)`` or ``(S, E)``. Floating-point.
+        tgt: ``(T, N, E)`` or ``(T, E)``.
+        src_mask: ``(S, S)``; ``tgt_mask`` ``(T, T)``; ``memory_mask`` ``(T, S)``: True where a position does not see
+            another, or numbers that are added.
+        src_key_padding_mask: ``(N, S)``; ``tgt_key_padding_mask`` ``(N, T)``; ``memory_key_padding_mask`` ``(N, S)``:
+            True for padding.
+        output: the shape of ``tgt``.
+
+    Raises:
+        RuntimeError: in a call, the batches or features differ.
+
+    Examples:
+        >>> model = nn.Transformer(d_model=16, nhead=4, num_encoder_layers=2, num_decoder_layers=2, dim_feedforward=32)
+        >>> source, target = taeda.randn(7, 2, 16), taeda.randn(5, 2, 16)
+        >>> model(source, target, tgt_mask=model.generate_square_subsequent_mask(5)).shape
+        taeda.Size([5, 2, 16])
     """
 
     def __init__(
@@ -345,5 +434,17 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
-        """A mask ``(sz, sz)`` that lets position i see positions up to i."""
+        """A mask ``(sz, sz)`` that lets position i see positions up to i: 0 there, minus infinity elsewhere.
+
+        Args:
+            sz: length of the sequence.
+            device: where the mask is.
+            dtype: of the mask.
+
+        Examples:
+            >>> nn.Transformer.generate_square_subsequent_mask(3)
+            tensor([[0., -inf, -inf],
+                    [0., 0., -inf],
+                    [0., 0., 0.]])
+        """
         return _causal_mask(sz, device, dtype)

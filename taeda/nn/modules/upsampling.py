@@ -13,14 +13,35 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resizes the spatial dimensions of ``(N, C, *)``: see :func:`taeda.nn.functional.interpolate`.
+    """Resizes signals, images or volumes, to a size or by a factor.
 
     Args:
-        size: output size; or
-        scale_factor: multiple of the input's size.
-        mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"bicubic"`` or ``"trilinear"``.
-        align_corners: whether corner samples of input and output coincide.
+        size: size of the output, one number or one for each dimension; or give ``scale_factor``.
+        scale_factor: output size over input size.
+        mode: ``"nearest"``, ``"linear"`` (signals), ``"bilinear"``, ``"bicubic"`` (images) or ``"trilinear"``
+            (volumes).
+        align_corners: whether the centres of the corner pixels of input and output coincide, rather than their outer
+            edges. Not for ``"nearest"``.
         recompute_scale_factor: use the factor that the rounded output size gives.
+
+    Shape:
+        input: ``(N, C, L)``, ``(N, C, H, W)`` or ``(N, C, D, H, W)``. Floating-point.
+        output: ``(N, C, *size)``; a size ``L`` becomes ``floor(L * scale_factor)``.
+
+    Raises:
+        ValueError: in a call, both or none of size and factor are given, or they have another number of dimensions.
+        NotImplementedError: in a call, the mode is not for that many dimensions.
+
+    Examples:
+        >>> x = taeda.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> nn.Upsample(scale_factor=2)(x)
+        tensor([[[[1., 1., 2., 2.],
+                  [1., 1., 2., 2.],
+                  [3., 3., 4., 4.],
+                  [3., 3., 4., 4.]]]])
+        >>> nn.Upsample(size=(2, 3), mode="bilinear", align_corners=True)(x)
+        tensor([[[[1.0000, 1.5000, 2.0000],
+                  [3.0000, 3.5000, 4.0000]]]])
     """
 
     __constants__ = ("size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor")
@@ -56,14 +77,26 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Nearest-neighbour upsampling of images."""
+    """Nearest-neighbour upsampling of images: :class:`Upsample` with ``mode="nearest"``.
+
+    Examples:
+        >>> nn.UpsamplingNearest2d(scale_factor=2)(taeda.tensor([[[[1.0, 2.0]]]]))
+        tensor([[[[1., 1., 2., 2.],
+                  [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Bilinear upsampling of images with aligned corners."""
+    """Bilinear upsampling of images with aligned corners: :class:`Upsample` with ``mode="bilinear",
+    align_corners=True``.
+
+    Examples:
+        >>> nn.UpsamplingBilinear2d(size=(1, 3))(taeda.tensor([[[[1.0, 2.0]]]]))
+        tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
 
     def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -8,13 +8,22 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """Wraps ``module``, whose inputs would be split along ``dim`` among devices. On one device it just calls it.
+    """Calls ``module``, whose inputs would be cut along ``dim`` among devices. With one device it is the module.
+
+    For several processes take ``taeda.nn.parallel.DistributedDataParallel``.
 
     Args:
         module: what to run.
         device_ids: devices to run on; at most one here.
         output_device: where results go.
         dim: dimension of the batch.
+
+    Shape:
+        As of ``module``.
+
+    Examples:
+        >>> nn.DataParallel(nn.Linear(3, 2))(taeda.randn(8, 3)).shape
+        taeda.Size([8, 2])
     """
 
     def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0) -> None:

@@ -23,16 +23,23 @@ def get_total_norm(
     tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The norm of all elements of ``tensors`` together.
+    """The norm of all elements of several tensors together.
 
     Args:
-        tensors: one Tensor or several.
-        norm_type: the p; infinity for the largest absolute value.
+        tensors: one tensor or several, any shapes; floating-point.
+        norm_type: ``p`` of the norm; infinity for the largest absolute value.
         error_if_nonfinite: raise where it is infinite or not a number.
-        foreach: accepted; there is one implementation.
+        foreach: accepted, changes nothing.
+
+    Returns:
+        A tensor ``()``.
 
     Raises:
         RuntimeError: it is not finite, if asked for.
+
+    Examples:
+        >>> nn.utils.get_total_norm([taeda.tensor([3.0]), taeda.tensor([[4.0]])])
+        tensor(5.)
     """
     norm_type = float(norm_type)
     tensors = _list(tensors)
@@ -52,7 +59,22 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale the gradients so that a total norm of ``total_norm`` becomes at most ``max_norm``."""
+    """Scale gradients by ``min(1, max_norm / (total_norm + 1e-6))``, in place: the second half of
+    :func:`clip_grad_norm_`.
+
+    Args:
+        parameters: one tensor or several, whose ``grad`` is scaled; those without one are left out. Any shapes.
+        max_norm: the limit.
+        total_norm: the norm of all gradients, a tensor ``()``.
+        foreach: accepted, changes nothing.
+
+    Examples:
+        >>> w = taeda.zeros(2, requires_grad=True)
+        >>> w.grad = taeda.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grads_with_norm_(w, 1.0, taeda.tensor(10.0))
+        >>> w.grad
+        tensor([0.3000, 0.4000])
+    """
     with taeda.no_grad():
         grads = [p.grad for p in _list(parameters) if p.grad is not None]
         if not grads:
@@ -69,17 +91,32 @@ def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Scale the gradients of ``parameters`` together to a norm of at most ``max_norm``.
+    """Scale the gradients of all parameters by one factor, in place, so that their norm together is at most
+    ``max_norm``.
+
+    Between ``backward`` and the optimiser's step: it keeps a rare large gradient from ruining the weights. Source:
+    Pascanu, Mikolov & Bengio 2012, "On the difficulty of training Recurrent Neural Networks".
 
     Args:
-        parameters: one Tensor or several.
+        parameters: one tensor or several; those without a gradient are left out. Any shapes.
         max_norm: the limit.
-        norm_type: the p of the norm.
+        norm_type: ``p`` of the norm; infinity for the largest absolute value.
         error_if_nonfinite: raise where the norm is infinite or not a number.
-        foreach: accepted; there is one implementation.
+        foreach: accepted, changes nothing.
 
     Returns:
-        The norm before.
+        The norm before, a tensor ``()``.
+
+    Raises:
+        RuntimeError: the norm is not finite, if asked for.
+
+    Examples:
+        >>> w = taeda.zeros(2, requires_grad=True)
+        >>> (w * taeda.tensor([3.0, 4.0])).sum().backward()
+        >>> nn.utils.clip_grad_norm_(w, max_norm=1.0)
+        tensor(5.)
+        >>> w.grad
+        tensor([0.6000, 0.8000])
     """
     generator = isinstance(parameters, types.GeneratorType)
     parameters = _list(parameters)
@@ -95,7 +132,7 @@ def clip_grad_norm(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The older name of :func:`clip_grad_norm_`."""
+    """Older name of :func:`clip_grad_norm_`."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning, stacklevel=2,
@@ -104,7 +141,20 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Clamp every element of the gradients to ``[-clip_value, clip_value]``."""
+    """Clamp every element of the gradients to ``[-clip_value, clip_value]``, in place. It changes their direction.
+
+    Args:
+        parameters: one tensor or several; those without a gradient are left out. Any shapes.
+        clip_value: the limit.
+        foreach: accepted, changes nothing.
+
+    Examples:
+        >>> w = taeda.zeros(2, requires_grad=True)
+        >>> (w * taeda.tensor([0.5, 4.0])).sum().backward()
+        >>> nn.utils.clip_grad_value_(w, 1.0)
+        >>> w.grad
+        tensor([0.5000, 1.0000])
+    """
     limit = float(clip_value)
     with taeda.no_grad():
         grads = [p.grad for p in _list(parameters) if p.grad is not None]

@@ -11,11 +11,25 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """A ``module_cls`` whose parameters and buffers are left uninitialised: it is made on device meta, so no random
-    number is drawn. Its constructor gives ``device`` to all that it makes.
+    """A module whose parameters and buffers are left uninitialised, so that no random number is drawn: to be loaded.
+
+    It is made on device meta. Its constructor gives ``device`` to all that it makes.
+
+    Args:
+        module_cls: the class.
+        *args: its arguments.
+        **kwargs: its keyword arguments; ``device`` is where the module ends.
+
+    Returns:
+        The module.
 
     Raises:
-        RuntimeError: the class is no Module, or does not take ``device``.
+        RuntimeError: the class is no module, or does not take ``device``.
+
+    Examples:
+        >>> layer = nn.utils.skip_init(nn.Linear, 3, 2)
+        >>> layer.weight.shape
+        taeda.Size([2, 3])
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

@@ -29,8 +29,24 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Reparametrise ``name`` by length (``original0``) and direction (``original1``), one length per slice of
-    ``dim``."""
+    """Split a weight into length and direction: ``w = g * v / norm(v)``, one length for each slice of ``dim``.
+
+    Both are learnt: ``parametrizations.weight.original0`` is ``g``, ``original1`` is ``v``. Source: Salimans & Kingma
+    2016, "Weight Normalization: A Simple Reparameterization to Accelerate Training of Deep Neural Networks".
+
+    Args:
+        module: the module, which is changed.
+        name: of its parameter. Any shape, floating-point.
+        dim: the dimension whose slices have a length each; None for one length in all.
+
+    Returns:
+        ``module``.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        >>> {name: tuple(p.shape) for name, p in layer.named_parameters()}
+        {'bias': (3,), 'parametrizations.weight.original0': (3, 1), 'parametrizations.weight.original1': (3, 4)}
+    """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def read_older(state_dict, prefix, *rest) -> None:
@@ -101,14 +117,28 @@ def _tensor(module: Module, name: str) -> Tensor:
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide ``name`` by its largest singular value.
+    """Divide a weight by its largest singular value, so that the layer makes no vector longer.
+
+    The value is estimated by power iteration, a step in each call in training. Source: Miyato et al. 2018, "Spectral
+    Normalization for Generative Adversarial Networks".
 
     Args:
-        module: whose parameter.
-        name: which.
-        n_power_iterations: per call in training.
+        module: the module, which is changed.
+        name: of its parameter. At least two dimensions count as a matrix. Floating-point.
+        n_power_iterations: steps in a call.
         eps: least norm to divide by.
-        dim: the dimension of the outputs; 1 for transposed convolutions, else 0.
+        dim: the dimension of the outputs; by default 1 for transposed convolutions, else 0.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: there is no such tensor, or ``n_power_iterations`` is not positive.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(20, 30), n_power_iterations=10)
+        >>> bool(taeda.linalg.matrix_norm(layer.weight, 2) < 1.2)
+        True
     """
     weight = _tensor(module, name)
     if dim is None:
@@ -196,13 +226,30 @@ class _Orthogonal(Module):
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Keep ``name`` (semi-)orthogonal.
+    """Keep a weight orthogonal, or its rows or columns: ``w^T w`` or ``w w^T`` is the identity, whatever the optimiser
+    does.
+
+    The weight is a map of a free matrix, which is learnt. Source: Lezcano-Casado 2019, "Trivializations for
+    Gradient-Based Optimization on Manifolds".
 
     Args:
-        module: whose parameter.
-        name: which; a matrix or a batch of them.
-        orthogonal_map: ``"matrix_exp"`` (default for square ones), ``"cayley"`` or ``"householder"``.
-        use_trivialization: use the map around the matrix at hand.
+        module: the module, which is changed.
+        name: of its parameter: ``(*, n, m)``. Floating-point or complex.
+        orthogonal_map: ``"matrix_exp"`` (default for square ones), ``"cayley"`` or ``"householder"`` (default for
+            others).
+        use_trivialization: use the map around the present matrix, where it behaves best.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: there is no such tensor, it has fewer than two dimensions, or the map is unknown.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 5))
+        >>> w = layer.weight
+        >>> bool(taeda.allclose(w.T @ w, taeda.eye(3), atol=1e-5))
+        True
     """
     weight = _tensor(module, name)
     if weight.dim() < 2:

@@ -25,7 +25,15 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 @contextmanager
 def cached():
-    """Inside, each parametrised tensor is computed once and kept."""
+    """A context in which each parametrised tensor is computed once and kept, as for a weight that is used many times.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+        >>> with nn.utils.parametrize.cached():
+        ...     first, second = layer.weight, layer.weight
+        >>> first is second, layer.weight is layer.weight
+        (True, False)
+    """
     global _caching
     _caching += 1
     try:
@@ -66,10 +74,22 @@ def _same(what: str, x, like: Tensor, flag: str = "unless `unsafe` flag is enabl
 class ParametrizationList(ModuleList):
     """The parametrisations of one tensor, applied in order to ``original`` (or ``original0``, ``original1``, ...).
 
+    :func:`register_parametrization` makes it; a module has it as ``module.parametrizations.<name>``.
+
     Args:
         modules: the parametrisations.
-        original: the tensor as it was.
+        original: the tensor as it was. Any shape and dtype.
         unsafe: do not check that dtype and shape stay.
+
+    Raises:
+        ValueError: dtype or shape change.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        >>> layer.parametrizations.weight.original0.shape
+        taeda.Size([3, 1])
+        >>> bool((layer.parametrizations.weight() == layer.weight).all())
+        True
     """
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
@@ -200,17 +220,27 @@ def _inject_property(module: Module, name: str) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Compute ``tensor_name`` of ``module`` by ``parametrization`` from now on; several are applied one after the
-    other.
+    """Compute a tensor of a module by another module from now on; several are applied one after the other.
 
     Args:
         module: whose parameter or buffer.
-        tensor_name: which.
-        parametrization: a module; with a ``right_inverse`` method the tensor may be assigned to.
+        tensor_name: its name. Any shape and dtype.
+        parametrization: a module from tensor to tensor. With a method ``right_inverse`` the tensor may be assigned to.
         unsafe: allow a change of dtype or shape.
+
+    Returns:
+        ``module``.
 
     Raises:
         ValueError: there is no such tensor, or dtype or shape change.
+
+    Examples:
+        >>> class Symmetric(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.triu() + x.triu(1).T
+        >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+        >>> bool((layer.weight == layer.weight.T).all())
+        True
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -245,7 +275,20 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether ``tensor_name`` (any tensor, if None) of ``module`` is parametrised."""
+    """Whether a tensor of a module is parametrised.
+
+    Args:
+        module: the module.
+        tensor_name: the tensor; any of them if None.
+
+    Returns:
+        A bool.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        >>> nn.utils.parametrize.is_parametrized(layer, "weight"), nn.utils.parametrize.is_parametrized(layer, "bias")
+        (True, False)
+    """
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -253,8 +296,24 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make ``tensor_name`` an ordinary tensor again, with its present value or (``leave_parametrized=False``) the
-    original."""
+    """Make a parametrised tensor an ordinary parameter again.
+
+    Args:
+        module: the module, which is changed.
+        tensor_name: the tensor.
+        leave_parametrized: with its present value; else with the original one.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: the tensor is not parametrised, or there are several originals to leave.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        >>> nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        Linear(in_features=4, out_features=3, bias=True)
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parametrizations = module.parametrizations[tensor_name]
@@ -281,14 +340,44 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that the module had."""
+    """The class that a module had before the first parametrisation changed it.
+
+    Args:
+        module: the module.
+
+    Returns:
+        The class.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        >>> type(layer).__name__, nn.utils.parametrize.type_before_parametrizations(layer).__name__
+        ('ParametrizedLinear', 'Linear')
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give ``to_module`` the parametrisations of ``from_module``, with their originals."""
+    """Give a module the parametrisations of another one, with their originals.
+
+    Args:
+        from_module: whose they are.
+        to_module: the module that gets them.
+        tensor_name: of which tensor; of all if None.
+
+    Returns:
+        ``to_module``.
+
+    Raises:
+        KeyError: ``tensor_name`` is not parametrised.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        >>> other = nn.utils.parametrize.transfer_parametrizations_and_params(layer, nn.Linear(4, 3))
+        >>> bool((other.weight == layer.weight).all())
+        True
+    """
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

@@ -21,7 +21,24 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A forward pre-hook that sets ``name`` to ``name_orig * name_mask``. A subclass defines ``compute_mask``."""
+    """A way to prune: a hook before ``forward`` that sets a tensor to ``<name>_orig * <name>_mask``.
+
+    A subclass sets ``PRUNING_TYPE`` to ``"unstructured"``, ``"structured"`` or ``"global"`` and defines
+    ``compute_mask``.
+
+    Examples:
+        >>> class EverySecond(nn.utils.prune.BasePruningMethod):
+        ...     PRUNING_TYPE = "unstructured"
+        ...
+        ...     def compute_mask(self, t, default_mask):
+        ...         mask = default_mask.clone()
+        ...         mask.view(-1)[::2] = 0
+        ...         return mask
+        >>> layer = nn.Linear(4, 1)
+        >>> _ = EverySecond.apply(layer, "weight")
+        >>> layer.weight_mask
+        tensor([[0., 1., 0., 1.]])
+    """
 
     PRUNING_TYPE = "unstructured"
     _tensor_name: str
@@ -120,7 +137,21 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods on one tensor: each new one prunes what the others have left."""
+    """Several methods on one tensor: each new one prunes what the others have left.
+
+    Args:
+        *args: the methods, all for one tensor.
+
+    Raises:
+        TypeError: one of several is no :class:`BasePruningMethod`.
+        ValueError: a method is for another tensor.
+
+    Examples:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(4, 5), "weight", amount=0.5)
+        >>> layer = nn.utils.prune.l1_unstructured(layer, "weight", amount=0.5)  # half of what is left
+        >>> int(layer.weight_mask.sum())
+        5
+    """
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -171,7 +202,12 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but sets up the mask."""
+    """Prunes nothing, but sets up the mask: :func:`identity` as a class.
+
+    Examples:
+        >>> nn.utils.prune.Identity().prune(taeda.tensor([1.0, 2.0]))
+        tensor([1., 2.])
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
@@ -198,14 +234,37 @@ class _Amount(BasePruningMethod):
 
 
 class RandomUnstructured(_Amount):
-    """Prunes random elements."""
+    """Prunes random elements: :func:`random_unstructured` as a class.
+
+    Args:
+        amount: how many, or which part of them, between 0 and 1.
+
+    Raises:
+        ValueError: the amount is negative, or a float above 1.
+
+    Examples:
+        >>> pruned = nn.utils.prune.RandomUnstructured(0.25).prune(taeda.ones(8))
+        >>> int((pruned == 0).sum())
+        2
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return self._without_smallest(taeda.rand_like(t).neg_(), default_mask)
 
 
 class L1Unstructured(_Amount):
-    """Prunes the elements of smallest absolute value."""
+    """Prunes the elements of smallest absolute value: :func:`l1_unstructured` as a class.
+
+    Args:
+        amount: how many, or which part of them, between 0 and 1.
+
+    Raises:
+        ValueError: the amount is negative, or a float above 1.
+
+    Examples:
+        >>> nn.utils.prune.L1Unstructured(2).prune(taeda.tensor([0.5, -3.0, 0.1, 2.0]))
+        tensor([ 0., -3.,  0.,  2.])
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return self._without_smallest(t.abs(), default_mask)
@@ -231,7 +290,20 @@ class _Structured(_Amount):
 
 
 class RandomStructured(_Structured):
-    """Prunes random slices of ``dim``."""
+    """Prunes random slices: :func:`random_structured` as a class.
+
+    Args:
+        amount: how many slices, or which part of them, between 0 and 1.
+        dim: the dimension of the slices.
+
+    Raises:
+        ValueError: the amount is negative, or a float above 1.
+
+    Examples:
+        >>> pruned = nn.utils.prune.RandomStructured(1, dim=0).prune(taeda.ones(3, 4))
+        >>> int((pruned == 0).all(1).sum())
+        1
+    """
 
     def _kept(self, t: Tensor, n: int) -> Tensor:
         draws = taeda.rand(t.shape[self.dim])
@@ -239,7 +311,21 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prunes the slices of ``dim`` of smallest n-norm."""
+    """Prunes the slices of smallest norm: :func:`ln_structured` as a class.
+
+    Args:
+        amount: how many slices, or which part of them, between 0 and 1.
+        n: of the norm.
+        dim: the dimension of the slices.
+
+    Raises:
+        ValueError: the amount is negative, or a float above 1.
+
+    Examples:
+        >>> nn.utils.prune.LnStructured(1, n=2, dim=0).prune(taeda.tensor([[3.0, 4.0], [1.0, 1.0]]))
+        tensor([[3., 4.],
+                [0., 0.]])
+    """
 
     def __init__(self, amount: float, n: float, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -252,7 +338,15 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a given mask."""
+    """Prunes by a given mask: :func:`custom_from_mask` as a class.
+
+    Args:
+        mask: of the shape of the tensor: 0 for what goes.
+
+    Examples:
+        >>> nn.utils.prune.CustomFromMask(taeda.tensor([1, 0, 1])).prune(taeda.tensor([5.0, 6.0, 7.0]))
+        tensor([5., 0., 7.])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -277,25 +371,95 @@ def _slices(t: Tensor, dim: int, kept: Tensor) -> Tensor:
 
 
 def identity(module: Module, name: str) -> Module:
-    """Set up a mask of ones for ``name``."""
+    """Set up a mask of ones for a parameter, as for masks that come later.
+
+    ``<name>_orig`` becomes the parameter, ``<name>_mask`` a buffer, and ``<name>`` their product before each call.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter. Any shape, floating-point.
+
+    Returns:
+        ``module``.
+
+    Examples:
+        >>> layer = nn.utils.prune.identity(nn.Linear(2, 3), "bias")
+        >>> layer.bias_mask
+        tensor([1., 1., 1.])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune random elements of ``name``: a number of them or a fraction."""
+    """Prune random elements of a parameter: they become 0 and stay 0.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter. Any shape, floating-point.
+        amount: how many, or which part of them, between 0 and 1.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: the amount is out of range.
+
+    Examples:
+        >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 5), "weight", amount=0.5)
+        >>> int((layer.weight == 0).sum())
+        10
+    """
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the elements of smallest absolute value."""
+    """Prune the elements of a parameter that have the smallest absolute value.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter. Any shape, floating-point.
+        amount: how many, or which part of them, between 0 and 1.
+        importance_scores: of the shape of the parameter: judge by these in its place.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: the amount is out of range.
+
+    Examples:
+        >>> layer = nn.Linear(4, 1)
+        >>> layer.weight.data = taeda.tensor([[0.5, -3.0, 0.1, 2.0]])
+        >>> nn.utils.prune.l1_unstructured(layer, "weight", amount=2).weight.detach()
+        tensor([[ 0., -3.,  0.,  2.]])
+    """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Prune random slices of ``dim``."""
+    """Prune random slices of a parameter, such as whole outputs.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter: at least two dimensions, floating-point.
+        amount: how many slices, or which part of them, between 0 and 1.
+        dim: the dimension of the slices.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: the amount is out of range, or the parameter has one dimension.
+        IndexError: ``dim`` is out of range.
+
+    Examples:
+        >>> layer = nn.utils.prune.random_structured(nn.Linear(4, 5), "weight", amount=2, dim=0)
+        >>> int((layer.weight == 0).all(1).sum())
+        2
+    """
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
@@ -303,13 +467,50 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: float, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
-    """Prune the slices of ``dim`` of smallest n-norm."""
+    """Prune the slices of a parameter that have the smallest norm, such as whole channels.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter: at least two dimensions, floating-point.
+        amount: how many slices, or which part of them, between 0 and 1.
+        n: of the norm.
+        dim: the dimension of the slices.
+        importance_scores: of the shape of the parameter: judge by these in its place.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: the amount is out of range, or the parameter has one dimension.
+        IndexError: ``dim`` is out of range.
+
+    Examples:
+        >>> layer = nn.Linear(2, 2)
+        >>> layer.weight.data = taeda.tensor([[3.0, 4.0], [1.0, 1.0]])
+        >>> nn.utils.prune.ln_structured(layer, "weight", amount=1, n=2, dim=0).weight.detach()
+        tensor([[3., 4.],
+                [0., 0.]])
+    """
     LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
-    """Prune by a given mask."""
+    """Prune a parameter by a given mask.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter. Any shape, floating-point.
+        mask: of its shape: 0 for what goes.
+
+    Returns:
+        ``module``.
+
+    Examples:
+        >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(5, 3), "bias", mask=taeda.tensor([0, 1, 0]))
+        >>> layer.bias != 0
+        tensor([False,  True, False])
+    """
     CustomFromMask.apply(module, name, mask=mask)
     return module
 
@@ -318,7 +519,24 @@ def global_unstructured(
     parameters: Iterable[tuple[Module, str]], pruning_method: type[BasePruningMethod],
     importance_scores: dict[tuple[Module, str], Tensor] | None = None, **kwargs: Any,
 ) -> None:  # fmt: skip
-    """Prune several tensors as one: the amount counts over all of them."""
+    """Prune several parameters as one: the amount counts over all of them, so that some lose more than others.
+
+    Args:
+        parameters: pairs of a module and a parameter's name.
+        pruning_method: a class, such as :class:`L1Unstructured`.
+        importance_scores: a dict from such pairs to tensors to judge by.
+        **kwargs: arguments of the class, such as ``amount``.
+
+    Raises:
+        TypeError: ``parameters`` holds something else, or the method is not for single elements.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(10, 4), nn.Linear(4, 1))
+        >>> prune = nn.utils.prune
+        >>> prune.global_unstructured([(layer, "weight") for layer in model], prune.L1Unstructured, amount=0.25)
+        >>> sum(int((layer.weight == 0).sum()) for layer in model)  # of 44
+        11
+    """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     parameters = list(parameters)
@@ -349,7 +567,23 @@ def global_unstructured(
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make the pruning of ``name`` permanent."""
+    """Make pruning permanent: the pruned tensor becomes the parameter again, and mask and original go.
+
+    Args:
+        module: the module, which is changed.
+        name: of the parameter.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: it is not pruned.
+
+    Examples:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(4, 5), "weight", amount=0.5)
+        >>> [name for name, p in nn.utils.prune.remove(layer, "weight").named_parameters()]
+        ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -359,7 +593,21 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether anything in ``module`` is pruned."""
+    """Whether anything in a module is pruned.
+
+    Args:
+        module: the module.
+
+    Returns:
+        A bool.
+
+    Examples:
+        >>> layer = nn.Linear(4, 5)
+        >>> nn.utils.prune.is_pruned(layer)
+        False
+        >>> nn.utils.prune.is_pruned(nn.utils.prune.identity(layer, "weight"))
+        True
+    """
     return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())
 
 

@@ -29,7 +29,19 @@ class PackedSequence(_Packed):
 
     ``data`` holds the first elements of all sequences (longest first), then the second ones, and so on;
     ``batch_sizes[t]`` says how many sequences are longer than ``t``. ``sorted_indices`` and ``unsorted_indices`` order
-    the batch by length and back; None where it was in order.
+    the batch by length and back; None where it was in order. :func:`pack_sequence` and :func:`pack_padded_sequence`
+    make it.
+
+    Args:
+        data: the elements, ``(sum of lengths, *)``, any dtype.
+        batch_sizes: ``(longest length,)``, int64, on the CPU.
+        sorted_indices: ``(N,)``, int64, or None.
+        unsorted_indices: ``(N,)``, int64, or None.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
     """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
@@ -122,7 +134,18 @@ def _kept_in_traces(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes ``permutation``."""
+    """The permutation that undoes another one.
+
+    Args:
+        permutation: the numbers from 0 to ``n - 1`` in some order, ``(n,)``, int64; or None.
+
+    Returns:
+        ``(n,)``, int64; None for None.
+
+    Examples:
+        >>> nn.utils.rnn.invert_permutation(taeda.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     output = taeda.empty_like(permutation, memory_format=taeda.contiguous_format)
@@ -134,16 +157,25 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Pack a padded batch.
+    """Pack a padded batch, so that recurrent layers do not compute on padding.
 
     Args:
-        input: ``(T, B, *)``, or ``(B, T, *)`` if ``batch_first``.
-        lengths: the length of each sequence, a list or a CPU tensor.
+        input: ``(T, N, *)``, or ``(N, T, *)`` if ``batch_first``. Any dtype.
+        lengths: the length of each sequence: a list, or a tensor ``(N,)`` of integers on the CPU.
         batch_first: which of the two.
         enforce_sorted: the sequences come longest first; else they are sorted here.
 
+    Returns:
+        A :class:`PackedSequence`.
+
     Raises:
         RuntimeError: a length is not positive, or they are not in order though ``enforce_sorted``.
+
+    Examples:
+        >>> batch = taeda.tensor([[1, 2, 3], [4, 5, 0]])
+        >>> packed = nn.utils.rnn.pack_padded_sequence(batch, [3, 2], batch_first=True)
+        >>> packed.data
+        tensor([1, 4, 2, 5, 3])
     """
     if isinstance(lengths, Tensor) and lengths.device.type != "cpu":
         raise RuntimeError(
@@ -191,13 +223,25 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded batch of a packed one, and the lengths.
+    """The padded batch of a packed one, and the lengths: the opposite of :func:`pack_padded_sequence`.
 
     Args:
-        sequence: what :func:`pack_padded_sequence` made.
-        batch_first: give ``(B, T, *)`` rather than ``(T, B, *)``.
+        sequence: a :class:`PackedSequence`.
+        batch_first: give ``(N, T, *)`` rather than ``(T, N, *)``.
         padding_value: fills the padding.
-        total_length: pad to this length, at least the longest sequence.
+        total_length: pad to this length, at least that of the longest sequence.
+
+    Returns:
+        The batch, and the lengths ``(N,)``, int64.
+
+    Raises:
+        ValueError: ``total_length`` is less than the longest sequence.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])])
+        >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2, 3],
+                [4, 5, 0]]), tensor([3, 2]))
     """
     data, batch_sizes = sequence.data, sequence.batch_sizes
     length, batch, rest = batch_sizes.size(0), int(batch_sizes[0]), tuple(data.shape[1:])
@@ -225,7 +269,25 @@ def pad_sequence(
     sequences: Tensor | Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:  # fmt: skip
-    """Stack sequences ``(L_i, *)`` into ``(T, B, *)`` (``(B, T, *)`` if ``batch_first``), padded to the longest."""
+    """Stack sequences of different lengths, padded to the longest.
+
+    Args:
+        sequences: tensors ``(L_i, *)``, any dtype.
+        batch_first: give ``(N, T, *)`` rather than ``(T, N, *)``.
+        padding_value: fills the padding.
+        padding_side: ``"right"`` or ``"left"``.
+
+    Returns:
+        ``(T, N, *)`` or ``(N, T, *)``.
+
+    Raises:
+        RuntimeError: the side is unknown, or further sizes differ.
+
+    Examples:
+        >>> nn.utils.rnn.pad_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])], batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 5, 0]])
+    """
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     if not isinstance(sequences, Iterable):
@@ -248,19 +310,63 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of a padded batch, each of its length."""
+    """The sequences of a padded batch, each of its length: the opposite of :func:`pad_sequence`.
+
+    Args:
+        padded_sequences: ``(T, N, *)``, or ``(N, T, *)`` if ``batch_first``. Any dtype.
+        lengths: ``(N,)``, integers.
+        batch_first: which of the two.
+
+    Returns:
+        A list of tensors ``(L_i, *)``.
+
+    Examples:
+        >>> batch = taeda.tensor([[1, 2, 3], [4, 5, 0]])
+        >>> nn.utils.rnn.unpad_sequence(batch, taeda.tensor([3, 2]), batch_first=True)
+        [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [s[: int(n)] for s, n in zip(padded_sequences.unbind(0), lengths, strict=True)]
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack a list of sequences ``(L_i, *)``."""
+    """Pack a list of sequences of different lengths.
+
+    Args:
+        sequences: tensors ``(L_i, *)``, any dtype.
+        enforce_sorted: the sequences come longest first; else they are sorted here.
+
+    Returns:
+        A :class:`PackedSequence`.
+
+    Raises:
+        RuntimeError: a sequence is empty, or they are not in order though ``enforce_sorted``.
+
+    Examples:
+        >>> sequences = [taeda.randn(2, 3), taeda.randn(5, 3)]
+        >>> packed = nn.utils.rnn.pack_sequence(sequences, enforce_sorted=False)
+        >>> output, last = nn.RNN(3, 4)(packed)
+        >>> last.shape  # of each sequence, after its last element
+        taeda.Size([1, 2, 4])
+    """
     lengths = taeda.tensor([s.size(0) for s in sequences], dtype=taeda.int64)
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences of a packed batch."""
+    """The sequences of a packed batch: the opposite of :func:`pack_sequence`.
+
+    Args:
+        packed_sequences: a :class:`PackedSequence`.
+
+    Returns:
+        A list of tensors ``(L_i, *)``.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_sequence([taeda.tensor([1, 2, 3]), taeda.tensor([4, 5])])
+        >>> nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -102,14 +102,25 @@ class _StateDictHook:
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide ``name`` by its largest singular value.
+    """Divide a weight by its largest singular value, by a hook. :func:`parametrizations.spectral_norm` is the newer
+    form.
+
+    The value is estimated by power iteration, a step in each call in training (Miyato et al. 2018).
 
     Args:
-        module: whose parameter.
-        name: which.
-        n_power_iterations: per call in training.
+        module: the module, which is changed.
+        name: of its parameter. At least two dimensions count as a matrix. Floating-point.
+        n_power_iterations: steps in a call.
         eps: least norm to divide by.
-        dim: the dimension of the outputs; 1 for transposed convolutions, else 0.
+        dim: the dimension of the outputs; by default 1 for transposed convolutions, else 0.
+
+    Returns:
+        ``module``.
+
+    Examples:
+        >>> layer = nn.utils.spectral_norm(nn.Linear(4, 3))
+        >>> [name for name, p in layer.named_parameters()]
+        ['bias', 'weight_orig']
     """
     if dim is None:
         dim = 1 if isinstance(module, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d) else 0
@@ -118,7 +129,23 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Undo :func:`spectral_norm`."""
+    """Undo :func:`spectral_norm`: the normalised weight becomes the parameter.
+
+    Args:
+        module: the module, which is changed.
+        name: of its parameter.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: there is none.
+
+    Examples:
+        >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(4, 3)))
+        >>> [name for name, p in layer.named_parameters()]
+        ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

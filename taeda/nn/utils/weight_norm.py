@@ -67,13 +67,45 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Reparametrise ``name`` by direction and length; one length per slice of ``dim`` (one in all for None)."""
+    """Split a weight into length and direction, by a hook. :func:`parametrizations.weight_norm` is the newer form.
+
+    ``w = g * v / norm(v)``, one length for each slice of ``dim`` (Salimans & Kingma 2016).
+
+    Args:
+        module: the module, which is changed.
+        name: of its parameter. Any shape, floating-point.
+        dim: the dimension whose slices have a length each; None for one length in all.
+
+    Returns:
+        ``module``.
+
+    Examples:
+        >>> layer = nn.utils.weight_norm(nn.Linear(4, 3))
+        >>> layer.weight_g.shape, layer.weight_v.shape
+        (taeda.Size([3, 1]), taeda.Size([3, 4]))
+    """
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Undo :func:`weight_norm`."""
+    """Undo :func:`weight_norm`: the product becomes the parameter.
+
+    Args:
+        module: the module, which is changed.
+        name: of its parameter.
+
+    Returns:
+        ``module``.
+
+    Raises:
+        ValueError: there is none.
+
+    Examples:
+        >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(4, 3)))
+        >>> [name for name, p in layer.named_parameters()]
+        ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

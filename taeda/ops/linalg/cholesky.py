@@ -28,8 +28,20 @@ _NOT_POSITIVE = (
     out="same", autocast="float32", on_host=True,
 )  # fmt: skip
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
-    """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not
-    positive."""
+    """:func:`taeda.linalg.cholesky` with LAPACK's ``info`` in place of an error.
+
+    Args:
+        A: Hermitian matrices ``(..., n, n)``, of which one triangle is read.
+        upper: give the upper factor.
+    Returns:
+        ``(L, info)``, named. ``info`` ``(...)`` is ``int32``: 0, or the order of the leading minor that is not
+        positive.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.linalg.cholesky_ex(taeda.tensor([[1.0, 2.0], [2.0, 1.0]])).info  # not positive definite
+        tensor(2, dtype=taeda.int32)
+    """
     check(A, "linalg.cholesky")
     n, batch = A.shape[-1], A.shape[:-2]
     # A is Hermitian by assumption: only the triangle that LAPACK reads counts.
@@ -58,10 +70,20 @@ def _cholesky_backward(g, L, upper):
 
 @composite(method=False, out="same", autocast="float32")
 def linalg_cholesky(A, *, upper=False):
-    """The lower triangular ``L`` with ``A = L L^H`` (its adjoint where ``upper``), of which one triangle is read.
+    """The lower triangular ``L`` with ``A = L @ L.mH``, for positive definite ``A``.
 
+    Args:
+        A: Hermitian matrices ``(..., n, n)``, of which one triangle is read: the lower, or the upper where ``upper``.
+        upper: give the upper triangular ``U = L.mH`` with ``A = U.mH @ U``.
+    Returns:
+        ``(..., n, n)``, the other triangle zero.
     Raises:
         LinAlgError: a matrix is not positive definite.
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.linalg.cholesky(taeda.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
     """
     made = linalg_cholesky_ex(A, upper=upper)
     raise_failed(made.info, "linalg.cholesky", _NOT_POSITIVE)
@@ -70,7 +92,20 @@ def linalg_cholesky(A, *, upper=False):
 
 @composite(out=True, autocast="float32")
 def cholesky(input, upper=False):
-    """The Cholesky factor of positive definite matrices."""
+    """The Cholesky factor of positive definite matrices: :func:`taeda.linalg.cholesky`, which is preferred.
+
+    Args:
+        input: Hermitian matrices ``(..., n, n)``, of which one triangle is read.
+        upper: give the upper factor.
+    Returns:
+        ``(..., n, n)``, the other triangle zero.
+    Raises:
+        LinAlgError: a matrix is not positive definite.
+    Examples:
+        >>> taeda.cholesky(taeda.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
+    """
     check(input, "cholesky")
     made = linalg_cholesky_ex(input, upper=upper)
     raise_failed(made.info, "cholesky", _NOT_POSITIVE)
@@ -85,12 +120,21 @@ def cholesky(input, upper=False):
     out="same", on_host=True,
 )  # fmt: skip
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
-    """``A = L D L^T`` (``L D L^H`` where ``hermitian``) by Bunch and Kaufman's pivoting, packed as LAPACK packs it.
+    """``A = L D L^T`` (``L D L^H`` where ``hermitian``) for matrices that need not be positive definite, by Bunch and
+    Kaufman's pivoting (1977), with LAPACK's ``info`` in place of an error.
 
     Args:
-        A: ``(..., n, n)``, symmetric or Hermitian; the lower triangle is read.
+        A: symmetric or Hermitian matrices ``(..., n, n)``; the lower triangle is read.
+        hermitian: whether ``A`` is Hermitian, rather than symmetric; for complex matrices.
     Returns:
-        ``LD`` ``(..., n, n)``, ``pivots`` ``(..., n)`` and ``info`` ``(...)``, both int32.
+        ``(LD, pivots, info)``, named: ``LD`` ``(..., n, n)`` as LAPACK packs it, ``pivots`` ``(..., n)`` and ``info``
+        ``(...)``, ``int32``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> LD, pivots, info = taeda.linalg.ldl_factor_ex(taeda.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        >>> info
+        tensor(0, dtype=taeda.int32)
     """
     check(A, "torch.linalg.ldl_factor_ex")
     n, batch = A.shape[-1], A.shape[:-2]
@@ -110,10 +154,21 @@ linalg_ldl_factor_ex.vjp(A=no_derivative("linalg_ldl_factor_ex", "A"))
 
 @composite(method=False, out="same")
 def linalg_ldl_factor(A, *, hermitian=False):
-    """:func:`linalg_ldl_factor_ex` without ``info``.
+    """:func:`taeda.linalg.ldl_factor_ex` without ``info``: for :func:`taeda.linalg.ldl_solve`.
 
+    Args:
+        A: symmetric or Hermitian matrices ``(..., n, n)``; the lower triangle is read.
+        hermitian: whether ``A`` is Hermitian, rather than symmetric; for complex matrices.
+    Returns:
+        ``(LD, pivots)``, named.
     Raises:
         LinAlgError: ``D`` is singular.
+    Examples:
+        >>> A, B = taeda.tensor([[0.0, 1.0], [1.0, 0.0]]), taeda.tensor([[3.0], [5.0]])
+        >>> LD, pivots = taeda.linalg.ldl_factor(A)
+        >>> taeda.linalg.ldl_solve(LD, pivots, B)
+        tensor([[5.],
+                [3.]])
     """
     made = linalg_ldl_factor_ex(A, hermitian=hermitian)
     raise_failed(
@@ -137,10 +192,22 @@ def _check_exchanges(pivots: Tensor, n: int) -> None:
 
 @primitive(method=False, out="same", batch="leading", on_host=True)
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
-    """``X`` with ``A X = B`` for ``A`` as :func:`linalg_ldl_factor` gave it.
+    """``X`` with ``A @ X = B``, for ``A`` as :func:`taeda.linalg.ldl_factor` gave it.
 
     Args:
-        LD: ``(..., n, n)``. pivots: ``(..., n)``, integers. B: ``(..., n, k)``.
+        LD: ``(..., n, n)``.
+        pivots: ``(..., n)``, integers.
+        B: ``(..., n, k)``.
+        hermitian: as in the factorisation.
+    Returns:
+        ``(..., n, k)``.
+    Raises:
+        RuntimeError: the sizes or the dtypes do not fit.
+    Examples:
+        >>> LD, pivots = taeda.linalg.ldl_factor(taeda.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        >>> taeda.linalg.ldl_solve(LD, pivots, taeda.tensor([[3.0], [5.0]]))
+        tensor([[5.],
+                [3.]])
     """
     check(LD, "torch.linalg.ldl_solve", label="LD")
     check_same_dtype("torch.linalg.ldl_solve", LD, B, "LD")

@@ -63,7 +63,18 @@ def _svd_cofactors(A):
 
 @composite(method=False, out="same")
 def linalg_det(A):
-    """The determinant ``(...)`` of square matrices ``(..., n, n)``."""
+    """The determinant: how much a matrix scales volumes.
+
+    Args:
+        A: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(...)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.linalg.det(taeda.tensor([[2.0, 0.0], [1.0, 4.0]]))
+        tensor(8.)
+    """
     check(A, "linalg.det")
     return _det(A)[0]
 
@@ -94,14 +105,38 @@ def _slogdet_backward(g, A, sign, LU, pivots):
 
 @composite(method=False, out="same")
 def linalg_slogdet(A):
-    """Sign and logarithm of the absolute value of the determinant; a singular matrix has sign 0 and ``-inf``."""
+    """The sign of the determinant and the logarithm of its absolute value, for determinants that are too large or too
+    small for the dtype.
+
+    Args:
+        A: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(sign, logabsdet)``, named, each ``(...)``; of a singular matrix 0 and ``-inf``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> sign, logabsdet = taeda.linalg.slogdet(1e-10 * taeda.eye(10))
+        >>> sign, (logabsdet / math.log(10)).round()  # the determinant itself would be 0 in float32
+        (tensor(1.), tensor(-100.))
+    """
     check(A, "linalg.slogdet")
     return Slogdet(*_slogdet(A)[:2])
 
 
 @composite(names=("slogdet",), out="same")
 def _old_slogdet(input):
-    """:func:`linalg_slogdet`."""
+    """The sign of the determinant and the logarithm of its absolute value: :func:`taeda.linalg.slogdet`.
+
+    Args:
+        input: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(sign, logabsdet)``, named, each ``(...)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.slogdet(-taeda.eye(3)).sign
+        tensor(-1.)
+    """
     return OldSlogdet(*linalg_slogdet(input))
 
 
@@ -110,7 +145,18 @@ slogdet = renamed(_old_slogdet, "slogdet")
 
 @composite()
 def logdet(input):
-    """The logarithm of the determinant: NaN where that is negative."""
+    """The logarithm of the determinant: NaN where that is negative, ``-inf`` where it is 0.
+
+    Args:
+        input: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(...)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.logdet(taeda.tensor([[2.0, 0.0], [0.0, 3.0]]))
+        tensor(1.7918)
+    """
     check(input, "logdet")
     sign, logabs = linalg_slogdet(input)
     if input.is_complex():

@@ -73,12 +73,22 @@ def _syevd(A, UPLO, vectors, name):
     method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same", autocast="float32", on_host=True
 )
 def linalg_eigh(A, UPLO="L"):
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.
+    """Eigenvalues and eigenvectors of Hermitian matrices: ``A @ v[:, i] = w[i] * v[:, i]``, with orthonormal ``v``.
+
+    Eigenvectors are unique up to sign (a phase), and of equal eigenvalues up to rotation. Gradients of vectors are
+    large where eigenvalues lie close together.
 
     Args:
-        A: ``(..., n, n)``. UPLO: which triangle, ``"L"`` or ``"U"``.
+        A: Hermitian (or symmetric) matrices ``(..., n, n)``.
+        UPLO: which triangle is read, ``"L"`` or ``"U"``.
     Returns:
-        Values ``(..., n)``, real, and vectors as columns ``(..., n, n)``.
+        ``(eigenvalues, eigenvectors)``, named: ``(..., n)``, real, ascending; and columns of ``(..., n, n)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> w, v = taeda.linalg.eigh(taeda.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        >>> w.round(decimals=4)
+        tensor([1., 3.])
     """
     _check_hermitian(A, UPLO, "linalg.eigh")
     return _syevd(A, UPLO, True, "linalg.eigh")
@@ -96,7 +106,19 @@ def _eigh_backward(g, w, V):
 
 @primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32", copied=("A",), on_host=True)
 def linalg_eigvalsh(A, UPLO="L"):
-    """Eigenvalues of Hermitian matrices, ascending."""
+    """The eigenvalues of Hermitian matrices, ascending. Their gradients are stable, unlike those of eigenvectors.
+
+    Args:
+        A: Hermitian (or symmetric) matrices ``(..., n, n)``.
+        UPLO: which triangle is read, ``"L"`` or ``"U"``.
+    Returns:
+        ``(..., n)``, real.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.linalg.eigvalsh(taeda.tensor([[2.0, 1.0], [1.0, 2.0]])).round(decimals=4)
+        tensor([1., 3.])
+    """
     _check_hermitian(A, UPLO, "linalg.eigvalsh")
     return _syevd(A, UPLO, False, "linalg.eigvalsh")[0]
 
@@ -145,10 +167,20 @@ def _paired(V, wi):
 
 @primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading", autocast="float32", on_host=True)
 def linalg_eig(A):
-    """Eigenvalues ``(..., n)`` and right eigenvectors ``(..., n, n)`` (columns) of square matrices, complex.
+    """Eigenvalues and right eigenvectors of square matrices: ``A @ v[:, i] = w[i] * v[:, i]``. For Hermitian ones use
+    :func:`taeda.linalg.eigh`.
 
+    Args:
+        A: square matrices ``(..., n, n)``.
+    Returns:
+        ``(eigenvalues, eigenvectors)``, named, complex: ``(..., n)``, and columns of ``(..., n, n)`` of length 1.
     Raises:
-        RuntimeError: an element is not finite.
+        RuntimeError: the matrices are not square, or an element is not finite.
+    Examples:
+        >>> rotation = taeda.tensor([[0.0, -1.0], [1.0, 0.0]])
+        >>> w, v = taeda.linalg.eig(rotation)
+        >>> w.imag.sort().values.round(decimals=4)  # a quarter turn has eigenvalues i and -i
+        tensor([-1.,  1.])
     """
     check(A, "linalg.eig")
     return _geev(A, True, "linalg.eig")
@@ -168,7 +200,18 @@ def _eig_backward(g, A, w, V):
 
 @primitive(method=False, batch="leading", autocast="float32", copied=("A",), on_host=True)
 def linalg_eigvals(A):
-    """Eigenvalues ``(..., n)`` of square matrices, complex."""
+    """The eigenvalues of square matrices, complex.
+
+    Args:
+        A: square matrices ``(..., n, n)``.
+    Returns:
+        ``(..., n)``.
+    Raises:
+        RuntimeError: the matrices are not square, or an element is not finite.
+    Examples:
+        >>> taeda.linalg.eigvals(taeda.tensor([[0.0, -1.0], [1.0, 0.0]])).imag.sort().values.round(decimals=4)
+        tensor([-1.,  1.])
+    """
     check(A, "linalg.eigvals")
     return _geev(A, False, "linalg.eigvals")[0]
 

@@ -37,7 +37,20 @@ def _pade(A: Tensor, degree: int) -> Tensor:
 
 @primitive(batch="leading")
 def matrix_exp(input):
-    """The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
+    """The exponential of matrices, ``sum(input^k / k!)``: the solution at time 1 of ``x' = input @ x``. By Pade
+    approximants, scaling and squaring (Higham 2005).
+
+    Args:
+        input: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(..., n, n)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.matrix_exp(taeda.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
     half = isinstance(input, Tensor) and input.is_floating_point() and input.dtype.itemsize == 2
     if half:  # as everywhere, computed in float32
         return matrix_exp(input.float()).to(input.dtype)
@@ -89,7 +102,21 @@ alias(matrix_exp, "linalg_matrix_exp", method=False)
 
 @composite(out="same", out_apart=("input", "other"))
 def cross(input, other, dim=None):
-    """The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
+    """The cross product of vectors of three elements, at right angles to both: ``(a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 -
+    a2 b1)``.
+
+    Args:
+        input: a tensor with 3 elements in ``dim``.
+        other: another; the other dimensions broadcast.
+        dim: the dimension of the vectors. Default: the first of size 3. Name it: that depends on the other sizes.
+    Returns:
+        The sizes to which both broadcast.
+    Raises:
+        RuntimeError: the dimension has another size.
+    Examples:
+        >>> taeda.cross(taeda.tensor([1, 0, 0]), taeda.tensor([0, 1, 0]), dim=0)
+        tensor([0, 0, 1])
+    """
     if dim is None:
         warn_once(
             "Using torch.cross without specifying the dim arg is deprecated.\n"
@@ -108,7 +135,21 @@ def cross(input, other, dim=None):
 
 @composite(method=False, out="same", out_apart=("input", "other"))
 def linalg_cross(input, other, *, dim=-1):
-    """The cross product of vectors of three elements along ``dim``; the other dimensions broadcast."""
+    """The cross product of vectors of three elements, at right angles to both: ``(a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 -
+    a2 b1)``.
+
+    Args:
+        input: a tensor with 3 elements in ``dim``.
+        other: another; the other dimensions broadcast.
+        dim: the dimension of the vectors.
+    Returns:
+        The sizes to which both broadcast.
+    Raises:
+        RuntimeError: the dimension has another size.
+    Examples:
+        >>> taeda.linalg.cross(taeda.tensor([1, 0, 0]), taeda.tensor([0, 1, 0]))
+        tensor([0, 0, 1])
+    """
     check_same_dtype("linalg.cross", input, other)
     if input.dim() != other.dim():
         raise RuntimeError(
@@ -125,14 +166,41 @@ def linalg_cross(input, other, *, dim=-1):
 
 @composite(method=False, out="same", autocast="lower")
 def linalg_vecdot(x, y, *, dim=-1):
-    """Sums of ``conj(x) * y`` along ``dim``."""
+    """Inner products along ``dim``: sums of ``conj(x) * y``.
+
+    Args:
+        x: a tensor.
+        y: a tensor; the two broadcast.
+        dim: the dimension of the vectors.
+    Returns:
+        The sizes to which both broadcast, without ``dim``.
+    Raises:
+        RuntimeError: the sizes in ``dim`` differ.
+    Examples:
+        >>> taeda.linalg.vecdot(taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([1, 10]))
+        tensor([21, 43])
+    """
     check_same_dtype("linalg.vecdot", x, y)
     return (x.conj_physical() * y).sum(dim)
 
 
 @composite(method=False)
 def linalg_vander(x, *, N=None):
-    """Rows of powers ``1, x, x^2, ...``: ``(..., n)`` gives ``(..., n, N)``."""
+    """Rows of powers: ``out[..., i, j] = x[..., i] ** j``.
+
+    Args:
+        x: ``(..., n)``.
+        N: how many powers. Default: ``n``.
+    Returns:
+        ``(..., n, N)``.
+    Raises:
+        RuntimeError: ``N`` is below 2.
+    Examples:
+        >>> taeda.linalg.vander(taeda.tensor([1, 2, 3]))
+        tensor([[1, 1, 1],
+                [1, 2, 4],
+                [1, 3, 9]])
+    """
     if x.dtype.name == "bool":
         x = x.to(int64)
     x = x if x.dim() else x.unsqueeze(0)
@@ -151,7 +219,15 @@ def linalg_multi_dot(tensors):
     """The product of several matrices, in the order that needs the fewest multiplications.
 
     Args:
-        tensors: two or more matrices; the first and the last may be vectors.
+        tensors: a list of two or more matrices; the first and the last may be vectors.
+    Returns:
+        Their product.
+    Raises:
+        RuntimeError: the sizes do not fit, or there is only one.
+    Examples:
+        >>> a, b, c = taeda.ones(2, 30), taeda.ones(30, 40), taeda.ones(40)
+        >>> taeda.linalg.multi_dot([a, b, c])  # b @ c first
+        tensor([1200., 1200.])
     """
     tensors = list(tensors)
     if len(tensors) < 2:

@@ -29,7 +29,15 @@ _COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
 
 class LinAlgError(RuntimeError):
-    """A matrix that LAPACK cannot factor, such as a singular one."""
+    """A matrix that LAPACK cannot factor, such as a singular one. A RuntimeError.
+
+    Examples:
+        >>> try:
+        ...     taeda.linalg.inv(taeda.zeros(2, 2))
+        ... except taeda.linalg.LinAlgError:
+        ...     print("singular")
+        singular
+    """
 
 
 LinAlgError.__module__ = "taeda.linalg"
@@ -149,7 +157,7 @@ def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B"
 def failed(info):
     """The first error code that is not 0, and the words that name its place in a batch."""
     info = info._whole() if hasattr(info, "_whole") else info  # of every example under vmap
-    if not any_nonzero(info):
+    if info.is_meta or not any_nonzero(info):  # on meta nothing was computed that could have failed
         return None
     codes = info.reshape(-1).tolist()
     where = next((i for i, code in enumerate(codes) if code), None)

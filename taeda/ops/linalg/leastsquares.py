@@ -78,12 +78,23 @@ def _pinv_backward(g, A, out):
 
 @composite(method=False, out=True)
 def linalg_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
-    """The Moore-Penrose inverse ``(..., n, m)``; singular values below ``max(atol, rtol * largest)`` count as zero.
+    """The Moore-Penrose inverse: of all ``X`` for which ``A @ X`` is nearest to the identity, the smallest. For
+    invertible ``A`` the inverse.
 
     Args:
-        A: ``(..., m, n)``. atol, rtol: numbers or tensors ``(...)``; ``rtol`` is by default ``max(m, n)`` times the
-            dtype's epsilon, or 0 where ``atol`` is given. rcond: an older name of ``rtol``.
+        A: ``(..., m, n)``.
+        rcond: an older name of ``rtol``.
         hermitian: ``A`` is Hermitian: its lower triangle is read.
+        atol: singular values below ``max(atol, rtol * largest)`` count as zero: a number or a tensor ``(...)``.
+            Default: 0.
+        rtol: a number or a tensor ``(...)``. Default: ``max(m, n)`` times the dtype's epsilon, or 0 where ``atol`` is
+            given.
+    Returns:
+        ``(..., n, m)``.
+    Examples:
+        >>> taeda.linalg.pinv(taeda.tensor([[2.0, 0.0], [0.0, 0.0]])).round(decimals=4)
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.0000]])
     """
     check(A, "linalg.pinv", square=hermitian)
     _check_tolerances("linalg.pinv", atol, rtol, rcond)
@@ -94,7 +105,18 @@ def linalg_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
 
 @composite(names=("pinverse",), autocast="float32")
 def _pinverse(input, rcond=1e-15):
-    """:func:`linalg_pinv` with the older default of the tolerance."""
+    """The Moore-Penrose inverse, :func:`taeda.linalg.pinv`, with an older default of the tolerance.
+
+    Args:
+        input: ``(..., m, n)``.
+        rcond: singular values below ``rcond * largest`` count as zero.
+    Returns:
+        ``(..., n, m)``.
+    Examples:
+        >>> taeda.pinverse(taeda.tensor([[2.0, 0.0], [0.0, 4.0]])).round(decimals=4)
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
     return linalg_pinv(input, rtol=rcond)
 
 
@@ -106,10 +128,20 @@ pinverse = renamed(_pinverse, "pinverse")
 
 @composite(method=False, out=True, autocast="float32")
 def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
-    """How many singular values count as non-zero, ``(...)`` int64: those above ``max(atol, rtol * largest)``.
+    """How many singular values count as non-zero: those above ``max(atol, rtol * largest)``.
 
     Args:
+        A: ``(..., m, n)``.
         tol: an older name of ``atol``.
+        hermitian: ``A`` is Hermitian: its lower triangle is read, and eigenvalues are counted by their size.
+        atol: a number or a tensor ``(...)``. Default: 0.
+        rtol: a number or a tensor ``(...)``. Default: ``max(m, n)`` times the dtype's epsilon, or 0 where ``atol`` is
+            given.
+    Returns:
+        ``(...)``, ``int64``.
+    Examples:
+        >>> taeda.linalg.matrix_rank(taeda.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(1)
     """
     check(A, "linalg.matrix_rank", square=hermitian)
     _check_tolerances("torch.linalg.matrix_rank", tol, atol, rtol)
@@ -122,7 +154,19 @@ def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
 
 @composite(method=False, out=True, autocast="float32")
 def linalg_cond(A, p=None):
-    """The condition number ``(...)`` of matrices in the norm ``p``, by default the spectral one."""
+    """The condition number: ``norm(A) * norm(inv(A))``, by how much relative errors may grow when ``A @ x = b`` is
+    solved.
+
+    Args:
+        A: ``(..., n, n)``; any matrices for the spectral norm.
+        p: the norm, as ``ord`` of :func:`taeda.linalg.matrix_norm`. Default: the largest singular value over the
+            smallest.
+    Returns:
+        ``(...)``, real; very large, ``inf`` or NaN where a matrix is singular.
+    Examples:
+        >>> taeda.linalg.cond(taeda.tensor([[4.0, 0.0], [0.0, 0.5]])).round(decimals=3)
+        tensor(8.)
+    """
     check(A, "linalg.cond", square=False)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
@@ -220,15 +264,27 @@ def _lstsq_backward(g, A, B, X, residuals, needs):
 
 @composite(method=False, out=True, also={"b": "B"}, autocast="float32")
 def linalg_lstsq(A, B, rcond=None, *, driver=None):
-    """The least-squares solution of ``A X = B``, of smallest norm where there are many.
+    """The least-squares solution of ``A @ X = B``: ``X`` that makes ``norm(A @ X - B)`` smallest; of several the
+    smallest ``X``.
 
     Args:
-        A: ``(..., m, n)``. B: ``(..., m, k)``, or vectors ``(..., m)``; batches broadcast.
-        rcond: what share of the largest singular value counts as zero.
-        driver: LAPACK's: ``"gelsy"`` (default), ``"gels"`` (full rank), ``"gelsd"``, ``"gelss"``.
+        A: ``(..., m, n)``.
+        B: ``(..., m, k)``, or vectors ``(..., m)``; batches broadcast.
+        rcond: what share of the largest singular value counts as zero. Default: ``max(m, n)`` times the dtype's
+            epsilon.
+        driver: LAPACK's: ``"gelsy"`` (default), ``"gels"`` (full rank), ``"gelsd"`` or ``"gelss"``.
     Returns:
-        ``solution`` ``(..., n, k)``; ``residuals`` ``(..., k)`` where ``m > n``, the rank is full and the driver is not
-        gelsy; ``rank``, except from gels; ``singular_values`` from gelsd and gelss. What is not computed is empty.
+        A named tuple: ``solution`` ``(..., n, k)``; ``residuals`` ``(..., k)`` where ``m > n``, the rank is full and
+        the driver is not gelsy; ``rank``, except from gels; ``singular_values`` from gelsd and gelss. What is not
+        computed is empty.
+    Raises:
+        RuntimeError: the sizes or dtypes do not fit, or there is no such driver.
+    Examples:
+        >>> x, y = taeda.tensor([0.0, 1.0, 2.0]), taeda.tensor([1.0, 3.0, 5.0])
+        >>> A = taeda.stack((x, taeda.ones(3)), 1)  # y = 2 x + 1
+        >>> taeda.linalg.lstsq(A, y[:, None]).solution.round(decimals=4)
+        tensor([[2.],
+                [1.]])
     """
     name = "torch.linalg.lstsq"
     check_tensor(A, name)

@@ -181,21 +181,33 @@ def lobpcg(
     A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
     ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
 ):  # fmt: skip
-    """The ``k`` largest (smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``.
+    """The ``k`` largest (or smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``,
+    which may be sparse (Knyazev 2001, "Toward the optimal preconditioned eigensolver").
 
     Args:
-        A, B: ``(..., m, m)``; ``B`` is the identity by default.
-        k: how many pairs, by default the columns of ``X`` or 1; ``m`` must be at least three times as many.
-        X: first guess ``(..., m, n)``, by default random; ``n`` is the number of its columns.
+        A: ``(..., m, m)``.
+        k: how many pairs. Default: the columns of ``X``, or 1; ``m`` must be at least three times as many.
+        B: ``(..., m, m)``. Default: the identity.
+        X: first guess ``(..., m, n)``. Default: random.
+        n: the number of columns of a random guess. Default: ``k``.
         iK: a preconditioner ``(..., m, m)``, nearly the inverse of ``A``.
-        niter: most steps; by default until all have converged.
-        tol: the relative residual of a converged pair, by default the square root of the dtype's epsilon.
+        niter: most steps. Default: until all have converged.
+        tol: the relative residual of a converged pair. Default: the square root of the dtype's epsilon.
         largest: True by default.
         method: ``"ortho"`` (default) or ``"basic"``.
-        tracker: called at each step with the state of the search (:class:`LOBPCG`).
-        ortho_iparams, ortho_fparams, ortho_bparams: taken for compatibility; orthonormalisation here has no parameters.
+        tracker: called at each step with the state of the search.
+        ortho_iparams: accepted for compatibility; orthonormalisation here has no parameters.
+        ortho_fparams: accepted for compatibility.
+        ortho_bparams: accepted for compatibility.
     Returns:
         Values ``(..., k)``, best first, and vectors ``(..., m, k)``.
+    Raises:
+        ValueError: ``m`` is too small.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> values, vectors = taeda.lobpcg(taeda.diag(taeda.arange(1.0, 10.0)), k=2)
+        >>> values.round()
+        tensor([9., 8.])
     """
     check(A, "lobpcg")
     m = A.shape[-1]

@@ -30,12 +30,22 @@ def _range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 
 @composite(method=False)
 def svd_lowrank(A, q=6, niter=2, M=None):
-    """``A - M ~= U diag(S) V^H`` of rank ``q``, by a random projection and ``niter`` power iterations.
+    """``A - M ~= U @ diag(S) @ V.mH`` of rank ``q``, by a random projection and ``niter`` power iterations (Halko,
+    Martinsson and Tropp 2011). Faster than :func:`taeda.linalg.svd` where ``q`` is small.
 
     Args:
-        A: ``(..., m, n)``. q: the rank, by default 6 (or the smaller side). M: what to subtract, broadcast to ``A``.
+        A: ``(..., m, n)``.
+        q: the rank. Default: 6, or the smaller side.
+        niter: how many power iterations.
+        M: what to subtract; broadcasts to ``A``.
     Returns:
         ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> A = taeda.outer(taeda.arange(1.0, 5.0), taeda.ones(3))  # rank 1
+        >>> U, S, V = taeda.svd_lowrank(A, q=1)
+        >>> taeda.allclose(S * U @ V.mT, A, atol=1e-4)
+        True
     """
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
@@ -56,12 +66,25 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 @composite(method=False)
 def pca_lowrank(A, q=None, center=True, niter=2):
-    """Principal components: :func:`svd_lowrank` of ``A``, with columns centred unless ``center`` is false.
+    """Principal components: :func:`svd_lowrank` of ``A`` less the mean of its columns.
 
     Args:
-        A: ``(..., m, n)``. q: at least the rank; by default 6 or the smaller side.
+        A: ``(..., m, n)``: an observation in each row.
+        q: how many components, or a few more. Default: 6, or the smaller side.
+        center: subtract the mean.
+        niter: how many power iterations.
     Returns:
-        ``U``, ``S`` and ``V``, whose columns are the directions.
+        ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``, whose columns are the directions; ``A @ V``
+        are the coordinates.
+    Raises:
+        ValueError: ``q`` is negative or larger than a side.
+    Examples:
+        >>> generator = taeda.manual_seed(0)
+        >>> A = taeda.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+        >>> U, S, V = taeda.pca_lowrank(A, q=1)
+        >>> V.abs().round(decimals=4)  # along the diagonal
+        tensor([[0.7071],
+                [0.7071]])
     """
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q

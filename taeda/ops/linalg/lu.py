@@ -56,12 +56,19 @@ def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     result_type=LuFactorEx, batch="leading", out="same", on_host=True,
 )  # fmt: skip
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
-    """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero.
+    """``A = P @ L @ U`` packed into one matrix, with LAPACK's ``info`` in place of an error.
 
     Args:
         A: ``(..., m, n)``, floating point or complex.
+        pivot: exchange rows; False is for GPUs in PyTorch, and an error here.
     Returns:
-        ``LU`` ``(..., m, n)``, ``pivots`` ``(..., min(m, n))`` and ``info`` ``(...)``, both int32.
+        ``(LU, pivots, info)``, named: ``(..., m, n)``, ``(..., min(m, n))`` and ``(...)``, the latter two ``int32``.
+        ``info`` is 0, or says which pivot is zero.
+    Raises:
+        RuntimeError: ``pivot`` is false.
+    Examples:
+        >>> taeda.linalg.lu_factor_ex(taeda.tensor([[1.0, 2.0], [2.0, 4.0]])).info
+        tensor(2, dtype=taeda.int32)
     """
     check(A, "torch.linalg.lu_factor_ex", square=False)
     if not pivot:
@@ -131,10 +138,21 @@ def _lu_backward(g, LU, pivots):
 
 @composite(method=False, out="same")
 def linalg_lu_factor(A, *, pivot=True):
-    """``A = P L U`` packed into one matrix ``(..., m, n)``, with pivots ``(..., min(m, n))``.
+    """``A = P @ L @ U`` packed into one matrix: factor once, then solve for many right-hand sides.
 
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+        pivot: exchange rows; False is for GPUs in PyTorch, and an error here.
+    Returns:
+        ``(LU, pivots)``, named: ``(..., m, n)`` and ``(..., min(m, n))``, ``int32``.
     Raises:
         LinAlgError: a matrix is singular.
+        RuntimeError: ``pivot`` is false.
+    Examples:
+        >>> LU, pivots = taeda.linalg.lu_factor(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
+        >>> taeda.linalg.lu_solve(LU, pivots, taeda.tensor([[4.0], [12.0]]))
+        tensor([[1.],
+                [2.]])
     """
     made = linalg_lu_factor_ex(A, pivot=pivot)
     raise_failed(made.info, "torch.linalg.lu_factor", SINGULAR)
@@ -143,8 +161,22 @@ def linalg_lu_factor(A, *, pivot=True):
 
 @composite(method=False, out="same")
 def linalg_lu(A, *, pivot=True):
-    """The factors of ``A = P L U``: ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)``, ``U`` ``(..., k, n)``,
-    ``k = min(m, n)``."""
+    """The factors of ``A = P @ L @ U``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+        pivot: exchange rows; False is for GPUs in PyTorch, and an error here.
+    Returns:
+        ``(P, L, U)``, named: ``(..., m, m)``, ``(..., m, k)`` and ``(..., k, n)`` with ``k = min(m, n)``.
+    Raises:
+        RuntimeError: ``pivot`` is false.
+    Examples:
+        >>> P, L, U = taeda.linalg.lu(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
+        >>> L, U
+        (tensor([[1.0000, 0.0000],
+                [0.5000, 1.0000]]), tensor([[ 4.,  4.],
+                [ 0., -1.]]))
+    """
     check(A, "linalg.lu", square=False)
     made = linalg_lu_factor_ex(A, pivot=pivot)
     L, U = triangles(made.LU)
@@ -153,7 +185,21 @@ def linalg_lu(A, *, pivot=True):
 
 @composite(method=False, out="same")
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
-    """``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
+    """``P``, ``L`` and ``U`` of a packed LU factorisation.
+
+    Args:
+        LU_data: ``(..., m, n)``, as :func:`taeda.linalg.lu_factor` gives it.
+        LU_pivots: ``(..., min(m, n))``, ``int32``.
+        unpack_data: give ``L`` and ``U``; otherwise they are empty.
+        unpack_pivots: give ``P``; otherwise it is empty.
+    Returns:
+        ``(P, L, U)``, named.
+    Examples:
+        >>> LU, pivots = taeda.linalg.lu_factor(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
+        >>> taeda.lu_unpack(LU, pivots).U
+        tensor([[ 4.,  4.],
+                [ 0., -1.]])
+    """
     if LU_pivots.dtype is not _core.int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got "
@@ -172,19 +218,44 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
 
 @composite(out=True, autocast="float32")
 def lu(A, pivot=True, get_infos=False):
-    """The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+    """The older form of :func:`taeda.linalg.lu_factor`.
+
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+        pivot: exchange rows.
+        get_infos: also give ``info``, in place of an error.
+    Returns:
+        ``(LU, pivots)``, with ``info`` where ``get_infos``.
+    Raises:
+        LinAlgError: a matrix is singular, without ``get_infos``.
+    Examples:
+        >>> LU, pivots = taeda.lu(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
+        >>> pivots
+        tensor([2, 2], dtype=taeda.int32)
+    """
     made = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     return tuple(made) if get_infos else tuple(made[:2])
 
 
 @primitive(method=False, out="same", batch="leading", on_host=True)
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
-    """``X`` with ``A X = B`` for ``A`` as :func:`linalg_lu_factor` gave it.
+    """``X`` with ``A @ X = B``, for ``A`` as :func:`taeda.linalg.lu_factor` gave it.
 
     Args:
-        LU: ``(..., n, n)``. pivots: ``(..., n)``. B: ``(..., n, k)``, ``(..., k, n)`` where ``left`` is false.
-        left: False for ``X A = B``.
-        adjoint: ``A^H`` in place of ``A``.
+        LU: ``(..., n, n)``.
+        pivots: ``(..., n)``, ``int32``.
+        B: ``(..., n, k)``, or ``(..., k, n)`` where ``left`` is false.
+        left: False for ``X @ A = B``.
+        adjoint: take ``A.mH`` in place of ``A``.
+    Returns:
+        The sizes of ``B`` with the broadcast batch.
+    Raises:
+        RuntimeError: the sizes or the dtypes do not fit.
+    Examples:
+        >>> LU, pivots = taeda.linalg.lu_factor(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
+        >>> taeda.linalg.lu_solve(LU, pivots, taeda.tensor([[4.0], [12.0]]))
+        tensor([[1.],
+                [2.]])
     """
     check(LU, "torch.linalg.lu_solve", label="LU")
     check_same_dtype("linalg.lu_solve", LU, B, "LU")
@@ -251,5 +322,20 @@ def _lu_solve_backward(g, LU, pivots, out, left, adjoint, needs, B_shape):
 
 @composite(out="same", autocast="float32")
 def lu_solve(b, LU_data, LU_pivots):
-    """The older argument order of :func:`linalg_lu_solve`."""
+    """``X`` with ``A @ X = b``: :func:`taeda.linalg.lu_solve` with its arguments in an older order.
+
+    Args:
+        b: ``(..., n, k)``.
+        LU_data: ``(..., n, n)``, as :func:`taeda.linalg.lu_factor` gives it.
+        LU_pivots: ``(..., n)``, ``int32``.
+    Returns:
+        ``(..., n, k)``.
+    Raises:
+        RuntimeError: the sizes or the dtypes do not fit.
+    Examples:
+        >>> LU, pivots = taeda.linalg.lu_factor(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
+        >>> taeda.lu_solve(taeda.tensor([[4.0], [12.0]]), LU, pivots)
+        tensor([[1.],
+                [2.]])
+    """
     return linalg_lu_solve(LU_data, LU_pivots, b)

@@ -15,13 +15,23 @@ from .svd import linalg_svdvals
 
 @composite(method=False, out="same")
 def linalg_matrix_norm(A, ord: Any = "fro", dim=(-2, -1), keepdim=False, *, dtype=None):
-    """A norm of the matrices in dimensions ``dim``.
+    """A norm of the matrices in two dimensions.
 
     Args:
         A: ``(..., m, n)``, floating point or complex.
-        ord: ``"fro"``, ``"nuc"`` (sum of singular values), 2 or -2 (largest or smallest one), 1 or -1 (sums of
-            columns), inf or -inf (sums of rows).
-        dtype: what to compute in.
+        ord: ``"fro"`` (the root of the sum of squares), ``"nuc"`` (the sum of the singular values), 2 or -2 (the
+            largest or smallest of them), 1 or -1 (the largest or smallest sum of a column's absolute values), inf or
+            -inf (of a row's).
+        dim: the two dimensions of the matrices.
+        dtype: what ``A`` is converted to first. Default: its own.
+    Returns:
+        ``A`` without these dimensions, real.
+    Raises:
+        RuntimeError: ``A`` is of integers, ``ord`` is another, or the dimensions are the same.
+    Examples:
+        >>> A = taeda.tensor([[1.0, -2.0], [2.0, 4.0]])
+        >>> taeda.linalg.matrix_norm(A), taeda.linalg.matrix_norm(A, 1)
+        (tensor(5.), tensor(6.))
     """
     name = "linalg.matrix_norm"
     check_matrix(A, name)
@@ -75,7 +85,22 @@ def _check_dtype(A, dtype, name):
 
 @composite(method=False, out="same")
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
-    """A vector norm (one dimension, or all of them where ``ord`` is None) or a matrix norm (two dimensions)."""
+    """A vector norm or a matrix norm, by the number of dimensions. :func:`taeda.linalg.vector_norm` and
+    :func:`taeda.linalg.matrix_norm` say more clearly what is meant.
+
+    Args:
+        A: floating point or complex.
+        ord: which norm, as for these. Default: the 2-norm of all elements.
+        dim: one dimension for vectors, two for matrices. Default: all, of at most two where ``ord`` is given.
+        dtype: what ``A`` is converted to first. Default: its own.
+    Returns:
+        ``A`` without these dimensions, real.
+    Raises:
+        RuntimeError: ``A`` is of integers, or the number of dimensions does not fit.
+    Examples:
+        >>> taeda.linalg.norm(taeda.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
     check_tensor(A, "linalg.norm")
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
     if dims is not None and len(dims) not in (1, 2):
@@ -99,8 +124,17 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
 
 @composite(method=False, out="same")
 def nuclear_norm(input, dim: Any = (-2, -1), keepdim=False):
-    """The sum of the singular values of the matrices in ``dim``, which may be left out:
-    ``nuclear_norm(x, keepdim)``."""
+    """The sum of the singular values of matrices: ``taeda.linalg.matrix_norm(input, "nuc")``, which is preferred.
+
+    Args:
+        input: ``(..., m, n)``.
+        dim: the two dimensions of the matrices; may be left out, ``nuclear_norm(input, keepdim)``.
+    Returns:
+        ``input`` without these dimensions.
+    Examples:
+        >>> taeda.nuclear_norm(taeda.tensor([[3.0, 0.0], [0.0, -2.0]])).round(decimals=4)
+        tensor(5.)
+    """
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim
     if dim == (-2, -1) and input.dim() < 2:
@@ -112,7 +146,17 @@ def nuclear_norm(input, dim: Any = (-2, -1), keepdim=False):
 
 @composite(method=False, out="same")
 def frobenius_norm(input, dim=None, keepdim=False):
-    """The square root of the sum of squared absolute values over one or two dimensions."""
+    """The square root of the sum of squared absolute values over one or two dimensions.
+
+    Args:
+        input: floating point or complex.
+        dim: one or two dimensions. Default: all.
+    Returns:
+        ``input`` without these dimensions, real.
+    Examples:
+        >>> taeda.frobenius_norm(taeda.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(5.)
+    """
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
@@ -121,7 +165,19 @@ def frobenius_norm(input, dim=None, keepdim=False):
 
 @composite(method=False)
 def norm_except_dim(v, pow=2, dim=0):
-    """Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
+    """The norms over all dimensions but one: those of weight normalisation.
+
+    Args:
+        v: floating point, any sizes.
+        pow: which norm.
+        dim: the dimension that is kept; -1 keeps none.
+    Returns:
+        Size 1 in the other dimensions.
+    Examples:
+        >>> taeda.norm_except_dim(taeda.tensor([[3.0, 4.0], [5.0, 12.0]]))
+        tensor([[ 5.],
+                [13.]])
+    """
     if dim == -1:
         return vector_norm(v, pow)
     if v.dim() == 1:

@@ -86,11 +86,23 @@ def _square_gradient(gQ, gR, Q, R):
 
 @composite(method=False, out="same", autocast="float32")
 def linalg_qr(A, mode="reduced"):
-    """``A = Q R`` with orthonormal columns in ``Q`` and upper triangular ``R``.
+    """``A = Q @ R`` with orthonormal columns in ``Q`` and an upper triangle ``R``.
 
     Args:
         A: ``(..., m, n)``, floating point or complex.
-        mode: ``"reduced"`` (``Q`` of ``min(m, n)`` columns), ``"complete"`` (of ``m``), or ``"r"`` (an empty ``Q``).
+        mode: ``"reduced"`` (``Q`` has ``k = min(m, n)`` columns), ``"complete"`` (``m``), or ``"r"`` (``Q`` is empty).
+    Returns:
+        ``(Q, R)``, named: ``(..., m, k)`` and ``(..., k, n)``.
+    Raises:
+        RuntimeError: ``mode`` is another.
+    Examples:
+        >>> Q, R = taeda.linalg.qr(taeda.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        >>> (Q @ R).round(decimals=4)
+        tensor([[3., 1.],
+                [4., 2.]])
+        >>> (Q.mT @ Q).round(decimals=4).abs()
+        tensor([[1., 0.],
+                [0., 1.]])
     """
     check(A, "linalg.qr", square=False)
     if mode not in ("reduced", "complete", "r"):
@@ -102,7 +114,19 @@ def linalg_qr(A, mode="reduced"):
 
 @composite(out="same", autocast="float32")
 def qr(input, some=True):
-    """``input = Q R``, reduced unless ``some`` is false."""
+    """``input = Q @ R``: :func:`taeda.linalg.qr`, which is preferred.
+
+    Args:
+        input: ``(..., m, n)``.
+        some: the reduced form, rather than the complete one.
+    Returns:
+        ``(Q, R)``, named.
+    Examples:
+        >>> Q, R = taeda.qr(taeda.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        >>> (Q @ R).round(decimals=4)
+        tensor([[3., 1.],
+                [4., 2.]])
+    """
     return OldQr(*linalg_qr(input, "reduced" if some else "complete"))
 
 
@@ -111,8 +135,18 @@ def qr(input, some=True):
 
 @primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32", on_host=True)
 def geqrf(input):
-    """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales
-    ``tau``."""
+    """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder vectors with scales ``tau``.
+    :func:`taeda.linalg.qr` gives ``Q`` and ``R``.
+
+    Args:
+        input: ``(..., m, n)``.
+    Returns:
+        ``(a, tau)``, named: ``(..., m, n)`` and ``(..., min(m, n))``.
+    Examples:
+        >>> a, tau = taeda.geqrf(taeda.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        >>> taeda.linalg.householder_product(a, tau).shape
+        taeda.Size([2, 2])
+    """
     check(input, "geqrf", square=False, label="input")
     return _factor(input)
 
@@ -132,12 +166,21 @@ def _check_reflectors(name: str, A: Tensor, tau: Tensor) -> None:
 
 @primitive(method=False, batch="leading", autocast="float32", on_host=True)
 def linalg_householder_product(A, tau):
-    """The first columns of a product of Householder reflectors, as :func:`geqrf` packs them.
+    """The first columns of ``H_1 @ H_2 @ ... @ H_k`` with ``H_i = 1 - tau_i v_i v_i^H``: the ``Q`` of :func:`geqrf`.
 
     Args:
-        A: ``(..., m, n)`` with ``m >= n``. tau: ``(..., k)`` with ``k <= n``.
+        A: ``(..., m, n)`` with ``m >= n``; ``v_i`` is below the diagonal of column ``i``, with a one on it.
+        tau: ``(..., k)`` with ``k <= n``.
     Returns:
         ``(..., m, n)``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> A = taeda.tensor([[3.0, 1.0], [4.0, 2.0]])
+        >>> Q = taeda.linalg.householder_product(*taeda.geqrf(A))
+        >>> (Q.mT @ Q).round(decimals=4).abs()
+        tensor([[1., 0.],
+                [0., 1.]])
     """
     name = "torch.linalg.householder_product"
     check(A, name, square=False, label="input")
@@ -191,18 +234,40 @@ def _householder_product_backward(g, A, tau):
 
 @composite(out=True, also={"input2": "tau"}, autocast="float32")
 def orgqr(input, tau):
-    """:func:`linalg_householder_product`."""
+    """:func:`taeda.linalg.householder_product` under LAPACK's name.
+
+    Args:
+        input: ``(..., m, n)``, as :func:`geqrf` gives it.
+        tau: ``(..., k)``.
+    Returns:
+        ``(..., m, n)``.
+    Examples:
+        >>> taeda.orgqr(*taeda.geqrf(taeda.ones(3, 2))).shape
+        taeda.Size([3, 2])
+    """
     return linalg_householder_product(input, tau)
 
 
 @primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32", on_host=True)
 def ormqr(input, tau, other, left=True, transpose=False):
-    """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where
-    ``transpose``.
+    """``Q @ other`` for the product ``Q`` of Householder reflectors, without making ``Q``.
 
     Args:
-        input: ``(..., m, k)`` and tau ``(..., k)`` as :func:`geqrf` gives them.
+        input: ``(..., m, k)``, as :func:`geqrf` gives it.
+        tau: ``(..., k)``.
         other: ``(..., m, n)``, or ``(..., n, m)`` where ``left`` is false.
+        left: False for ``other @ Q``.
+        transpose: take ``Q.mH`` in place of ``Q``.
+    Returns:
+        The sizes of ``other``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> A = taeda.tensor([[3.0, 1.0], [4.0, 2.0]])
+        >>> a, tau = taeda.geqrf(A)
+        >>> taeda.ormqr(a, tau, A, transpose=True).round(decimals=4).abs()  # R, up to signs
+        tensor([[5.0000, 2.2000],
+                [0.0000, 0.4000]])
     """
     check(input, "torch.ormqr", square=False, label="input")
     if other.dim() < 2:

@@ -28,7 +28,18 @@ _SINGULAR = "The solver failed because the input matrix is singular."
     out="same", autocast="float32", on_host=True,
 )  # fmt: skip
 def linalg_inv_ex(A, *, check_errors=False):
-    """The inverse ``(..., n, n)`` with LAPACK's ``info`` instead of an error: which pivot is zero, or 0."""
+    """The inverse with LAPACK's ``info`` in place of an error.
+
+    Args:
+        A: square matrices ``(..., n, n)``.
+    Returns:
+        ``(inverse, info)``, named: ``(..., n, n)`` and ``(...)``, ``int32``: 0, or which pivot is zero.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.linalg.inv_ex(taeda.tensor([[1.0, 2.0], [2.0, 4.0]])).info
+        tensor(2, dtype=taeda.int32)
+    """
     check(A, "linalg.inv")
     inverse, pivots, info = lu.factor(A)
     n = A.shape[-1]
@@ -46,10 +57,20 @@ linalg_inv_ex.vjp(A=lambda g, inverse: -matmul(H(inverse), matmul(g, H(inverse))
 
 @composite(method=False, out="same", autocast="float32")
 def linalg_inv(A):
-    """The inverse of square matrices ``(..., n, n)``.
+    """The inverse: ``A @ inv(A)`` is the identity. To solve equations use :func:`taeda.linalg.solve`, which is faster
+    and more exact.
 
+    Args:
+        A: square matrices ``(..., n, n)``, floating point or complex.
+    Returns:
+        ``(..., n, n)``.
     Raises:
         LinAlgError: a matrix is singular.
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.linalg.inv(taeda.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
     """
     made = linalg_inv_ex(A)
     raise_failed(made.info, "linalg.inv", _SINGULAR_INVERSE)
@@ -118,7 +139,20 @@ def _solve(A, B, left):
 
 @composite(method=False, out="same")
 def linalg_solve_ex(A, B, *, left=True, check_errors=False):
-    """:func:`linalg_solve` with LAPACK's ``info`` instead of an error."""
+    """:func:`taeda.linalg.solve` with LAPACK's ``info`` in place of an error.
+
+    Args:
+        A: square matrices ``(..., n, n)``.
+        B: ``(..., n, k)``, or vectors ``(..., n)``.
+        left: False for ``X @ A = B``.
+    Returns:
+        ``(result, info)``, named; ``info`` ``(...)`` is 0, or says which pivot is zero.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> taeda.linalg.solve_ex(taeda.eye(2), taeda.tensor([1.0, 2.0])).result
+        tensor([1., 2.])
+    """
     result, info = _solve(A, B, left)
     if check_errors:
         raise_failed(info, "torch.linalg.solve_ex", _SINGULAR)
@@ -127,12 +161,21 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):
 
 @composite(method=False, out="same", autocast="float32")
 def linalg_solve(A, B, *, left=True):
-    """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false), for square ``A``.
+    """``X`` with ``A @ X = B``, for square ``A``, by LU factorisation.
 
     Args:
-        A: ``(..., n, n)``. B: ``(..., n, k)``, or vectors ``(..., n)``.
+        A: square matrices ``(..., n, n)``.
+        B: ``(..., n, k)``, or vectors ``(..., n)``; batches broadcast.
+        left: False for ``X @ A = B``.
+    Returns:
+        The sizes of ``B`` with the broadcast batch.
     Raises:
         LinAlgError: a matrix is singular.
+        RuntimeError: the sizes or dtypes do not fit.
+    Examples:
+        >>> A, b = taeda.tensor([[2.0, 1.0], [4.0, 4.0]]), taeda.tensor([4.0, 12.0])
+        >>> taeda.linalg.solve(A, b)
+        tensor([1., 2.])
     """
     result, info = _solve(A, B, left)
     raise_failed(info, "torch.linalg.solve", _SINGULAR)
@@ -144,7 +187,20 @@ def linalg_solve(A, B, *, left=True):
 
 @composite(method=False, out=True, autocast="float32")
 def linalg_tensorinv(A, ind=2):
-    """The inverse of ``A`` under :func:`tensordot` over its last ``A.dim() - ind`` dimensions."""
+    """The inverse of ``A`` under :func:`tensordot`: ``tensordot(tensorinv(A), A, ind)`` is an identity.
+
+    Args:
+        A: a tensor whose first ``ind`` sizes and whose other sizes have the same product.
+        ind: how many dimensions come first in ``A``, and last in the result.
+    Returns:
+        The last sizes of ``A``, then the first ``ind``.
+    Raises:
+        RuntimeError: the products differ.
+        LinAlgError: ``A``, taken as a matrix, is singular.
+    Examples:
+        >>> taeda.linalg.tensorinv(taeda.eye(6).reshape(6, 2, 3), ind=1).shape
+        taeda.Size([2, 3, 6])
+    """
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', got {ind}")
     lead, rest = A.shape[:ind], A.shape[ind:]
@@ -159,7 +215,21 @@ def linalg_tensorinv(A, ind=2):
 
 @composite(method=False, out=True, also={"other": "B"}, autocast="float32")
 def linalg_tensorsolve(A, B, dims=None):
-    """``X`` with ``tensordot(A, X, X.dim()) = B``."""
+    """``X`` with ``tensordot(A, X, X.dim()) = B``.
+
+    Args:
+        A: a tensor whose first sizes are those of ``B`` and whose other sizes have the same product.
+        B: the right-hand side.
+        dims: dimensions of ``A`` that are moved to its end first.
+    Returns:
+        The other sizes of ``A``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+        LinAlgError: ``A``, taken as a matrix, is singular.
+    Examples:
+        >>> taeda.linalg.tensorsolve(2 * taeda.eye(6).reshape(2, 3, 6), taeda.ones(2, 3))
+        tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
+    """
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
     shape = A.shape[B.dim() :]

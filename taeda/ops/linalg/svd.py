@@ -99,11 +99,27 @@ def _check_driver(name: str, driver: str | None) -> None:
 
 @composite(method=False, out="same", autocast="float32")
 def linalg_svd(A, full_matrices=True, *, driver=None):
-    """``A = U diag(S) Vh`` with singular values descending.
+    """``A = U @ diag(S) @ Vh`` with orthonormal columns in ``U`` and rows in ``Vh``, and the singular values ``S``
+    descending.
+
+    Singular vectors are unique up to sign (a phase), and of equal singular values up to rotation. Gradients of vectors
+    are large where singular values lie close together.
 
     Args:
         A: ``(..., m, n)``, floating point or complex.
-        full_matrices: ``U`` of ``m`` columns and ``Vh`` of ``n`` rows, rather than ``min(m, n)``.
+        full_matrices: ``U`` of ``m`` columns and ``Vh`` of ``n`` rows, rather than ``k = min(m, n)``.
+        driver: None; others are for GPUs.
+    Returns:
+        ``(U, S, Vh)``, named: ``(..., m, k)``, ``(..., k)``, real, and ``(..., k, n)``.
+    Raises:
+        RuntimeError: a ``driver`` is given.
+    Examples:
+        >>> A = taeda.tensor([[3.0, 0.0], [0.0, -2.0], [0.0, 0.0]])
+        >>> U, S, Vh = taeda.linalg.svd(A, full_matrices=False)
+        >>> S.round(decimals=4), (U * S @ Vh).round(decimals=4).abs()
+        (tensor([3., 2.]), tensor([[3., 0.],
+                [0., 2.],
+                [0., 0.]]))
     """
     check(A, "linalg.svd", square=False)
     _check_driver("linalg.svd", driver)
@@ -112,7 +128,18 @@ def linalg_svd(A, full_matrices=True, *, driver=None):
 
 @composite(out="same", autocast="float32")
 def svd(input, some=True, compute_uv=True):
-    """``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
+    """``input = U @ diag(S) @ V.mH``: the older form of :func:`taeda.linalg.svd`, which gives ``V``.
+
+    Args:
+        input: ``(..., m, n)``.
+        some: the reduced form, rather than the full one.
+        compute_uv: False gives zeros for ``U`` and ``V``.
+    Returns:
+        ``(U, S, V)``, named.
+    Examples:
+        >>> taeda.svd(taeda.tensor([[3.0, 0.0], [0.0, -2.0]])).S.round(decimals=4)
+        tensor([3., 2.])
+    """
     check(input, "linalg.svd", square=False)
     if not compute_uv:
         m, n = input.shape[-2:]
@@ -136,7 +163,19 @@ def _svdvals_backward(g, A):
 
 @composite(method=False, out="same", autocast="float32")
 def linalg_svdvals(A, *, driver=None):
-    """Singular values ``(..., min(m, n))``, descending."""
+    """The singular values, descending. Their gradients are stable, unlike those of singular vectors.
+
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+        driver: None; others are for GPUs.
+    Returns:
+        ``(..., min(m, n))``, real.
+    Raises:
+        RuntimeError: a ``driver`` is given.
+    Examples:
+        >>> taeda.linalg.svdvals(taeda.tensor([[3.0, 0.0], [0.0, -2.0]])).round(decimals=4)
+        tensor([3., 2.])
+    """
     check(A, "linalg.svdvals", square=False)
     _check_driver("linalg.svdvals", driver)
     return _svdvals(A)

@@ -15,15 +15,23 @@ TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficien
 
 @primitive(method=False, batch="leading", out="same", on_host=True)
 def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
-    """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false) for triangular ``A``; the other triangle is not
-    read.
+    """``X`` with ``A @ X = B`` for triangular ``A``; the other triangle is not read.
 
     Args:
         A: ``(..., n, n)``, floating point or complex.
         B: ``(..., n, k)``, or ``(..., k, n)`` where ``left`` is false; batches broadcast.
+        upper: whether the upper triangle is read, rather than the lower.
+        left: False for ``X @ A = B``.
         unitriangular: count the diagonal of ``A`` as ones.
     Returns:
-        Of the shape of ``B`` with the broadcast batch; a zero on the diagonal gives infinities or NaN.
+        The sizes of ``B`` with the broadcast batch. A zero on the diagonal gives infinities or NaN.
+    Raises:
+        RuntimeError: the sizes or dtypes do not fit.
+    Examples:
+        >>> L = taeda.tensor([[2.0, 0.0], [1.0, 4.0]])
+        >>> taeda.linalg.solve_triangular(L, taeda.tensor([[2.0], [9.0]]), upper=False)
+        tensor([[1.],
+                [2.]])
     """
     check(A, "linalg.solve_triangular")
     check_matrix(B, "linalg.solve_triangular", "B")
@@ -81,7 +89,26 @@ def _solve_triangular_backward(g, A, out, upper, left, unitriangular, needs, B_s
 
 @composite(out="same", autocast="float32")
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
-    """The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
+    """``X`` with ``A @ X = b`` for triangular ``A``: the older form of :func:`taeda.linalg.solve_triangular`.
+
+    Args:
+        b: ``(..., n, k)``.
+        A: ``(..., n, n)``.
+        upper: whether the upper triangle is read, rather than the lower.
+        transpose: take ``A.mT`` in place of ``A``.
+        unitriangular: count the diagonal of ``A`` as ones.
+    Returns:
+        ``(solution, cloned_coefficient)``, named; the latter is a copy of ``A``.
+    Raises:
+        RuntimeError: the sizes do not fit.
+    Examples:
+        >>> import warnings
+        >>> L = taeda.tensor([[2.0, 0.0], [1.0, 4.0]])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.triangular_solve(taeda.tensor([[2.0], [9.0]]), L, upper=False).solution
+        tensor([[1.],
+                [2.]])
+    """
     warn_once(
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular, which gives no copy of A."
     )
@@ -99,10 +126,21 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
 
 @primitive(batch="leading", also={"input2": "L"}, autocast="float32", on_host=True)
 def cholesky_solve(B, L, upper=False):
-    """``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor.
+    """``X`` with ``A @ X = B``, for ``A = L @ L.mH`` given by its Cholesky factor ``L``.
 
     Args:
-        B: ``(..., n, k)``. L: ``(..., n, n)``, of which one triangle is read; batches broadcast.
+        B: ``(..., n, k)``.
+        L: ``(..., n, n)``, of which one triangle is read; batches broadcast.
+        upper: ``L`` is the upper factor.
+    Returns:
+        The sizes of ``B`` with the broadcast batch.
+    Raises:
+        RuntimeError: the sizes or dtypes do not fit.
+    Examples:
+        >>> L = taeda.linalg.cholesky(taeda.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        >>> taeda.cholesky_solve(taeda.tensor([[6.0], [7.0]]), L)
+        tensor([[1.],
+                [1.]])
     """
     for label, x in (("b", B), ("u", L)):
         if x.dim() < 2:
@@ -136,6 +174,19 @@ def _cholesky_solve_backward(g, L, out, upper, needs, B_shape):
 
 @composite(out=True, autocast="float32")
 def cholesky_inverse(L, upper=False):
-    """The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
+    """The inverse of ``A = L @ L.mH``, given by its Cholesky factor ``L``.
+
+    Args:
+        L: ``(..., n, n)``, of which one triangle is read.
+        upper: ``L`` is the upper factor.
+    Returns:
+        ``(..., n, n)``.
+    Raises:
+        RuntimeError: the matrices are not square.
+    Examples:
+        >>> taeda.cholesky_inverse(taeda.tensor([[2.0, 0.0], [0.0, 0.5]]))
+        tensor([[0.2500, 0.0000],
+                [0.0000, 4.0000]])
+    """
     check(L, "cholesky_inverse")
     return cholesky_solve(eye_like(L).expand(L.shape), L, upper)

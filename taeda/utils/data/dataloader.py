@@ -34,7 +34,16 @@ def get_worker_info() -> Any:
     """What a worker process knows about itself; None in the process that iterates.
 
     Returns:
-        An object with ``id``, ``num_workers``, ``seed`` and ``dataset``.
+        An object with ``id``, ``num_workers``, ``seed`` and ``dataset``, or None.
+
+    Examples:
+        >>> class Count(taeda.utils.data.IterableDataset):
+        ...     def __iter__(self):  # every worker its share
+        ...         info = taeda.utils.data.get_worker_info()
+        ...         first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        ...         return iter(range(first, 6, step))
+        >>> list(Count())
+        [0, 1, 2, 3, 4, 5]
     """
     worker = sys.modules.get(f"{__package__}._utils.worker")  # which is imported where there are workers
     return None if worker is None else worker.get_worker_info()
@@ -50,7 +59,7 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
 
     Args:
         dataset: where samples come from.
-        batch_size: samples per batch; None gives samples as the dataset does.
+        batch_size: samples in a batch; None gives samples as the dataset does.
         shuffle: in random order, a new one in each pass.
         sampler: a custom order: an iterable of indices, instead of ``shuffle``.
         batch_sampler: an iterable of lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler`` and
@@ -69,10 +78,22 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
         persistent_workers: keep the processes for the next pass.
         pin_memory_device: accepted.
         in_order: give the batches in the order of the sampler, rather than as they arrive.
+
     Raises:
         ValueError: arguments that exclude each other.
         RuntimeError: in iteration, a worker process ended, or the timeout is over. What a worker raises is raised with
             its traceback.
+
+    Examples:
+        >>> x, y = taeda.arange(5.0).reshape(5, 1), taeda.arange(5)
+        >>> data = taeda.utils.data.TensorDataset(x, y)
+        >>> for inputs, targets in taeda.utils.data.DataLoader(data, batch_size=2):
+        ...     print(inputs.shape, targets)
+        taeda.Size([2, 1]) tensor([0, 1])
+        taeda.Size([2, 1]) tensor([2, 3])
+        taeda.Size([1, 1]) tensor([4])
+        >>> len(taeda.utils.data.DataLoader(data, batch_size=2, shuffle=True, drop_last=True))
+        2
     """
 
     def __init__(

@@ -18,9 +18,28 @@ T = TypeVar("T")
 
 
 class Dataset(Generic[T_co]):
-    """Samples by index: a subclass defines ``__getitem__``, and ``__len__`` where samplers are to know the size.
+    """Base class of datasets: samples by index.
 
-    A subclass may define ``__getitems__`` too, which takes a list of indices and gives a list of samples.
+    A subclass defines ``__getitem__``, and ``__len__`` where samplers are to know the size. It may define
+    ``__getitems__``, too, which takes a list of indices and gives a list of samples. A sample is anything;
+    :class:`DataLoader` makes batches.
+
+    Raises:
+        NotImplementedError: a sample is asked for, and there is no ``__getitem__``.
+
+    Examples:
+        >>> class Squares(taeda.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 5
+        ...
+        ...     def __getitem__(self, i):
+        ...         return taeda.tensor(i), taeda.tensor(i * i)
+        >>> loader = taeda.utils.data.DataLoader(Squares(), batch_size=2)
+        >>> for x, y in loader:
+        ...     print(x, y)
+        tensor([0, 1]) tensor([0, 1])
+        tensor([2, 3]) tensor([4, 9])
+        tensor([4]) tensor([16])
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -31,14 +50,37 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """Samples one after the other: a subclass defines ``__iter__``."""
+    """Base class of datasets that come as a stream: samples one after the other. A subclass defines ``__iter__``.
+
+    For data without random access. With several workers each has the whole stream: let ``__iter__`` take its share, by
+    :func:`get_worker_info`.
+
+    Examples:
+        >>> class Lines(taeda.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         yield from ["one", "two", "three"]
+        >>> list(taeda.utils.data.DataLoader(Lines(), batch_size=2))
+        [['one', 'two'], ['three']]
+    """
 
     def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Sample ``i`` is the tuple of rows ``i`` of the given tensors, which have equal first dimensions."""
+    """Rows of tensors: sample ``i`` is the tuple of their rows ``i``.
+
+    Args:
+        *tensors: of equal first size: ``(N, *)``, any dtype.
+
+    Raises:
+        AssertionError: the first sizes differ.
+
+    Examples:
+        >>> data = taeda.utils.data.TensorDataset(taeda.arange(6).reshape(3, 2), taeda.tensor([0, 1, 1]))
+        >>> data[2]
+        (tensor([4, 5]), tensor(1))
+    """
 
     def __init__(self, *tensors: Tensor):
         if any(tensors[0].shape[0] != t.shape[0] for t in tensors):
@@ -55,7 +97,20 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples of several datasets side by side: a tuple of them, or a dict if they are given by name."""
+    """Several datasets side by side: a sample is a tuple of theirs, or a dict if they are given by name.
+
+    Args:
+        *args: datasets of equal length, or
+        **kwargs: datasets by name.
+
+    Raises:
+        ValueError: the lengths differ, both are given, or none.
+
+    Examples:
+        >>> images, texts = taeda.utils.data.TensorDataset(taeda.zeros(2, 3)), ["a", "b"]
+        >>> taeda.utils.data.StackDataset(image=images, text=texts)[1]
+        {'image': (tensor([0., 0., 0.]),), 'text': 'b'}
+    """
 
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]):
         if args and kwargs:
@@ -87,7 +142,19 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """One dataset after the other."""
+    """Several datasets one after the other. ``a + b`` makes one, too.
+
+    Args:
+        datasets: datasets with a length.
+
+    Raises:
+        AssertionError: there are none, or one is an :class:`IterableDataset`.
+
+    Examples:
+        >>> both = taeda.utils.data.ConcatDataset(["ab", "cde"])
+        >>> len(both), both[3]
+        (5, 'd')
+    """
 
     def __init__(self, datasets: Iterable[Dataset]):
         self.datasets = list(datasets)
@@ -118,7 +185,24 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset):
-    """One iterable dataset after the other."""
+    """Several iterable datasets one after the other.
+
+    Args:
+        datasets: iterable datasets.
+
+    Raises:
+        AssertionError: in iteration, one is no :class:`IterableDataset`.
+
+    Examples:
+        >>> class Count(taeda.utils.data.IterableDataset):
+        ...     def __init__(self, n):
+        ...         self.n = n
+        ...
+        ...     def __iter__(self):
+        ...         return iter(range(self.n))
+        >>> list(taeda.utils.data.ChainDataset([Count(2), Count(3)]))
+        [0, 1, 0, 1, 2]
+    """
 
     def __init__(self, datasets: Iterable[Dataset]):
         self.datasets = datasets
@@ -134,7 +218,17 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of ``dataset`` at ``indices``."""
+    """The samples of a dataset at given indices.
+
+    Args:
+        dataset: where they come from.
+        indices: their numbers there.
+
+    Examples:
+        >>> subset = taeda.utils.data.Subset("abcdef", [0, 2, 4])
+        >>> len(subset), subset[1]
+        (3, 'c')
+    """
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]):
         self.dataset = dataset
@@ -158,15 +252,24 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Dataset[T], lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset[T]]:
-    """Split a dataset at random into parts that do not overlap.
+    """Split a dataset at random into parts that do not overlap, as for training and validation.
 
     Args:
         dataset: what to split.
         lengths: the sizes of the parts, or fractions that add up to 1 (what rounding leaves over is given out one by
-            one from the first part on).
-        generator: of the permutation. Default: the global one.
+            one, from the first part on).
+        generator: of the permutation; the global one if None.
+
+    Returns:
+        A list of :class:`Subset`.
+
     Raises:
-        ValueError: the lengths do not add up to that of the dataset, or a fraction is not in [0, 1].
+        ValueError: the lengths do not add up to that of the dataset, or a fraction is not in ``[0, 1]``.
+
+    Examples:
+        >>> train, validation = taeda.utils.data.random_split(range(10), [0.8, 0.2])
+        >>> len(train), len(validation), sorted([*train, *validation])
+        (8, 2, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
     n = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:

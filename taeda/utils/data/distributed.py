@@ -22,8 +22,14 @@ class DistributedSampler(Sampler[int]):
         shuffle: in an order that depends on ``seed`` and the epoch (see :meth:`set_epoch`), equal on all processes.
         seed: of the shuffle.
         drop_last: leave samples out, rather than repeat some, to make equal shares.
+
     Raises:
         ValueError: there is no group to ask, or no such rank.
+
+    Examples:
+        >>> sampler = taeda.utils.data.DistributedSampler(range(7), num_replicas=2, rank=1, shuffle=False)
+        >>> list(sampler)  # 0 is repeated, so that both processes have four
+        [1, 3, 5, 0]
     """
 
     def __init__(

@@ -33,14 +33,36 @@ def _check_replacement(value: Any) -> None:
 
 
 class Sampler(Generic[T_co]):
-    """Base class: a subclass defines ``__iter__``, which gives indices (or lists of them, a batch each)."""
+    """Base class of samplers: a subclass defines ``__iter__``, which gives indices, or lists of them, a batch each.
+
+    Examples:
+        >>> class Backwards(taeda.utils.data.Sampler):
+        ...     def __init__(self, data):
+        ...         self.n = len(data)
+        ...
+        ...     def __iter__(self):
+        ...         return iter(range(self.n - 1, -1, -1))
+        ...
+        ...     def __len__(self):
+        ...         return self.n
+        >>> list(taeda.utils.data.DataLoader("abc", sampler=Backwards("abc"), batch_size=2))
+        [['c', 'b'], ['a']]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} is a Sampler: define __iter__ in it")
 
 
 class SequentialSampler(Sampler[int]):
-    """The indices in order."""
+    """The indices in order.
+
+    Args:
+        data_source: the dataset.
+
+    Examples:
+        >>> list(taeda.utils.data.SequentialSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized):
         self.data_source = data_source
@@ -53,13 +75,23 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """The indices in random order.
+    """The indices in random order, a new one in each pass.
 
     Args:
         data_source: the dataset.
         replacement: whether an index may be drawn again.
-        num_samples: how many to draw. Default: as many as there are samples.
-        generator: Default: one that is seeded from the global generator at the start of each pass.
+        num_samples: how many to draw; as many as there are samples if None.
+        generator: what draws; one that is seeded from the global generator at the start of each pass if None.
+
+    Raises:
+        ValueError: ``num_samples`` is not positive.
+        TypeError: ``replacement`` is no bool.
+
+    Examples:
+        >>> sorted(taeda.utils.data.RandomSampler(range(5)))
+        [0, 1, 2, 3, 4]
+        >>> len(list(taeda.utils.data.RandomSampler(range(5), replacement=True, num_samples=100)))
+        100
     """
 
     def __init__(
@@ -94,7 +126,16 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices in random order."""
+    """Given indices in random order.
+
+    Args:
+        indices: the indices.
+        generator: what draws; the global one if None.
+
+    Examples:
+        >>> sorted(taeda.utils.data.SubsetRandomSampler([3, 5, 8]))
+        [3, 5, 8]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None):
         self.indices = indices
@@ -109,7 +150,23 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices drawn with the given weights (probabilities up to a factor)."""
+    """Indices drawn with given weights, as for classes that are rare.
+
+    Args:
+        weights: probabilities up to a factor, one for each sample, ``(N,)``.
+        num_samples: how many to draw.
+        replacement: whether an index may be drawn again.
+        generator: what draws; the global one if None.
+
+    Raises:
+        ValueError: ``num_samples`` is not positive.
+        TypeError: ``replacement`` is no bool.
+
+    Examples:
+        >>> drawn = list(taeda.utils.data.WeightedRandomSampler([0.0, 3.0, 1.0], 1000))
+        >>> 0 in drawn, drawn.count(1) > drawn.count(2)
+        (False, True)
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
@@ -138,8 +195,15 @@ class BatchSampler(Sampler[list[int]]):
 
     Args:
         sampler: any iterable of indices.
-        batch_size: indices per batch.
+        batch_size: indices in a batch.
         drop_last: leave out a last batch that is not full.
+
+    Raises:
+        ValueError: ``batch_size`` is not positive, or ``drop_last`` is no bool.
+
+    Examples:
+        >>> list(taeda.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
     """
 
     def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool):

@@ -99,6 +99,7 @@ class Run:
                 found = self.framework.autograd.grad(loss, self.leaves, allow_unused=True)
         except Exception as error:
             return "error", error
+        found = [g.to_dense() if g is not None and g.is_sparse else g for g in found]
         return "gradients", [None if g is None else g.detach().clone() for g in found]
 
 

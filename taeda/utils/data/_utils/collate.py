@@ -22,7 +22,18 @@ def _numpy() -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays in ``data`` as tensors; everything else as it is."""
+    """NumPy arrays as tensors, in any nesting of containers; everything else as it is.
+
+    Args:
+        data: anything.
+
+    Returns:
+        The same, with tensors of the shapes and dtypes of the arrays.
+
+    Examples:
+        >>> taeda.utils.data.default_convert({"x": np.array([1.5, 2.0]), "name": "a"})
+        {'x': tensor([1.5000, 2.0000], dtype=taeda.float64), 'name': 'a'}
+    """
     numpy = _numpy()
     if isinstance(data, Tensor):
         return data
@@ -164,11 +175,23 @@ def collate(batch: Sequence, *, collate_fn_map: dict[type | tuple[type, ...], Ca
 
 
 def default_collate(batch: list) -> Any:
-    """A batch from samples of equal structure: tensors and arrays are stacked, numbers become tensors, strings a list;
-    a tuple, list or mapping of such becomes one of batches.
+    """A batch from a list of samples: tensors, arrays and numbers are stacked, containers are entered, strings stay a
+    list.
+
+    Args:
+        batch: samples of one type: tensors ``(*)`` of equal shapes, NumPy arrays, numbers, strings, or dicts, tuples,
+            lists and named tuples of them.
+
+    Returns:
+        Tensors ``(N, *)`` in the containers of a sample; float64 and int64 for numbers.
 
     Raises:
-        TypeError: a sample contains something else.
-        RuntimeError: tensors or lists of unequal sizes.
+        TypeError: a sample is of another type.
+        RuntimeError: the shapes differ, or the lengths of lists.
+
+    Examples:
+        >>> taeda.utils.data.default_collate([(taeda.tensor([1, 2]), 0.5), (taeda.tensor([3, 4]), 1.5)])
+        [tensor([[1, 2],
+                [3, 4]]), tensor([0.5000, 1.5000], dtype=taeda.float64)]
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)

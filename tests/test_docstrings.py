@@ -1,0 +1,55 @@
+"""The examples in docstrings run and print what they say, and every public name has one."""
+
+import doctest
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import taeda
+
+TOOLS = Path(__file__).resolve().parents[1] / "tools"
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(TOOLS)
+    import docs_coverage
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """The distinct docstrings with examples, by namespace."""
+    found = {}
+    for namespace, name, doc in docs_coverage.examples():
+        found.setdefault(namespace, []).append((name, doc))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")  # of what is deprecated, or slow
+@pytest.mark.parametrize("namespace", docs_coverage.NAMESPACES)
+def test_examples(namespace, texts, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    taeda.set_printoptions(profile="default")
+    reports = []
+    for name, doc in texts.get(namespace, ()):
+        names = {"taeda": taeda, "nn": taeda.nn, "F": taeda.nn.functional, "math": math, "np": np}
+        test = doctest.DocTestParser().get_doctest(doc, names, f"{namespace}.{name}".lstrip("."), None, 0)
+        taeda.manual_seed(0)
+        doctest.DocTestRunner(verbose=False).run(test, out=reports.append)
+        assert taeda.is_grad_enabled() and taeda.get_default_dtype() is taeda.float32, (
+            f"{name}'s example leaves a mode on"
+        )
+    assert not reports, "".join(reports)
+
+
+def test_every_public_name_has_an_example():
+    """Names of other namespaces and what is derived are left out, as tools/docs_coverage.py says."""
+    found = {namespace: names for namespace, names in docs_coverage.rows("taeda", docs_coverage.NAMESPACES)}
+    assert found.keys() == set(docs_coverage.NAMESPACES) and sum(map(len, found.values())) > 1500
+    without = {n: [name for name, facts in names.items() if not facts["example"]] for n, names in found.items()}
+    assert {n: names for n, names in without.items() if names} == {}
+
+
+def test_a_wrong_example_is_found(texts, monkeypatch, tmp_path):
+    broken = {"": [("add", ">>> taeda.tensor(1) + 1\ntensor(3)\n")]}
+    with pytest.raises(AssertionError, match="Failed example"):
+        test_examples("", broken, monkeypatch, tmp_path)
