@@ -16,8 +16,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = Path("taeda/_core")
+FOLDERS = (CORE, Path("taeda/cuda"))
 only = os.environ.get("TAEDA_BUILD_ONLY", "").split()  # build some modules alone while working on them
-sources = sorted(p for p in CORE.glob("*.pyx") if not only or p.stem in only)
+sources = sorted(p for folder in FOLDERS for p in folder.glob("*.pyx") if not only or p.stem in only)
 processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -36,6 +37,7 @@ KERNEL_ARGS = {
     "MatmulArgs": "gemm.MATMUL_ARGS",
     "PairArgs": "conv_windows.PAIR_ARGS",
     "PanelArgs": "conv_windows.PANEL_ARGS",
+    "ProductArgs": "gemm.ELEMENT_ARGS",
     "RowArgs": "indexing.ROW_ARGS",
     "ShortArgs": "short_gemm.PRODUCT_ARGS",
     "ShortPackArgs": "short_gemm.PACK_ARGS",
@@ -132,7 +134,8 @@ def extension(path: Path) -> Extension:
     flags = [level, "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
     linking = ["-pthread"]  # pthread_atfork: glibc before 2.34 has it in a library of its own
     flags, linking = ([], []) if sys.platform == "win32" else (flags, linking)
-    return Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags, extra_link_args=linking)
+    name = ".".join(path.with_suffix("").parts)
+    return Extension(name, [path.as_posix()], extra_compile_args=flags, extra_link_args=linking)
 
 
 setup(cmdclass={"build_ext": Build}, ext_modules=[extension(path) for path in sources])

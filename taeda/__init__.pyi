@@ -937,7 +937,7 @@ class Tensor:
         self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any =
         None
     ) -> Tensor:
-        r"""``input`` on a CUDA device."""
+        r"""``input`` on a CUDA device: a copy, or itself where it is there."""
     def cummax(self, dim: builtins.int, *, out: Any = None) -> return_types.cummax:
         r"""The running maximum along ``dim`` and where it was found."""
     def cummin(self, dim: builtins.int, *, out: Any = None) -> return_types.cummin:
@@ -1198,7 +1198,7 @@ class Tensor:
     def is_nonzero(self) -> builtins.bool:
         r"""Whether the one element of ``input`` is not zero, as a Python bool: what ``if x:`` asks."""
     def is_pinned(self, device: _device | builtins.str | None = None) -> builtins.bool:
-        r"""Always False: without a GPU there is nothing to pin memory for."""
+        r"""Whether the memory is pinned for the accelerator."""
     def is_same_size(self, other: Tensor | Number) -> builtins.bool:
         r"""Whether two tensors have the same sizes."""
     def is_set_to(self, tensor: Tensor) -> builtins.bool:
@@ -1521,7 +1521,7 @@ class Tensor:
     def permute(self, *dims: Any) -> Tensor:
         r"""A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``."""
     def pin_memory(self, device: _device | builtins.str | None = None) -> Tensor:
-        r"""``input`` in memory from which a GPU copies faster."""
+        r"""``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a ..."""
     def pinverse(self, rcond: Number = 1e-15) -> Tensor:
         r"""The Moore-Penrose inverse, :func:`taeda.linalg.pinv`, with an older default of the tolerance."""
     def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
@@ -1576,6 +1576,8 @@ class Tensor:
         r"""``1 / input``: infinite at 0."""
     def reciprocal_(self) -> Tensor:
         r"""In-place form of :func:`reciprocal`: ``input`` is overwritten with the result and given back."""
+    def record_stream(self, s: Any) -> Tensor:
+        r"""Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done ..."""
     def relu(self, *, out: Any = None) -> Tensor:
         r"""``max(input, 0)``, the rectified linear unit."""
     def relu6_(self) -> Tensor:

@@ -1,34 +1,83 @@
-"""The accelerator, a device other than the CPU. There is none."""
+"""The accelerator, a device other than the CPU: its namespace, such as ``taeda.cuda``, has the functions."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NoReturn
 
 from . import _core
-from ._no_device import answering, refusing
+from ._core import devices as _devices
 
-_ANSWERS = """
-    is_available() = False: Whether there is a device beside the CPU: False.
-    device_count() = 0: The number of such devices: 0.
-    current_accelerator(check_available=False) = None: That device: None.
-    synchronize(device=None) = None: Wait for it: nothing.
-    empty_cache() = None: Give its unused memory back: nothing.
-"""
-_NEEDS_ONE = """
-    current_device_idx current_device_index current_stream get_memory_info max_memory_allocated max_memory_reserved
-    memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats
-    set_device_idx set_device_index set_stream
-"""
+#: Functions here, and the function of the device's module that each calls.
+_PASSED_ON = {
+    "current_device_index": "current_device", "current_device_idx": "current_device", "get_memory_info": "mem_get_info",
+    "set_device_index": "set_device", "set_device_idx": "set_device",
+} | {
+    name: name
+    for name in (
+        "current_stream", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+        "memory_stats", "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_stream",
+    )
+}  # fmt: skip
+
+
+def _namespace() -> Any:
+    """The module of the accelerator; None: there is none."""
+    found = _devices.accelerator()
+    return None if found is None else importlib.import_module(f"taeda.{_devices.ACCELERATOR}")
 
 
 def _refuse(name: str) -> NoReturn:
     raise RuntimeError(f"{name}: Cannot access accelerator device when none is available")
 
 
-_DOC = "A question to that device: a RuntimeError, since there is none."
-_answers = answering(__name__, _ANSWERS) | refusing(__name__, _NEEDS_ONE, _refuse, _DOC)
-globals().update(_answers)
-__all__ = ["Event", "Stream", "device_index", *sorted(_answers)]
+def _passed_on(name: str, theirs: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        module = _namespace()
+        if module is None:
+            _refuse(name)
+        return getattr(module, theirs)(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"``{theirs}`` of the accelerator's namespace; a RuntimeError where there is none."
+    return function
+
+
+globals().update({name: _passed_on(name, theirs) for name, theirs in _PASSED_ON.items()})
+__all__ = [
+    "Event", "Stream", "current_accelerator", "device_count", "device_index", "empty_cache", "is_available",
+    "synchronize", *sorted(_PASSED_ON),
+]  # fmt: skip
+
+
+def is_available() -> bool:
+    """Whether there is a device beside the CPU."""
+    return _devices.accelerator() is not None
+
+
+def device_count() -> int:
+    """The number of such devices."""
+    return _devices.device_count(_devices.ACCELERATOR) if is_available() else 0
+
+
+def current_accelerator(check_available: bool = False) -> Any:
+    """That device, without an index; None: there is none."""
+    return _core.device(_devices.ACCELERATOR) if is_available() else None
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for it; nothing where there is none."""
+    module = _namespace()
+    if module is not None:
+        module.synchronize(device)
+
+
+def empty_cache() -> None:
+    """Give its unused memory back; nothing where there is none."""
+    module = _namespace()
+    if module is not None:
+        module.empty_cache()
 
 
 class device_index:
@@ -36,13 +85,20 @@ class device_index:
 
     def __init__(self, device: int | None) -> None:
         self.device = device
+        self._inside: list[Any] = []
 
     def __enter__(self) -> None:
-        if self.device is not None:
+        if self.device is None:
+            return
+        module = _namespace()
+        if module is None:
             _refuse("set_device_index")
+        self._inside.append(module.device(self.device))
+        self._inside[-1].__enter__()
 
     def __exit__(self, *exc: Any) -> None:
-        pass
+        if self.device is not None:
+            self._inside.pop().__exit__(*exc)
 
 
 def _device_of(kind: str, device: Any) -> Any:

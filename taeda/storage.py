@@ -101,7 +101,12 @@ class TypedStorage:
     def _cdata(self) -> int:
         return self._untyped_storage._cdata
 
-    is_cuda = is_hpu = is_sparse = False
+    is_hpu = is_sparse = False
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is on an NVIDIA GPU."""
+        return self._untyped_storage.is_cuda
 
     def is_shared(self) -> bool:
         """Whether other processes see this memory."""

@@ -118,7 +118,9 @@ SHARED["utils.checkpoint"] = SHARED["nn"]  # layers run again what they did, as 
 def _imports_of_modules() -> dict[str, set[str]]:
     """What each module imports of the package, functions' imports too. The root, which hands names on, is left out."""
     files = {
-        ".".join(("taeda", *path.relative_to(SOURCES).with_suffix("").parts)): path for path in SOURCES.rglob("*.py")
+        ".".join(("taeda", *path.relative_to(SOURCES).with_suffix("").parts)): path
+        for kind in ("*.pyx", "*.py")
+        for path in SOURCES.rglob(kind)
     }
     modules = {name.removesuffix(".__init__"): path for name, path in files.items()}
 
@@ -127,7 +129,10 @@ def _imports_of_modules() -> dict[str, set[str]]:
             name = name.rpartition(".")[0]
         return name
 
-    imports = {name: {module_of(imported) for _, imported in _python_imports(path)} for name, path in modules.items()}
+    imports = {
+        name: {module_of(imported) for _, imported in _python_imports(path)} if path.suffix == ".py" else set()
+        for name, path in modules.items()
+    }
     del imports["taeda"]
     return {name: found - {name, "", "taeda"} for name, found in imports.items()}
 
@@ -344,7 +349,7 @@ def test_what_planners_work_out_is_kept_in_the_table():
 #: Places in Python that ask for an address: the storage's own method, exchange with other libraries and files, and
 #: checks whether two tensors lie in one place.
 ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "mpi.py", "proxy_tensor.py", "tracing.py", "_opcheck.py",
-             "_check_step.py"}  # fmt: skip
+             "_check_step.py", "_contract.py"}  # fmt: skip
 
 
 def test_addresses_are_asked_for_in_exchange_alone():

@@ -113,8 +113,8 @@ cdef int check_argument(str op, tuple params, int i, int takes, object x) except
 
 
 def refuse_to_pin(bint pinned):
-    """Raise where pinned memory is asked for: there is no device to pin it for."""
-    if pinned:
+    """Raise where pinned memory is asked for, and there is no device to pin it for."""
+    if pinned and accelerator() is None:
         raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
                            "is available on this system.")
     return 0

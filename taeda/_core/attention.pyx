@@ -6,13 +6,14 @@ Tensors are ``[batch, heads, positions, head dimension]`` with any strides. ``op
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from .devices cimport CPU_NUMBER, META_NUMBER, here, swap_place
 from .dims cimport ceil_div
 from .planners cimport known, new_owner, of_family
 from .pool cimport kernel_t
 from .random cimport BERNOULLI, Generator, enter, fill_memory, is_draw_planned, leave, which
 from .slots cimport in_slot, zero_lines
 from .tensor cimport (
-    BF16, BOOL, F16, F32, F64, I32, Tensor, address_of, empty_tensor,
+    BF16, BOOL, F16, F32, F64, I32, Tensor, address_of, empty_tensor, host_tensor, to_host, uploaded,
 )
 
 cdef enum:
@@ -64,12 +65,20 @@ def draw(Tensor q, Tensor k):
     cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2]
     cdef int64_t size = heads * blocks * STATE + 1
     cdef int64_t* arg = [blocks, 2 * QUERIES * s, 2 * q.sizes[2] * s, 2 * heads * q.sizes[2] * s, heads * blocks]
-    cdef Tensor states = empty_tensor(I32, 1, &size)
+    cdef Tensor states = host_tensor(I32, 1, &size)
     cdef char* to = address_of(states)
+    cdef int before
     if known(CHECKPOINTS, 0) == NULL:
         from ..kernels import attention
 
         assert attention.QUERIES == QUERIES and attention.STATE == STATE
+    if here() > META_NUMBER:
+        before = swap_place(CPU_NUMBER)
+        try:
+            take_states(to, arg)
+        finally:
+            swap_place(before)
+        return uploaded(states)
     if not is_draw_planned(g, draw_states, &to, 1, arg, 5):
         take_states(to, arg)
     return states
@@ -104,6 +113,8 @@ def kept(Tensor states, Tensor query, Tensor key, double dropout):
     cdef int code = F64 if query.code == F64 else F32
     cdef Tensor out = empty_tensor(code, 4, sizes)
     cdef double* p = [1.0 - dropout, 1.0 / (1.0 - dropout)]
+    if states.device_type > META_NUMBER:
+        states = to_host(states)
     memcpy(g.state, address_of(states), STATE * 4)
     g.position, g.fresh = (<int32_t*>address_of(states))[states.count - 1] % STATE, False
     fill_memory(g, BERNOULLI, code, address_of(out), out.count, (<int64_t*>p)[0], (<int64_t*>p)[1])

@@ -29,6 +29,8 @@ cdef struct Device:
     void (*copy)(int number, void* to, const void* source, int64_t nbytes, Way way) noexcept
     void (*fill)(int number, void* to, int value, int64_t nbytes) noexcept
     void (*synchronise)(int number) noexcept
+    # Whether it runs launches of `run_piece`, which are over elements of any number of dimensions.
+    bint elements
 
 cdef Device* devices         # by number
 

@@ -1,6 +1,7 @@
 """The table of devices: the CPU, meta, and those that Python has registered. See docs/devices.md."""
 
 import atexit
+import contextlib
 import functools
 import importlib
 import threading
@@ -29,6 +30,13 @@ cdef int elsewhere = 0
 #: Types of devices: the numbers of those that there are, by index.
 DEVICE_TYPES = {"cpu": [CPU_NUMBER], "meta": [META_NUMBER]}
 cdef dict NUMBERS = DEVICE_TYPES
+#: Types of devices that are looked for when somebody first asks for one: modules whose `find` registers those that
+#: there are, and gives None, or why there is none.
+LATE = {"cuda": "taeda.cuda._contract"}
+#: Why there is no device of a type.
+ABSENT = {}
+#: The type of the device that is an accelerator; None: there is none.
+ACCELERATOR = None
 cdef object failures = threading.local()
 
 
@@ -77,7 +85,9 @@ def set_place(int number):
 cdef int number_of(str type, object index) except -2:
     numbers = NUMBERS.get(type)
     if numbers is None:
-        return -1
+        if not LATE or not is_registered(type):
+            return -1
+        numbers = NUMBERS[type]
     if numbers[0] <= META_NUMBER:
         return numbers[0]
     if index is None:
@@ -87,11 +97,28 @@ cdef int number_of(str type, object index) except -2:
 
 def is_registered(str type):
     """Whether there is a device of that type."""
+    if type in LATE:
+        ABSENT[type] = importlib.import_module(LATE.pop(type)).find()
     return type in NUMBERS
+
+
+def accelerator():
+    """What the current accelerator does, a :class:`Contract`; None: there is none."""
+    if LATE:
+        for type in list(LATE):
+            is_registered(type)
+    return None if ACCELERATOR is None else REGISTERED[number_of(ACCELERATOR, None)]
+
+
+def set_accelerator(str type):
+    """Let the devices of a type be the accelerators."""
+    global ACCELERATOR
+    ACCELERATOR = type
 
 
 def device_count(str type):
     """How many devices of that type there are."""
+    is_registered(type)
     return len(NUMBERS.get(type, ()))
 
 
@@ -102,6 +129,9 @@ def device_number(str type, index=None):
         RuntimeError: there is no device of that type and index.
     """
     number = number_of(type, None if index is None else int(index))
+    if number < 0 and type in NUMBERS:
+        raise RuntimeError(f"{type.upper()} error: invalid device ordinal: there are {device_count(type)} devices of "
+                           f"type {type}, and there is no device '{type}:{index}'")
     if number < 0:
         raise RuntimeError(f"there is no device '{type}{'' if index is None else f':{index}'}'; there are "
                            f"{', '.join(DEVICES)}")
@@ -118,6 +148,7 @@ class Contract:
 
     number = index = -1
     current = 0     # the index of the current device of this type
+    keeps_tiles = True   # whether a piece of work has a stack of 100 KB, as attention by tiles needs
 
     def target(self):
         """What its kernels are built for, see ``taeda.kernels.target``; it says how many lanes a vector has."""
@@ -152,6 +183,22 @@ class Contract:
 
     def synchronize(self):
         """Wait until whatever was launched has ended."""
+
+    def record_stream(self, tensor, stream):
+        """A tensor is used on another stream: its memory is not given out before the work there has ended."""
+        raise NotImplementedError(f"device {DEVICES[self.number]} has no streams")
+
+    def without_waiting(self):
+        """A context manager: copies from and to pinned memory may end later."""
+        return contextlib.nullcontext()
+
+    def pinned(self, nbytes):
+        """Memory of the host that it copies from and to directly: its address, and what frees it when it dies."""
+        raise NotImplementedError(f"device {DEVICES[self.number]} has no pinned memory")
+
+    def is_pinned(self, tensor):
+        """Whether the memory of a tensor on the CPU is pinned."""
+        return False
 
     def properties(self):
         """Facts about the device, by name."""
@@ -288,7 +335,7 @@ def register_device(str type, make, int count=1):
         DEVICES.append(f"{type}:{index}")
         REGISTERED.append(contract)
         table[number] = Device(allocate_by_python, release_by_python, launch_by_python, copy_by_python, fill_by_python,
-                               synchronise_by_python)
+                               synchronise_by_python, False)
     return NUMBERS[type][0]
 
 

@@ -275,8 +275,12 @@ cdef class device:
         if PyLong_Check(type) and not PyBool_Check(type) and index is None:
             if type < 0:
                 raise RuntimeError("Device index must not be negative")
-            raise RuntimeError("Cannot access accelerator device when none is available; name the device, as in "
-                               "device('cpu')")
+            found = accelerator()
+            if found is None:
+                raise RuntimeError("Cannot access accelerator device when none is available; name the device, as in "
+                                   "device('cpu')")
+            self.type, self.index = DEVICES[found.number].partition(":")[0], type
+            return
         if not isinstance(type, str):
             raise TypeError(f"device: expected a device, a string or an index, not {type.__class__.__name__}")
         if index is not None and (PyBool_Check(index) or not hasattr(index, "__index__")):
@@ -373,8 +377,9 @@ cdef int check_device(object given) except -1:
     if number > META_NUMBER:
         raise NotImplementedError(f"tensors of this kind cannot be put on device {d}")
     if d.type in ("cuda", "xpu", "mtia"):
-        raise NoCudaError(f"Torch not compiled with {d.type.upper()} enabled: taeda was installed without "
-                          f"{d.type.upper()} support, tensors can be put on device 'cpu' only")
+        if not is_registered(d.type):
+            raise NoCudaError(f"Torch not compiled with {d.type.upper()} enabled: tensors can be put on device 'cpu' "
+                              f"only, as {ABSENT.get(d.type) or f'taeda has no support for {d.type.upper()}'}")
     if d.type == "meta":
         if here() == META_NUMBER:
             return META_NUMBER

@@ -8,9 +8,9 @@ The Python-visible functions take tensors of any strides and return new ones; th
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .devices cimport CPU_NUMBER, MOST_DEVICES, elsewhere, kernel_place
+from .devices cimport CPU_NUMBER, META_NUMBER, MOST_DEVICES, devices, elsewhere, here, kernel_place
 from .dims cimport ceil_div
-from .kernel_args cimport DotArgs, DotRowsArgs, MatmulArgs
+from .kernel_args cimport DotArgs, DotRowsArgs, MatmulArgs, ProductArgs
 from .memory cimport release_scratch, take_scratch
 from .planners cimport build, known, new_owner, of_dtype
 from .pool cimport TASK, grain_of, kernel_t, launch, launch_work, thread_count
@@ -52,6 +52,7 @@ cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("packing.
 cdef uint64_t PACK_RIGHT = new_owner("packing.pack_b"), WIDEN = new_owner("packing.widen")
 cdef uint64_t TILES = new_owner("gemm.panel_product")  # the other kernels call it for a panel
 cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
+cdef uint64_t BY_ELEMENTS = new_owner("gemm.product_elements")
 cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_complex")
 cdef struct Cuts:                 # of blocks, for the kernels of one device
     int64_t panel[NDTYPES]       # columns of a panel
@@ -206,6 +207,8 @@ cdef int along_memory(Product* p, bint transposed) except -1:
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
     if transposed:
         swap(p)
+    if on_elements():
+        return by_elements(p, p.k, False)
     few, many = p.m, p.n
     # Rows of a task: enough for the work of one task. Loading an item takes as long as READ multiplications.
     block = TASK // (max(few, <int64_t>READ) * p.k) // 8 * 8
@@ -241,6 +244,8 @@ cdef int few_rows(Product* p) except -1:
     cdef char* ptr[4]
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
     cdef int64_t columns, tasks
+    if on_elements():
+        return by_elements(p, p.k, False)
     # The rows of a strip should be long, and there should be enough strips for the threads.
     columns = ceil_div(p.n, max(p.n * p.k * READ // (4 * TASK), <int64_t>1))
     columns = min(max(ceil_div(columns, 256), <int64_t>1) * 256, <int64_t>FEW_COLUMNS)
@@ -296,7 +301,10 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
     cdef int64_t width = min(max(cuts().ahead // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
     cdef int64_t size = width * depth * item, at, start
     cdef Product q
-    cdef char* packed = <char*>take_scratch(size)
+    cdef char* packed
+    if on_elements():
+        width, size = p.n, 0
+    packed = <char*>take_scratch(size)
     if packed == NULL:
         raise MemoryError(f"matmul: cannot allocate {size} bytes to pack an operand")
     try:
@@ -310,7 +318,8 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
                 q.d.ptr += at * p.d.columns
                 if start:  # the parts of k before are added to
                     q.init, q.d = 1, q.c
-                pack_right(&q, packed)
+                if size:
+                    pack_right(&q, packed)
                 in_blocks(&q, flags | PACKED)
     finally:
         release_scratch(packed, size)
@@ -336,6 +345,28 @@ cdef inline int64_t even_blocks(int64_t k, int64_t most) noexcept nogil:
     return k if k <= most else min(ceil_div(ceil_div(k, ceil_div(k, most)), 16) * 16, most)
 
 
+cdef inline bint on_elements() noexcept:
+    """Whether this thread's place is a device that computes each element of a product by itself."""
+    return elsewhere and here() > META_NUMBER and devices[here()].elements
+
+
+cdef int by_elements(Product* p, int64_t depth, bint adds_zero) except -1:
+    """A task for each element of C: on a device with more threads than registers for tiles. The order of the sum over k
+    is that of tiles, whose first block is added to zero where there is nothing to add to (``adds_zero``)."""
+    cdef ProductArgs arg
+    cdef char* ptr[4]
+    cdef int64_t tasks = p.m * p.n * p.n0 * p.n1
+    ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
+    arg.m, arg.n, arg.k, arg.kc, arg.n1 = p.m, p.n, p.k, max(depth, <int64_t>1), p.n1
+    arg.init = 1 if p.init else 2 if adds_zero else 0
+    arg.a_m, arg.a_k, arg.a_b0, arg.a_b1 = p.a.rows, p.a.columns, p.a.outer, p.a.inner
+    arg.b_k, arg.b_n, arg.b_b0, arg.b_b1 = p.b.rows, p.b.columns, p.b.outer, p.b.inner
+    arg.c_m, arg.c_n, arg.c_b0, arg.c_b1 = p.c.rows, p.c.columns, p.c.outer, p.c.inner
+    arg.d_m, arg.d_n, arg.d_b0, arg.d_b1 = p.d.rows, p.d.columns, p.d.outer, p.d.inner
+    launch(of_dtype(BY_ELEMENTS, p.code), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, 1, False)
+    return 0
+
+
 cdef int in_blocks(Product* p, int64_t flags) except -1:
     """Cut C into tasks, k into blocks, and launch."""
     cdef int64_t panel = cuts().panel[p.code], batch = p.n0 * p.n1, item = ITEMSIZE[p.code]
@@ -346,6 +377,8 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     cdef bint alone = narrow and thread_count() == 1  # how C is cut changes no sum
     cdef MatmulArgs arg
     cdef char* ptr[5]
+    if on_elements():
+        return by_elements(p, depth, True)
     wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
     if flags & TRANSPOSED:
         down = max(ceil_div(strips, cuts().transposed_items // panel // 16 * 16 // ROWS), min(wanted, strips // 8))

@@ -7,6 +7,9 @@ from .tensor cimport Tensor
 cdef enum:
     GET, PUT, ADD, MUL, MIN, MAX    # what to do at an indexed place
 
+# Where a launch writes into `flag`: there itself, or in memory of this thread's place. `flag_back` ends it.
+cdef char* flag_there(int64_t* flag, int64_t nbytes) except NULL
+cdef int flag_back(char* there, int64_t* flag, int64_t nbytes) except -1
 # The index as contiguous int64.
 cdef Tensor as_index(Tensor t)
 # Whether all of a contiguous int64 index is within [0, size) ([-size, size) with `wrap`).

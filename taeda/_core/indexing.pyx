@@ -7,10 +7,11 @@ broadcasting); here the indexed dimensions of a tensor are adjacent.
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from .devices cimport CPU_NUMBER, META_NUMBER, here, swap_place
+from .devices cimport CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, devices, end_call, here, swap_place
 from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
+from .memory cimport release_scratch, take_scratch
 from .pool cimport PIECE_BYTES as PIECE, kernel_t, launch as run_kernel, launch_units
 from .recorder cimport note_flag, refuse_recording
 from .tensor cimport (
@@ -62,14 +63,35 @@ def int64_index(Tensor t):
     return as_index(t)
 
 
+cdef char* flag_there(int64_t* flag, int64_t nbytes) except NULL:
+    cdef char* there
+    note_flag(flag, nbytes)
+    if here() <= META_NUMBER:
+        return <char*>flag
+    there = <char*>take_scratch(nbytes)
+    if there == NULL:
+        end_call()
+        raise MemoryError(f"no memory for a flag of {nbytes} bytes")
+    devices[here()].copy(here(), there, flag, nbytes, FROM_HOST)
+    return there
+
+
+cdef int flag_back(char* there, int64_t* flag, int64_t nbytes) except -1:
+    if there != <char*>flag:
+        devices[here()].copy(here(), flag, there, nbytes, TO_HOST)
+        release_scratch(there, nbytes)
+        end_call()
+    return 0
+
+
 cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
     """Whether all of a contiguous int64 index is within ``[0, size)`` (``[-size, size)`` with ``wrap``)."""
     cdef int64_t bad = 0
     cdef char* ptr[2]
     cdef kernel_t fn = known(CHECK, wrap)
-    note_flag(&bad, 8)
-    ptr[0], ptr[1] = <char*>&bad, address_of(index)
+    ptr[0], ptr[1] = flag_there(&bad, 8), address_of(index)
     launch(fn if fn != NULL else build(CHECK, wrap, (bool(wrap),)), ptr, 2, &size, 1, index.count, 8)
+    flag_back(ptr[0], &bad, 8)
     return bad == 0
 
 
@@ -152,14 +174,14 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
     cdef char* ptr[2 + MAXDIM]
     cdef int64_t bad = 0
     cdef kernel_t fn = of_number(OFFSETS, n)
-    note_flag(&bad, 8)
-    ptr[0], ptr[1] = address_of(out), <char*>&bad
+    ptr[0], ptr[1] = address_of(out), flag_there(&bad, 8)
     for k in range(n):
         t = <Tensor>indices[k]
         ptr[2 + k] = address_of(t)
         arg[2 * k] = source.sizes[first + k]
         arg[2 * k + 1] = source.strides[first + k] * ITEMSIZE[source.code]
     launch(fn, ptr, 2 + n, arg, 2 * n, out.count, 8 * n)
+    flag_back(ptr[1], &bad, 8)
     good[0] = bad == 0
     return out
 
@@ -244,8 +266,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         inner = FILL
     else:
         inner = STRIDED
-    note_flag(&bad, 8)
-    ptr[1] = <char*>&bad
+    ptr[1] = flag_there(&bad, 8)
     ptr[3] = address_to_read(index)
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
@@ -261,6 +282,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
             launch_ordered(fn, ptr, &arg, p, total, work, low, extent)
         else:
             launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p * total, work)
+        flag_back(ptr[1], &bad, 8)
         if bad:
             raise_out_of_range(indices, far, first)
     else:
@@ -269,6 +291,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if fn == NULL:
             fn = build(ADD_ROWS, key, (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
         launch_ordered(fn, ptr, &arg, p, 1, work, low, extent)
+        flag_back(ptr[1], &bad, 8)
     return 0
 
 
@@ -493,11 +516,11 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         fn = build(ALONG, key, (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
-    note_flag(&bad, 8)
-    ptr[1] = <char*>&bad
+    ptr[1] = flag_there(&bad, 8)
     ptr[3] = address_to_read(at)
     launch(fn, ptr, 4, <int64_t*>&numbers, <int>(sizeof(AlongArgs) + outer * sizeof(OuterDim)) // 8, units,
            at.count // units * 16)
+    flag_back(ptr[1], &bad, 8)
     return bad == 0
 
 

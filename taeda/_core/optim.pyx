@@ -514,6 +514,10 @@ cdef void give_number(char** ptr, const int64_t* arg, int64_t begin, int64_t end
     (<int64_t*>ptr[0])[0] = arg[0] if ptr[1] == NULL else (<int64_t*>ptr[1])[0]
 
 
+#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
+HOSTED = {"join_norms": <size_t><void*>join_norms, "give_number": <size_t><void*>give_number}
+
+
 def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
     """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by its
     counterpart in ``others``."""

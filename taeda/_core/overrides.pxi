@@ -132,7 +132,9 @@ cdef int number_named(object x) except -2:
     """The number of the device that ``x`` is or names; -1: there is none, or ``x`` is something else."""
     if type(x) is str:
         name, colon, index = (<str>x).partition(":")
-        return number_of(name, int(index) if index.isdecimal() else None) if name in DEVICE_TYPES else -1
+        return number_of(name, int(index) if index.isdecimal() else None)
+    if type(x) is int:
+        x = device(x)  # the index of an accelerator, or an error
     return number_of((<device>x).type, (<device>x).index) if isinstance(x, device) else -1
 
 
@@ -242,6 +244,9 @@ cdef object call_there(object function, PyObject** args, Py_ssize_t n, PyObject*
     before = swap_place(found.number)
     try:
         result = PyObject_Vectorcall(function, args, n, kwnames)
+    except BaseException:
+        end_call()  # what failed on the device is the cause
+        raise
     finally:
         swap_place(before)
     end_call()

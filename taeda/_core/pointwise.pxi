@@ -22,6 +22,8 @@ cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count)
     """
     cdef int64_t moved = 0, written = 0, item
     cdef int i, k, d
+    if elsewhere and here() > META_NUMBER:
+        return False
     for k in range(L.nmem):
         if classes[k] == b"c":
             moved += count * L.strides[k][L.nd - 1]
@@ -101,11 +103,12 @@ cdef int run_slabs(Launch* L, int64_t count) except -1:
 cdef int run_elements(Launch* L, int64_t count, int64_t grain) except -1:
     """Run a pointwise kernel over ``count`` elements."""
     cdef int64_t arg[MOST_NUMBERS]
-    if elsewhere and here() > META_NUMBER:
+    cdef bint away = elsewhere and here() > META_NUMBER
+    if away and not devices[here()].elements:
         return run_slabs(L, count)
     cdef int64_t* to = arg + HEAD
     cdef int k
-    if count < PARALLEL_ELEMENTS and L.nd <= 2:
+    if count < PARALLEL_ELEMENTS and L.nd <= 2 and not away:
         L.arg[1] = L.sizes[0] if L.nd == 2 else 1
         return run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
     L.arg[1] = 0   # each piece sets its own

@@ -654,13 +654,14 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef int64_t arg[2]
     cdef uint32_t few[SMALL + BLOCKS]
     cdef uint32_t* buffer = few
-    cdef kernel_t fn = find(distribution, code)
+    cdef kernel_t fn
     cdef int64_t words = words_of(distribution, code)
     cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
     cdef int64_t least = LIGHT if distribution <= BERNOULLI else HEAVY
     cdef int64_t* planned = [distribution, code, n, a, b]
     if elsewhere and here() > META_NUMBER and n > 0:
         return draw_there(g, DRAW_MEMORY, out, n * itemsize, planned)
+    fn = find(distribution, code)
     if n <= 0 or is_draw_planned(g, draw_memory, &out, 1, planned, 5):
         return 0
     arg[0], arg[1] = a, b

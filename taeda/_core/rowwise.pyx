@@ -12,7 +12,7 @@ from .memory cimport unsettled
 from .devices cimport elsewhere, kernel_place
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel
-from .recorder cimport note_flag
+from .indexing cimport flag_back, flag_there
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end
 from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, launch_rows
 from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, defer_rows, tell_prologue
@@ -203,8 +203,7 @@ cdef class Rowwise(RowOp):
                 t = source
             elif shape == b"n":
                 report[0] = report[1] = 0
-                note_flag(report, sizeof(report))
-                pointers[at] = <char*>report
+                pointers[at] = flag_there(report, sizeof(report))
                 key |= <uint64_t>I64 << (5 * at)
                 fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
                 continue
@@ -244,6 +243,8 @@ cdef class Rowwise(RowOp):
             self.launch(key, pointers, args, a, b, n, 8 if self.wide or ITEMSIZE[acc] == 8 or ITEMSIZE[code] == 8
                         else 4,
                         columns)
+            if self.ins[self.nins - 1] == b"n":
+                flag_back(pointers[self.nouts + self.nins - 1], report, sizeof(report))
             if self.ins[self.nins - 1] == b"n" and report[1]:
                 raise IndexError(f"{self.name}(): target {report[0]} is out of bounds: expected a class in [0, "
                                  f"{n - 1}], "

@@ -250,12 +250,17 @@ cdef class Storage:
         return _filled(frombuffer(part, f"u{width}").byteswap().tobytes() if swapped and width > 1 else bytes(part))
 
     def is_pinned(self, device=None):
-        """Whether the memory is locked for transfers: no."""
-        return False
+        """Whether the memory is locked for transfers."""
+        found = accelerator()
+        return found is not None and not self.device and found.is_pinned(self)
+
+    @property
+    def is_cuda(self):
+        """Whether the memory is on an NVIDIA GPU."""
+        return DEVICES[self.device].startswith("cuda")
 
     filename = None
     is_sparse_csr = False
-    is_cuda = False
     is_sparse = False
     is_hpu = False
 

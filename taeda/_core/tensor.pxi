@@ -354,13 +354,13 @@ cdef class Tensor:
 
     @property
     def is_cuda(self):
-        """Whether the memory is on a GPU.
+        """Whether the memory is on an NVIDIA GPU.
 
         Examples:
             >>> taeda.ones(2).is_cuda
             False
         """
-        return False
+        return self.device_type > META_NUMBER and device_at(self.device_type).type == "cuda"
 
     @property
     def is_cpu(self):

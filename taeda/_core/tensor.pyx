@@ -41,7 +41,7 @@ from .memory cimport (
     resize_storage, root, settle, settle_to_read, show, unsettled,
 )
 from .callbacks import callbacks
-from .devices import DEVICES, DEVICE_TYPES, device_count, is_registered
+from .devices import ABSENT, DEVICES, DEVICE_TYPES, accelerator, device_count, is_registered
 from .machine import stream_bytes
 from .memory import on_move
 from .planners cimport keep, known, new_owner, of_family

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, bfloat16, float16, float32, float64
-from .._core.devices import DEVICE_TYPES
+from .._core.devices import is_registered
 from ..ops.table import trait
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -39,7 +39,7 @@ def is_autocast_available(device_type: str) -> bool:
         RuntimeError: there is no such kind of device.
     """
     _core.device(device_type)
-    return device_type != "meta" and device_type in DEVICE_TYPES
+    return device_type != "meta" and is_registered(device_type)
 
 
 class _Autocast:
@@ -135,7 +135,7 @@ class autocast:
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if not enabled:
             return
-        if kind != "cpu" and (kind == "meta" or kind not in DEVICE_TYPES):
+        if kind != "cpu" and (kind == "meta" or not is_registered(kind)):
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
                 stacklevel=2,
@@ -157,7 +157,7 @@ class autocast:
         _state.depth = _get("depth", 0) + 1
         _state.__dict__.setdefault("enabled", {})[self.device] = self._enabled
         _dtypes()[self.device] = self.fast_dtype
-        if self.device in DEVICE_TYPES:
+        if is_registered(self.device):
             rest = [mode for mode in stack if not isinstance(mode, _Autocast)]
             if self._enabled:
                 cache = _state.__dict__.setdefault("cache", {}) if self._cache_enabled else None
@@ -172,7 +172,7 @@ class autocast:
             clear_autocast_cache()
         _state.enabled[self.device] = enabled
         _dtypes()[self.device] = dtype
-        if self.device in DEVICE_TYPES:
+        if is_registered(self.device):
             _core.set_mode_stack(stack)
 
     def __call__(self, func: Callable) -> Callable:
@@ -256,7 +256,7 @@ def get_autocast_dtype(device_type: str) -> Any:
         taeda.bfloat16
     """
     dtypes = _dtypes()
-    if device_type not in dtypes and device_type in DEVICE_TYPES:
+    if device_type not in dtypes and is_registered(device_type):
         return bfloat16
     if device_type not in dtypes:
         raise RuntimeError(f"get_autocast_dtype: no autocast on device '{device_type}'; there is 'cpu'")

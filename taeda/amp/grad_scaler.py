@@ -18,6 +18,8 @@ from taeda._core.optim import alike
 from taeda._core.replay import call_unless
 from taeda.ops.updates import change_all, total_norm
 
+from .autocast_mode import is_autocast_available
+
 __all__ = ["GradScaler", "OptState"]
 
 _NARROW = (taeda.float32, taeda.float16, taeda.bfloat16)
@@ -60,7 +62,7 @@ class GradScaler:
     ) -> None:  # fmt: skip
         self._device = device
         self._enabled = enabled
-        if device == "cuda" and enabled:
+        if device != "cpu" and enabled and not is_autocast_available(device):
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
             self._enabled = False
         if not self._enabled:

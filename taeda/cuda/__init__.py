@@ -1,197 +1,173 @@
-"""NVIDIA GPUs. This build has none: queries say so, and using one raises an error.
+"""NVIDIA GPUs: tensors on device ``cuda`` run on them, by kernels that are compiled to PTX.
 
-Programs ask ``cuda.is_available()`` and continue on the CPU. What would have no effect without a GPU (seeding it,
-emptying its cache, waiting for it) has none; what needs one raises.
+The driver is looked for when a program first asks. Where there is none, queries say so, seeding and the like do
+nothing, and using a GPU raises an error that says what is missing. ``docs/cuda.md`` says what is there.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import taeda
-
 from .._core import NoCudaError, OutOfMemoryError
-from .._no_device import answering, refusing
+from .._no_device import answering
 from . import amp, nccl, nvtx
+from ._driver import CudaError
+from .devices import (
+    _CudaDeviceProperties,
+    can_device_access_peer,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_gencode_flags,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    is_tf32_supported,
+    need,
+    set_device,
+    synchronize,
+    utilization,
+)  # fmt: skip
+from .memory import (
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    device_memory_used,
+    empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)  # fmt: skip
+from .random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)  # fmt: skip
+from .streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)  # fmt: skip
 
-_WHY = "taeda was installed without CUDA support: put tensors and modules on device 'cpu'"
-
-has_half = False
+has_half = True
 default_generators: tuple = ()
 
-
-def _no_device(name: str) -> NoReturn:
-    raise NoCudaError(f"Torch not compiled with CUDA enabled (cuda.{name}): {_WHY}")
-
-
-_initialized = False
-
 _ANSWERS = """
-    is_available() = False: Whether tensors can be put on a GPU: False.
-    is_initialized() = False: Whether a GPU is in use: False.
-    device_count() = 0: The number of GPUs: 0.
-    is_bf16_supported(including_emulation=True) = False: Whether the GPU computes in bfloat16: False without one.
-    is_tf32_supported() = False: Whether the GPU computes in TF32: False without one.
-    is_current_stream_capturing() = False: Whether a CUDA graph is being captured: False.
-    get_arch_list() = []: The architectures that kernels were compiled for: none.
-    get_gencode_flags() = "": Compiler flags of those architectures: none.
-    seed() = None: As :func:`manual_seed` with a random seed: nothing.
-    seed_all() = None: As :func:`manual_seed_all` with a random seed: nothing.
-    get_rng_state_all() = []: The states of all GPUs' generators: none.
-    empty_cache() = None: Give unused GPU memory back: nothing to do.
-    ipc_collect() = None: Collect memory shared with other processes: nothing to do.
-    reset_peak_memory_stats(device=None) = None: Forget the peak of GPU memory: nothing to do.
-    memory_allocated(device=None) = 0: Bytes of GPU memory in use: 0.
-    memory_stats(device=None) = {}: Statistics of GPU memory: none.
-    memory_summary(device=None, abbreviated=False) = "": A table of :func:`memory_stats`: empty.
+    is_current_stream_capturing() = False: Whether a CUDA graph is being captured: False, there are none yet.
+    ipc_collect() = None: Collect memory shared with other processes: nothing to do, none is.
     get_sync_debug_mode() = 0: What to do where a call waits for the GPU: 0, nothing.
-    set_sync_debug_mode(debug_mode) = None: Set :func:`get_sync_debug_mode`: nothing waits for a GPU.
-    get_allocator_backend() = "native": The allocator of GPU memory: "native".
-    _is_compiled() = False: Whether taeda was built with CUDA: False.
-    _is_in_bad_fork() = False: Whether a GPU was in use before a fork: False.
-    _lazy_call(function, **kwargs) = None: Run ``function`` once a GPU is in use: never.
+    set_sync_debug_mode(debug_mode) = None: Set :func:`get_sync_debug_mode`: accepted, calls that wait say nothing.
 """
-_NEEDS_ONE = """
-    caching_allocator_alloc caching_allocator_delete can_device_access_peer cudart current_blas_handle current_device
-    current_stream default_stream device_memory_used get_device_capability get_device_name get_device_properties
-    get_rng_state init initial_seed make_graphed_callables mem_get_info memory_snapshot
-    set_per_process_memory_fraction set_rng_state set_stream synchronize utilization
-"""
-globals().update(
-    answering(__name__, _ANSWERS) | refusing(__name__, _NEEDS_ONE, _no_device, "Refused: there is no GPU.")
-)
-reset_max_memory_allocated = reset_max_memory_cached = globals()["reset_peak_memory_stats"]
-reset_accumulated_memory_stats = reset_max_memory_allocated
-memory_reserved = memory_cached = max_memory_allocated = globals()["memory_allocated"]
-max_memory_reserved = max_memory_cached = memory_reserved
+globals().update(answering(__name__, _ANSWERS))
 
 
-# ---- without effect --------------------------------------------------------------------------------------------------
+def _is_compiled() -> bool:
+    """Whether this build can use a GPU: True, as kernels are compiled when they are needed."""
+    return is_available()
 
 
-def manual_seed(seed: int) -> None:
-    """Seed the current GPU's generator; without a GPU nothing."""
-    int(seed)
+def _is_in_bad_fork() -> bool:
+    """Whether this process was forked from one that used a GPU: then it has none."""
+    from . import _native
+
+    return _native.is_forked()
 
 
-def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all GPUs; without a GPU nothing."""
-    int(seed)
+def _lazy_call(function: Any, **kwargs: Any) -> None:
+    """Run ``function`` if there is a GPU."""
+    if is_available():
+        function()
 
 
-def set_rng_state_all(new_states: Iterable) -> None:
-    """Restore :func:`get_rng_state_all`.
-
-    Raises:
-        RuntimeError: there are states, and no GPU to take them.
-    """
-    if list(new_states):
-        _no_device("set_rng_state_all")
+def _lazy_init() -> None:
+    need("init")
 
 
-def set_device(device: Any) -> None:
-    """Choose the current GPU.
-
-    Raises:
-        RuntimeError: there is none (a negative index chooses nothing and is allowed).
-    """
-    index = device if isinstance(device, int) else taeda.device(device).index
-    if index is None or index >= 0:
-        _no_device("set_device")
+# ---- what is not there yet -------------------------------------------------------------------------------------------
 
 
-class device:
-    """Context manager: within it, a GPU is the current one. Without a GPU it does nothing for a negative index or
-    None."""
-
-    def __init__(self, device: Any) -> None:
-        self.idx = -1 if device is None else device if isinstance(device, int) else taeda.device(device).index or 0
-
-    def __enter__(self) -> None:
-        if self.idx >= 0:
-            _no_device("device")
-
-    def __exit__(self, *exc: Any) -> None:
-        pass
+def _lacking(name: str) -> NoReturn:
+    need(name)
+    raise NotImplementedError(f"cuda.{name}: not there yet (docs/cuda.md)")
 
 
-class device_of(device):
-    """As :class:`device`, with the GPU of a tensor; nothing for a tensor on the CPU."""
+def _refused(name: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        _lacking(name)
 
-    def __init__(self, obj: Any) -> None:
-        super().__init__(obj.get_device() if obj.is_cuda else -1)
-
-
-@contextmanager
-def stream(stream: Any) -> Iterator[None]:
-    """Within the block, work goes to ``stream``: None does nothing, and there is no other without a GPU."""
-    if stream is not None:
-        _no_device("stream")
-    yield
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = __name__, "Refused: not there yet."
+    return function
 
 
-# ---- what needs a GPU ------------------------------------------------------------------------------------------------
-
-
-def _needs_class(name: str) -> Any:
+def _refused_class(name: str) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        _no_device(name)
+        _lacking(name)
 
-    return type(name, (), {"__init__": __init__, "__doc__": "Refused: there is no GPU.", "__module__": __name__})
+    return type(name, (), {"__init__": __init__, "__doc__": "Refused: not there yet.", "__module__": __name__})
 
 
-CUDAGraph, CUDAPluggableAllocator, Event, ExternalStream, MemPool, Stream, graph = map(
-    _needs_class, ("CUDAGraph", "CUDAPluggableAllocator", "Event", "ExternalStream", "MemPool", "Stream", "graph")
+cudart, current_blas_handle, make_graphed_callables = map(
+    _refused, ("cudart", "current_blas_handle", "make_graphed_callables")
 )
-
-
-class StreamContext:
-    """What :func:`stream` gives: None does nothing, and there is no other stream without a GPU."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            _no_device("StreamContext")
-
-    def __exit__(self, *exc: Any) -> None:
-        pass
-
-
-class CudaError(RuntimeError):
-    """An error of the GPU's driver: never raised here."""
+CUDAGraph, CUDAPluggableAllocator, MemPool, graph = map(
+    _refused_class, ("CUDAGraph", "CUDAPluggableAllocator", "MemPool", "graph")
+)
 
 
 def _typed(name: str) -> Any:
     class Meta(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-            _no_device(name)
+            _lacking(name)
 
         def __instancecheck__(cls, x: Any) -> bool:
-            return False
+            from .._core import Tensor
 
-    return Meta(name, (), {"__doc__": "Tensors on a GPU: none.", "__module__": __name__})
+            return isinstance(x, Tensor) and x.is_cuda and x.type().endswith(f".{name}")
+
+    return Meta(name, (), {"__doc__": "Tensors of a dtype on a GPU.", "__module__": __name__})
 
 
 _TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
 globals().update({f"{name}Tensor": _typed(f"{name}Tensor") for name in _TYPES})
 
 
-class _CudaDeviceProperties:
-    """What ``get_device_properties`` would give; there is none."""
-
-
-def _lazy_init() -> None:
-    _no_device("init")
-
-
 def __getattr__(name: str) -> Any:
-    """``cuda.memory`` and ``cuda.random`` are this module: their functions are here. Typed storages have no GPU
-    form."""
-    if name in ("memory", "random", "streams", "graphs"):
+    """``cuda.graphs`` is this module: its names are here."""
+    if name == "graphs":
         return sys.modules[__name__]
+    if name == "_initialized":
+        return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -6,11 +6,73 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import Number, Size, Tensor, _device, _dtype
+from ..cuda._driver import CudaError as CudaError
+from ..cuda.streams import Event as Event
+from ..cuda.streams import ExternalStream as ExternalStream
+from ..cuda.streams import Stream as Stream
+from ..cuda.streams import StreamContext as StreamContext
 from . import amp as amp
 from .._no_device import answering as answering
+from ..cuda.memory import caching_allocator_alloc as caching_allocator_alloc
+from ..cuda.memory import caching_allocator_delete as caching_allocator_delete
+from ..cuda.devices import can_device_access_peer as can_device_access_peer
+from ..cuda.devices import current_device as current_device
+from ..cuda.streams import current_stream as current_stream
+from ..cuda.streams import default_stream as default_stream
+from ..cuda.devices import device as device
+from ..cuda.devices import device_count as device_count
+from ..cuda.memory import device_memory_used as device_memory_used
+from ..cuda.devices import device_of as device_of
+from . import devices as devices
+from ..cuda.memory import empty_cache as empty_cache
+from ..cuda.memory import get_allocator_backend as get_allocator_backend
+from ..cuda.devices import get_arch_list as get_arch_list
+from ..cuda.devices import get_device_capability as get_device_capability
+from ..cuda.devices import get_device_name as get_device_name
+from ..cuda.devices import get_device_properties as get_device_properties
+from ..cuda.devices import get_gencode_flags as get_gencode_flags
+from ..cuda.memory import get_per_process_memory_fraction as get_per_process_memory_fraction
+from ..cuda.random import get_rng_state as get_rng_state
+from ..cuda.random import get_rng_state_all as get_rng_state_all
+from ..cuda.devices import init as init
+from ..cuda.random import initial_seed as initial_seed
+from ..cuda.devices import is_available as is_available
+from ..cuda.devices import is_bf16_supported as is_bf16_supported
+from ..cuda.devices import is_initialized as is_initialized
+from ..cuda.devices import is_tf32_supported as is_tf32_supported
+from ..cuda.random import manual_seed as manual_seed
+from ..cuda.random import manual_seed_all as manual_seed_all
+from ..cuda.memory import max_memory_allocated as max_memory_allocated
+from ..cuda.memory import max_memory_cached as max_memory_cached
+from ..cuda.memory import max_memory_reserved as max_memory_reserved
+from ..cuda.memory import mem_get_info as mem_get_info
+from . import memory as memory
+from ..cuda.memory import memory_allocated as memory_allocated
+from ..cuda.memory import memory_cached as memory_cached
+from ..cuda.memory import memory_reserved as memory_reserved
+from ..cuda.memory import memory_snapshot as memory_snapshot
+from ..cuda.memory import memory_stats as memory_stats
+from ..cuda.memory import memory_stats_as_nested_dict as memory_stats_as_nested_dict
+from ..cuda.memory import memory_summary as memory_summary
 from . import nccl as nccl
+from ..cuda.devices import need as need
 from . import nvtx as nvtx
-from .._no_device import refusing as refusing
+from . import random as random
+from ..cuda.memory import reset_accumulated_memory_stats as reset_accumulated_memory_stats
+from ..cuda.memory import reset_max_memory_allocated as reset_max_memory_allocated
+from ..cuda.memory import reset_max_memory_cached as reset_max_memory_cached
+from ..cuda.memory import reset_peak_memory_stats as reset_peak_memory_stats
+from ..cuda.random import seed as seed
+from ..cuda.random import seed_all as seed_all
+from ..cuda.devices import set_device as set_device
+from ..cuda.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
+from ..cuda.random import set_rng_state as set_rng_state
+from ..cuda.random import set_rng_state_all as set_rng_state_all
+from ..cuda.streams import set_stream as set_stream
+from ..cuda.streams import stream as stream
+from . import streams as streams
+from ..cuda.devices import synchronize as synchronize
+from ..cuda.devices import utilization as utilization
 
 class BFloat16Tensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -24,12 +86,7 @@ class CUDAPluggableAllocator:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class CharTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class CudaError(builtins.RuntimeError): ...
 class DoubleTensor:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class Event:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class ExternalStream:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class FloatTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -45,133 +102,21 @@ class NoCudaError(builtins.RuntimeError): ...
 class OutOfMemoryError(builtins.RuntimeError): ...
 class ShortTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class Stream:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class StreamContext:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *exc: object) -> None: ...
-def caching_allocator_alloc(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def caching_allocator_delete(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def can_device_access_peer(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
 def cudart(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
+    r"""Refused: not there yet."""
 def current_blas_handle(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def current_device(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def current_stream(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
+    r"""Refused: not there yet."""
 default_generators: Any
-def default_stream(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-class device:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *exc: object) -> None: ...
-def device_count() -> Tensor:
-    r"""The number of GPUs: 0."""
-def device_memory_used(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-class device_of:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *exc: object) -> None: ...
-def empty_cache() -> Tensor:
-    r"""Give unused GPU memory back: nothing to do."""
-def get_allocator_backend() -> Tensor:
-    r"""The allocator of GPU memory: "native"."""
-def get_arch_list() -> Tensor:
-    r"""The architectures that kernels were compiled for: none."""
-def get_device_capability(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def get_device_name(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def get_device_properties(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def get_gencode_flags() -> Tensor:
-    r"""Compiler flags of those architectures: none."""
-def get_rng_state(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def get_rng_state_all() -> Tensor:
-    r"""The states of all GPUs' generators: none."""
 def get_sync_debug_mode() -> Tensor:
     r"""What to do where a call waits for the GPU: 0, nothing."""
 class graph:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 has_half: Any
-def init(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def initial_seed(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
 def ipc_collect() -> Tensor:
-    r"""Collect memory shared with other processes: nothing to do."""
-def is_available() -> Tensor:
-    r"""Whether tensors can be put on a GPU: False."""
-def is_bf16_supported(including_emulation: builtins.bool = True) -> Tensor:
-    r"""Whether the GPU computes in bfloat16: False without one."""
+    r"""Collect memory shared with other processes: nothing to do, none is."""
 def is_current_stream_capturing() -> Tensor:
-    r"""Whether a CUDA graph is being captured: False."""
-def is_initialized() -> Tensor:
-    r"""Whether a GPU is in use: False."""
-def is_tf32_supported() -> Tensor:
-    r"""Whether the GPU computes in TF32: False without one."""
+    r"""Whether a CUDA graph is being captured: False, there are none yet."""
 def make_graphed_callables(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def manual_seed(seed: Any) -> Tensor:
-    r"""Seed the current GPU's generator; without a GPU nothing."""
-def manual_seed_all(seed: Any) -> Tensor:
-    r"""Seed the generators of all GPUs; without a GPU nothing."""
-def max_memory_allocated(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Bytes of GPU memory in use: 0."""
-def max_memory_cached(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Bytes of GPU memory in use: 0."""
-def max_memory_reserved(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Bytes of GPU memory in use: 0."""
-def mem_get_info(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def memory_allocated(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Bytes of GPU memory in use: 0."""
-def memory_cached(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Bytes of GPU memory in use: 0."""
-def memory_reserved(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Bytes of GPU memory in use: 0."""
-def memory_snapshot(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def memory_stats(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Statistics of GPU memory: none."""
-def memory_summary(device: _device | builtins.str | None = None, abbreviated: builtins.bool = False) -> Tensor:
-    r"""A table of :func:`memory_stats`: empty."""
-def reset_accumulated_memory_stats(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Forget the peak of GPU memory: nothing to do."""
-def reset_max_memory_allocated(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Forget the peak of GPU memory: nothing to do."""
-def reset_max_memory_cached(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Forget the peak of GPU memory: nothing to do."""
-def reset_peak_memory_stats(device: _device | builtins.str | None = None) -> Tensor:
-    r"""Forget the peak of GPU memory: nothing to do."""
-def seed() -> Tensor:
-    r"""As :func:`manual_seed` with a random seed: nothing."""
-def seed_all() -> Tensor:
-    r"""As :func:`manual_seed_all` with a random seed: nothing."""
-def set_device(device: _device | builtins.str) -> Tensor:
-    r"""Choose the current GPU."""
-def set_per_process_memory_fraction(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def set_rng_state(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def set_rng_state_all(new_states: Any) -> Tensor:
-    r"""Restore :func:`get_rng_state_all`."""
-def set_stream(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
+    r"""Refused: not there yet."""
 def set_sync_debug_mode(debug_mode: Any) -> Tensor:
-    r"""Set :func:`get_sync_debug_mode`: nothing waits for a GPU."""
-def stream(stream: Any) -> Tensor:
-    r"""Within the block, work goes to ``stream``: None does nothing, and there is no other without a GPU."""
-def synchronize(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
-def utilization(*args: Any, **kwargs: Any) -> Tensor:
-    r"""Refused: there is no GPU."""
+    r"""Set :func:`get_sync_debug_mode`: accepted, calls that wait say nothing."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Size, Tensor
-from .._core.devices import DEVICE_TYPES
+from .._core.devices import is_registered
 from .._core.memory import storage_on_device
 from ..ops.devices import number_of
 from ..ops.meta import without_values
@@ -313,7 +313,7 @@ def place(location: Any, target: Any) -> str | None:
     if target is None:
         if not isinstance(location, str) or location == "cpu" or location.startswith("cpu:"):
             return None
-        if location != "meta" and location.partition(":")[0] not in DEVICE_TYPES:
+        if location != "meta" and not is_registered(location.partition(":")[0]):
             raise RuntimeError(
                 f"load: the file has tensors of device {location!r}, which is not here; give map_location='cpu'"
             )

@@ -215,7 +215,7 @@ def depthwise_last(f: Function, dtype: str, group: int) -> None:
     whole, end = _whole_windows(f, g)
     tap_h, tap_w, step = g["dh"] * g["x_h"], g["dw"] * g["x_w"], g["sw"] * g["x_w"]
     shared = _shared(f, io, group, _shared_windows)
-    nothing, spare = f.scratch(f.vector_bytes), f.scratch(f.vector_bytes)
+    nothing, spare = f.scratch(max(f.vector_bytes, 8)), f.scratch(max(f.vector_bytes, 8))
     f.store(nothing, f.const(t, 0, lanes))
     others = _none_of(f, g, shared)
     with f.loop(f.begin, f.end) as T:
@@ -347,7 +347,7 @@ def depthwise_last_weight(f: Function, dtype: str, group: int) -> None:
     g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
     lanes, taps = f.lanes(t), g["kh"] * g["kw"]
     vectors = (g["c"] + lanes - 1) / lanes
-    zero, nothing = f.const(t, 0, lanes), f.scratch(f.vector_bytes)
+    zero, nothing = f.const(t, 0, lanes), f.scratch(max(f.vector_bytes, 8))
     f.store(nothing, zero)
     shared = _shared(f, io, group, _shared_sums)
     others = _none_of(f, g, shared)

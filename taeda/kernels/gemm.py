@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .build import kernel
-from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import BF16, F32, I64, PTR, TYPES, Function, Helper, Type, Value
 from .packing import PackA, pack_copy, pack_transpose, transpose_out
 from .tile import multiply_add, prefetches_a, smaller, tile_shape
 
@@ -32,6 +32,9 @@ K_BLOCK = 256  # depth of a packed panel: 64 columns of float32 are then 64 KiB 
 MATMUL_ARGS = tuple(
     "m n k a_m a_k b_k b_n c_m c_n d_m init down across kc flags n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
 )
+#: The arguments of ``product_elements``: a task computes one element of C, its sum in blocks of ``kc``, each added to
+#: the sum so far. ``init``: what the first is added to, 0 nothing, 1 ``d``, 2 zero.
+ELEMENT_ARGS = tuple("m n k kc init n1 a_m a_k b_k b_n c_m c_n d_m d_n a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split())
 #: Flags. PACK_B: the task that uses B packs it. PACKED: B is packed already, by ``pack_b``. PACK_A: the task packs A,
 #: at most ``A_TILES`` tiles. TRANSPOSED: C has contiguous columns, not rows; a task's part of it, rounded up to panels
 #: and vectors, has at most ``TRANSPOSED_ITEMS`` items. DOWN_FIRST: consecutive tasks share columns, not rows. NEARBY: B
@@ -59,7 +62,10 @@ class Context:
 
     @classmethod
     def new(cls, f: Function) -> Context:
-        return cls(f, f.scratch(8 * len(cls.NAMES)))
+        made = cls(f, f.scratch(8 * len(cls.NAMES)))
+        if f.vector_bytes < 16:  # nobody uses what the user of the tiles leaves out, but a device may see it copied
+            made.set(**{name: f.i64(0) for name in cls.NAMES})
+        return made
 
     def at(self, name: str) -> Value:
         return self.f.offset(self.pointer, 8 * self.NAMES.index(name))
@@ -447,3 +453,36 @@ def panel_product(f: Function, dtype: str) -> None:
     rows = {v: _rows(f, t, v) for v in tile_shape(f.vector_bytes).widths}
     columns, m, packed = (f.size(i) for i in range(3))
     _by_width(f, rows, columns, f.lanes(t), (*(f.data(i) for i in range(5)), columns, m, packed))
+
+
+@kernel
+def product_elements(f: Function, dtype: str) -> None:
+    """``a @ b + d`` with a task for each element; see :data:`ELEMENT_ARGS`. bfloat16 is summed in float32."""
+    t = TYPES[dtype]
+    acc = F32 if t is BF16 else t
+    g = {name: f.size(i) for i, name in enumerate(ELEMENT_ARGS)}
+    zero = f.const(acc, 0)
+    with f.loop(f.begin, f.end) as T:
+        batch, place = T.index / (g["m"] * g["n"]), T.index % (g["m"] * g["n"])
+        outer, inner = batch / g["n1"], batch % g["n1"]
+        i, j = place / g["n"], place % g["n"]
+        c, a, b, d = (
+            f.offset(f.data(n), outer * g[f"{s}_b0"] + inner * g[f"{s}_b1"]) for n, s in enumerate(("c", "a", "b", "d"))
+        )
+        a, b = f.offset(a, i * g["a_m"]), f.offset(b, j * g["b_n"])
+        c, d = (f.offset(p, i * g[f"{s}_m"] + j * g[f"{s}_n"]) for p, s in ((c, "c"), (d, "d")))
+        spare = f.scratch(acc.bytes)
+        f.store(spare, zero)
+        with f.when(g["init"] == 1):
+            f.store(spare, f.load(d, t).to(acc))
+        with f.loop(0, g["k"], g["kc"], carry=[f.load(spare, acc), a, b]) as B:
+            total, at_a, at_b = B.carry
+            stop = smaller(f, B.index + g["kc"], g["k"])
+            with f.loop(B.index, stop, carry=[zero, at_a, at_b]) as K:
+                sum_so_far, x, y = K.carry
+                sum_so_far = multiply_add(f, f.load(x, t).to(acc), f.load(y, t).to(acc), sum_so_far)
+                K.carry = (sum_so_far, f.offset(x, g["a_k"]), f.offset(y, g["b_k"]))
+            block, at_a, at_b = K.carry
+            alone = (g["init"] == 0) & (B.index == 0)
+            B.carry = (f.select(alone, block, block + total), at_a, at_b)
+        f.store(c, B.carry[0].to(t))

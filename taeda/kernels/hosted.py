@@ -217,12 +217,36 @@ def _join(f: Function, count: Value, t: Type) -> None:
         f.store(f.offset(to, t.bytes), b + c)
 
 
+LARGEST, ROOT = 2, 1  # how `join_norms` joins; other numbers: the sum
+
+
+def join_norms(f: Function) -> None:
+    """The norm of all from that of each chunk, added in order; the largest, or a NaN, for the order of infinity."""
+    largest = f.size(1) == LARGEST
+    with f.loop(0, f.size(0), carry=[f.const(F64, 0)]) as L:
+        x, total = f.load(f.offset(f.data(1), L.index * 8), F64), L.carry[0]
+        kept = (x <= total) | (total != total)
+        L.carry = (f.select(largest, f.select(kept, total, x), total + x),)
+    total = L.carry[0]
+    f.store(f.data(0), f.select(f.size(1) == ROOT, f.unary("sqrt", total), total))
+
+
+def give_number(f: Function) -> None:
+    """A number, or the one in memory."""
+    source = f.data(1)
+    with f.branch(f.address(source) == 0) as b:
+        f.store(f.data(0), f.size(0))
+        b.otherwise()
+        f.store(f.data(0), f.load(source, I64))
+
+
 #: By the name in ``_core``: a function that writes the kernel into a builder.
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (
         run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, sum_nothing, write_range, in_slot,
-        transpose_groups, divide_float, divide_double, take_apart, join_parts,
+        transpose_groups, divide_float, divide_double, take_apart, join_parts, join_norms,
+        give_number,
     )
 } | {"zero_lines": zero_piece}  # fmt: skip
 

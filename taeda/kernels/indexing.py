@@ -472,7 +472,7 @@ def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]
     """``near[d] = far[index[d]]`` for contiguous ``at = [far, near, index]``; return what was out of range, lane by
     lane."""
     wide, none = f.lanes(I64), f.const(I64, 0, f.lanes(I64))
-    places, wrong = f.scratch(GROUP * 8), f.scratch(f.vector_bytes)
+    places, wrong = f.scratch(GROUP * 8), f.scratch(8 * f.lanes(I64))
     with f.loop(0, n, GROUP, carry=[none]) as G:
         count = f.select(n - G.index < GROUP, n - G.index, f.i64(GROUP))
         index, to = f.offset(at[2], G.index * 8), f.offset(at[1], G.index * item)

@@ -203,7 +203,7 @@ def _rank_sort(
     f: Function, keys: Value, u: Type, n: Value, emit: Callable[[Value, Value], None], distinct: bool = False
 ) -> None:
     """Call ``emit(place, position)`` for every item of a short run of keys."""
-    places = f.scratch(f.vector_bytes)
+    places = f.scratch(max(f.vector_bytes, 8))
 
     def take(first: Value, ranks: Value, count: Value) -> None:
         f.store(places, ranks)

@@ -6,7 +6,8 @@ import functools
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .forks import loading
 
@@ -19,6 +20,8 @@ class Target:
     cpu: str
     features: str
     vector_bytes: int
+    #: What takes a kernel's text, and what writes it again, where another machine than this runs it: gives a number.
+    loads: Callable[[Any, Callable[[], Any]], int] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:

@@ -27,6 +27,8 @@ class Shape:
 
 def tile_shape(vector_bytes: int) -> Shape:
     """The tile that fills the registers: 24 accumulators of 32 (AVX-512, NEON), 12 of 16 (AVX2, SSE)."""
+    if vector_bytes < 16:  # one element at a time, on devices: what counts is how much code there is
+        return Shape(6, (1,))
     if vector_bytes == 64 or vector_bytes == 16:
         return Shape(6, (4, 2, 1))
     return Shape(6, (2, 1))

@@ -7,6 +7,7 @@ import math
 from .. import _core
 from .._core import Tensor, bool_
 from .._core import attention as core
+from .._core.devices import REGISTERED, current_place
 from . import _attention as launching
 from . import flops
 from .creation import ones
@@ -208,6 +209,12 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
     return mask & causal if mask.dtype is bool_ else mask.masked_fill(causal.logical_not(), -math.inf)
 
 
+def _by_tiles() -> bool:
+    """Whether the fused op runs in this thread's place."""
+    contract = REGISTERED[current_place()]
+    return contract is None or contract.keeps_tiles
+
+
 @composite(method=False, autocast="lower", lowering=_by_definition)
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale: float | None = None, enable_gqa=False
@@ -240,7 +247,8 @@ def scaled_dot_product_attention(
         >>> F.scaled_dot_product_attention(query, key, value, is_causal=True).shape
         taeda.Size([2, 8, 5, 16])
     """
-    if core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
+    by_tiles = _by_tiles()
+    if by_tiles and core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
         return _fused(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if is_causal and attn_mask is not None and query.dim() == 4 and not (dropout_p or attn_mask.requires_grad):
@@ -263,7 +271,7 @@ def scaled_dot_product_attention(
             )
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale  # without features all scores are 0
     lead = _leading(query, key, value, attn_mask, dropout_p, enable_gqa)
-    if lead is not None:
+    if lead is not None and by_tiles:
         kept = -3 if enable_gqa else -2
         query, key, value = (x.expand(*lead, *x.shape[kept:]) for x in (query, key, value))
         shape = query.shape[:-2]

@@ -10,9 +10,12 @@ from .. import _core
 from .._core import Tensor, factories, settings
 from .._core import tensor as core
 from .._core.callbacks import callbacks
+from .._core.devices import REGISTERED, accelerator
 from .._core.exchange import from_numpy
 from .._core.exchange import tensor as make_tensor
 from .._core.factories import finish
+from .._core.memory import device_storage
+from .._core.tensor import from_storage
 from ._lazy import np
 from .copies import clone, convert, to_dtype
 from .creation import blank, empty_in_format
@@ -71,7 +74,7 @@ def to(input, *args, **kwargs):
     device = kwargs.pop("device", None)
     other = kwargs.pop("other", None)
     copy = kwargs.pop("copy", False)
-    kwargs.pop("non_blocking", False)
+    non_blocking = kwargs.pop("non_blocking", False)
     memory_format = kwargs.pop("memory_format", None)
     if kwargs:
         raise TypeError(f"to() received an invalid combination of arguments: unexpected keyword '{next(iter(kwargs))}'")
@@ -92,6 +95,7 @@ def to(input, *args, **kwargs):
             )
     if len(flags) > 1:
         copy = flags[1]
+    non_blocking = flags[0] if flags else non_blocking
     if other is not None:
         dtype = other.dtype
     if isinstance(device, str) and is_meta(device):
@@ -103,7 +107,7 @@ def to(input, *args, **kwargs):
     if other is not None and device is None and other.device != input.device:
         device = other.device
     if device is not None and not input.is_meta:
-        moved = transfer(input, device)
+        moved = transfer(input, device, non_blocking)
         if moved is not input:
             with at(number_of(device)):
                 return to(moved, dtype, memory_format=memory_format)
@@ -139,14 +143,16 @@ def type(input, dtype=None, non_blocking=False, **kwargs):
     """
     if dtype is None:
         name = TYPE_NAMES[input.dtype.name]
-        return name.replace("torch.", "torch.meta.") if input.is_meta else name
+        return name if input.is_cpu else name.replace("torch.", f"torch.{input.device.type}.")
     if isinstance(dtype, str):
         package, _, kind = dtype.partition(".")
         if package in ("torch", "taeda"):
             if kind == "Tensor":
                 return to(input, _core.get_default_dtype())
             if kind.startswith(("cuda.", "xpu.")):
-                _core.require_device(kind.partition(".")[0])  # raises where there is none
+                where, _, kind = kind.partition(".")
+                number_of(where)  # raises where there is none
+                return to(type(input, f"torch.{kind}"), where)
             for name, label in TYPE_NAMES.items():
                 if label == f"torch.{kind}":
                     return to(input, _core.dtype_by_name(name))
@@ -264,20 +270,21 @@ def cpu(input, memory_format=None):
 
 @composite()
 def cuda(input, device=None, non_blocking=False, memory_format=None):
-    """``input`` on a CUDA device.
+    """``input`` on a CUDA device: a copy, or itself where it is there.
 
     Args:
         input: a tensor.
-        device: which one. Default: the current one.
-        non_blocking: do not wait for the copy.
+        device: a device or its index; None for the current one.
+        non_blocking: whether a copy from pinned memory may still be under way when this returns.
         memory_format: order of the dimensions in memory. Default: that of ``input``.
     Raises:
-        RuntimeError: there is no such device.
+        RuntimeError: there is no CUDA device.
     Examples:
         >>> x = taeda.ones(2).cuda() if taeda.cuda.is_available() else taeda.ones(2)
     """
-    _check_device("cuda" if device is None else device)
-    return input
+    if isinstance(device, int):
+        device = _core.device("cuda", device)
+    return to(input, "cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @composite()
@@ -300,33 +307,65 @@ def xpu(input, device=None, non_blocking=False, memory_format=None):
 
 @composite()
 def pin_memory(input, device=None):
-    """``input`` in memory from which a GPU copies faster.
+    """``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a copy, or itself
+    where it is pinned.
 
     Args:
         input: a tensor.
         device: accepted.
     Raises:
-        RuntimeError: there is no GPU to copy to.
+        RuntimeError: there is no accelerator, or ``input`` is not on the CPU.
     Examples:
         >>> x = taeda.ones(2).pin_memory() if taeda.cuda.is_available() else taeda.ones(2)
     """
-    raise RuntimeError("Cannot access accelerator device when none is available; on the CPU no memory is pinned")
+    contract = accelerator()
+    if contract is None:
+        raise RuntimeError("Cannot access accelerator device when none is available; on the CPU no memory is pinned")
+    if not input.is_cpu:
+        raise RuntimeError(f"cannot pin 'torch.{type(input)[6:]}' only dense CPU tensors can be pinned")
+    if contract.is_pinned(input):
+        return input
+    dense = clone(input.detach())
+    address, owner = contract.pinned(dense.numel() * dense.element_size())
+    storage = device_storage(0, address, dense.numel() * dense.element_size(), owner)
+    made = from_storage(storage, dense.dtype, dense.shape, dense.stride())
+    return made.copy_(dense)
+
+
+@composite(meta="form")
+def record_stream(input, s):
+    """Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done what it has then.
+
+    Args:
+        input: a tensor on a device with streams.
+        s: a stream of its device, other than that on which it was allocated.
+    Raises:
+        NotImplementedError: the device has no streams.
+    Examples:
+        >>> if taeda.cuda.is_available():
+        ...     x = taeda.ones(2, device="cuda")
+        ...     x.record_stream(taeda.cuda.Stream())
+    """
+    if input.is_cpu or input.is_meta:
+        raise NotImplementedError(f"record_stream: tensors on {input.device} have no streams")
+    REGISTERED[number_of(input.device)].record_stream(input, s)
 
 
 @composite()
 def is_pinned(input, device=None):
-    """Always False: without a GPU there is nothing to pin memory for.
+    """Whether the memory is pinned for the accelerator.
 
     Args:
         input: a tensor.
         device: accepted.
     Returns:
-        False.
+        A bool; False where there is no accelerator.
     Examples:
         >>> taeda.ones(2).is_pinned()
         False
     """
-    return False
+    contract = accelerator()
+    return contract is not None and input.is_cpu and contract.is_pinned(input)
 
 
 @composite(meta="form")

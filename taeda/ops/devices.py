@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
-from .._core.devices import DEVICE_TYPES, DEVICES, device_number, set_place
+from .._core.devices import DEVICES, REGISTERED, device_number, is_registered, set_place
 from .._core.devices import current_place as current_place
 from .meta import make_on_meta
 from .registry import name_of
@@ -41,7 +41,7 @@ def number_of(device: Any) -> int:
         RuntimeError, NotImplementedError: there is none.
     """
     device = device if isinstance(device, _core.device) else _core.device(device)
-    if device.type not in DEVICE_TYPES:
+    if not is_registered(device.type):
         _core.require_device(device)  # says why there is none
     return device_number(device.type, device.index)
 
@@ -74,10 +74,15 @@ def _all_at(x: Any, number: int) -> Any:
     return x
 
 
-def transfer(input: Tensor, device: Any) -> Tensor:
-    """``input`` on ``device``; itself if it is there."""
+def transfer(input: Tensor, device: Any, non_blocking: bool = False) -> Tensor:
+    """``input`` on ``device``; itself if it is there. With ``non_blocking`` a copy may still be under way."""
     number, source = number_of(device), number_of(input.device)
-    return input if number == source else to_device(input, number, source)
+    if number == source:
+        return input
+    if non_blocking and max(number, source) > META:
+        with REGISTERED[max(number, source)].without_waiting():
+            return to_device(input, number, source)
+    return to_device(input, number, source)
 
 
 # ---- calls that name a device ----------------------------------------------------------------------------------------

@@ -290,102 +290,11 @@ def test_storages_of_a_device_say_that_their_bytes_are_elsewhere():
 
 # ---- training --------------------------------------------------------------------------------------------------------
 
-PROGRAM = """
-import io
-import taeda
-import taeda.testing.far
-from taeda import nn
-from taeda.nn import functional as F
 
-
-class GPT(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed, self.places = nn.Embedding(20, 16), nn.Embedding(12, 16)
-        self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(16, 2, 32, 0.1, "gelu", batch_first=True, norm_first=True) for _ in range(2))
-        self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 20)
-
-    def forward(self, i):
-        x = self.embed(i) + self.places(taeda.arange(i.shape[1], device=i.device))
-        mask = nn.Transformer.generate_square_subsequent_mask(i.shape[1], device=i.device)
-        for block in self.blocks:
-            x = block(x, src_mask=mask, is_causal=True)
-        return self.head(self.norm(x)).flatten(0, 1)
-
-
-class LSTM(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm, self.head = nn.LSTM(6, 12, 2, batch_first=True), nn.Linear(12, 3)
-
-    def forward(self, x):
-        return self.head(self.lstm(x)[0][:, -1])
-
-
-def mlp():
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 3))
-
-
-def cnn():
-    return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 3))
-
-
-def batches(make, steps):
-    for step in range(steps):
-        taeda.manual_seed(step)
-        if make is GPT:
-            text = taeda.randint(0, 20, (4, 13))
-            yield text[:, :-1], text[:, 1:].flatten()
-        else:
-            sizes = {mlp: (32, 8), cnn: (16, 1, 12, 12), LSTM: (8, 5, 6)}[make]
-            yield taeda.randn(*sizes), taeda.randint(0, 3, sizes[:1])
-
-
-def train(make, device, steps=4, start=None):
-    taeda.manual_seed(0)
-    model = make().to(device)
-    optimizer = taeda.optim.AdamW(model.parameters(), lr=1e-2)
-    scaler = taeda.amp.GradScaler(device, enabled=make is LSTM)
-    if start is not None:
-        start.seek(0)
-        state = taeda.load(start, map_location=device)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-    losses = []
-    for x, y in batches(make, steps):
-        with taeda.autocast(device, dtype=taeda.bfloat16, enabled=make is LSTM):
-            loss = F.cross_entropy(model(x.to(device)), y.to(device))
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-        losses.append(loss.item())
-    assert all(p.device.type == p.grad.device.type == device for p in model.parameters())
-    file = io.BytesIO()
-    taeda.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
-    return losses, file
-
-
-for make in (mlp, cnn, GPT, LSTM):
-    (losses, file), (far, far_file) = train(make, "cpu"), train(make, "far")
-    assert losses == far, (make, losses, far)
-    on = [train(make, device, 2, start)[0] for device in ("cpu", "far") for start in (file, far_file)]
-    assert all(x == on[0] for x in on), (make, on)
-print("the same bits")
-"""
-
-
-def test_training_on_far_gives_the_bits_of_the_cpu(tmp_path):
+def test_training_on_far_gives_the_bits_of_the_cpu():
     """MLP, CNN, GPT, and an LSTM under autocast: losses, and from checkpoints of either device on either device."""
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-
-    ended = subprocess.run([sys.executable, "-X", "faulthandler", str(path)], capture_output=True, text=True,
+    path = Path(__file__).with_name("training.py")
+    ended = subprocess.run([sys.executable, "-X", "faulthandler", str(path), "far"], capture_output=True, text=True,
                            env={**os.environ, "TAEDA_TARGET": "lane"}, timeout=600)  # fmt: skip
     assert ended.returncode == 0 and "the same bits" in ended.stdout, ended.stderr[-3000:]
 

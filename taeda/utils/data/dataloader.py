@@ -66,7 +66,7 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
             ``drop_last``.
         num_workers: processes that load ahead. Batches come from them in shared memory. 0: load in the calling process.
         collate_fn: makes a batch of a list of samples. Default: :func:`default_collate`.
-        pin_memory: accepted; without a GPU there is nothing to pin for.
+        pin_memory: whether tensors are moved to memory from which the accelerator copies without waiting.
         drop_last: leave out a last batch that is not full.
         timeout: seconds to wait for a batch of a worker; 0 waits without limit.
         worker_init_fn: called in each worker with its number, after its generators (also NumPy's and Python's) are

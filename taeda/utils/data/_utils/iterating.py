@@ -6,11 +6,25 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...._core.devices import accelerator
 from ..sampler import draw_seed
 from .fetch import create_fetcher
 
 #: Opens a range of the given name around each fetch while a profile is recorded (``taeda/profiler``), else None.
 record_fetch: Callable[[str], Any] | None = None
+
+
+def pinned(batch: Any) -> Any:
+    """``batch`` with its tensors in pinned memory; what has a method ``pin_memory`` is asked."""
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(pinned, batch))
+    if isinstance(batch, (tuple, list)):
+        return type(batch)(map(pinned, batch))
+    if isinstance(batch, dict):
+        return type(batch)({key: pinned(value) for key, value in batch.items()})
+    return batch
 
 
 class _DatasetKind:
@@ -30,7 +44,8 @@ class _BaseDataLoaderIter:
                 f"ignore pin_memory_device={loader.pin_memory_device!r}.",
                 stacklevel=4,
             )
-        if loader.pin_memory:
+        self._pins = loader.pin_memory and accelerator() is not None
+        if loader.pin_memory and not self._pins:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
@@ -66,6 +81,8 @@ class _BaseDataLoaderIter:
         else:
             with record_fetch(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
                 batch = self._next_data()
+        if self._pins:
+            batch = pinned(batch)
         self._given += 1
         if self._iterable:
             promised = self._promised

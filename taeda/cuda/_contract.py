@@ -1,0 +1,279 @@
+"""CUDA as devices of the contract: found when somebody first asks for one, and registered."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from .._core.devices import Contract, device_count, register_device, set_accelerator
+from ..kernels.hosted import hosted
+from ..kernels.ir import Function
+from ..kernels.target import Target
+from . import _compile, _driver, _native
+from ._driver import INT, POINTER, call, get
+
+OLDEST = (8, 0)
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+
+#: The names of the functions of the core that launches run, by address.
+_HOSTED = {
+    address: name
+    for module in ("tensor", "gemm", "moves", "indexing", "reduce", "conv", "attention", "optim")
+    for name, address in importlib.import_module(f"taeda._core.{module}").HOSTED.items()
+}
+
+
+class _Text:
+    """A kernel: its module as text, and what it is called."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self.label, self.text = label, text
+
+
+_rows: list[_Text] = []  # by the row of the kernel
+_lock = threading.RLock()
+
+
+def add_kernel(f: Function, again: Any = None) -> int:
+    """The address of a new kernel; its PTX is made at its first launch."""
+    if f.features:
+        raise _compile.NoKernelError(f"{f.label}: it needs {', '.join(f.features)}, instructions of a processor")
+    text = f.text()
+    with _lock:
+        address, row = _native.add_kernel(_compile.calls_another(text))
+        assert row == len(_rows)
+        _rows.append(_Text(f.label, text))
+    return address
+
+
+_modules: dict[tuple, int] = {}  # functions of the driver, by the context and the name
+
+
+def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int:
+    """The driver's function for launches of the kernel of that row, in this thread's context."""
+    kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
+    name, ptx = _compile.ptx(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
+    context = _native.get_context()
+    with _lock:
+        if (context, name) not in _modules:
+            _modules[context, name] = _driver.function_of(_driver.load_module(ptx, kernel.label), name)
+        return _modules[context, name]
+
+
+# ---- launches of functions of the core -------------------------------------------------------------------------------
+
+_entries: dict[tuple, int] = {}
+
+
+def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
+    """The entry of a kernel for a launch with those pointers and numbers."""
+    row = _native.row_of(kernel)
+    if row < 0:
+        raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
+    inner = max(map(_native.row_of, values), default=-1) if _native.calls(row) else -1
+    key = (index, row, inner, pointers, len(values), schedule)
+    if key not in _entries:
+        _native.enter_context(index)
+        _entries[key] = entry(row, pointers, len(values), inner, schedule)
+    return _entries[key]
+
+
+def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
+    """``run_piece``: a pointwise kernel over elements of n dimensions, one for each thread."""
+    kernel, nmem, nd, narg = numbers[:4]
+    schedule = ("elements", nd, narg)
+    values = (*pointers, 0, *numbers[1:])
+    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
+
+
+def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
+    """``in_slot``: here each thread has memory of its own, for as many threads as that may take."""
+    kernel, given = pointers[0], pointers[2:]
+    _, size, count = numbers[:3]
+    values = given + numbers[3:]
+    function = _entry_for(index, kernel, count, values, ("slots",))
+    at_once = max(min(total, (1 << 28) // max(size, 1)), 1)
+    stream = _native.get_stream(index)
+    memory = _native.take_memory(index, at_once * size, stream)
+    _native.clear(index, memory, at_once * size)  # as the stack of a thread: see _compile.py
+    try:
+        for first in range(0, total, at_once):
+            _native.launch_entry(index, function, values, first, min(first + at_once, total), memory, size)
+    finally:
+        _native.release_memory(index, memory)
+
+
+def _copy(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
+    _native.copy_within(index, pointers[0], pointers[1], total)
+
+
+def _clear(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
+    _native.clear(index, pointers[0], total)
+
+
+_SCHEDULES: dict[str, Callable] = {
+    "run_piece": _run_elements,
+    "in_slot": _run_in_slots,
+    "copy_piece": _copy,
+    "zero_piece": _clear,
+    "zero_lines": _clear,
+}
+
+
+def hosted_launch(number: int, address: int) -> Any:
+    """What runs launches of a function of the core on a device: a kernel, or a function."""
+    name = _HOSTED.get(address)
+    if name is None:
+        raise NotImplementedError(
+            f"device cuda:{number - _native.first_number()} was given a function of the processor at {address:#x}, for "
+            "which there is no kernel"
+        )
+    return _SCHEDULES.get(name) or add_kernel(hosted(name))
+
+
+# ---- the devices -----------------------------------------------------------------------------------------------------
+
+
+class Events:
+    """What the allocator asks about other streams."""
+
+    def record(self, index: int, stream: int) -> int:
+        event = get(POINTER, "cuEventCreate", 2)  # CU_EVENT_DISABLE_TIMING
+        call("cuEventRecord", event, stream)
+        return event
+
+    def is_done(self, event: int) -> bool:
+        if _driver.ask("cuEventQuery", event):
+            return False
+        call("cuEventDestroy_v2", event)
+        return True
+
+    def wait(self, event: int) -> None:
+        call("cuEventSynchronize", event)
+        call("cuEventDestroy_v2", event)
+
+
+class Cuda(Contract):
+    """One device; memory, launches and copies are in ``_native.pyx``."""
+
+    keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    @property
+    def current(self) -> int:
+        return _native.get_index()
+
+    def target(self) -> Target:
+        return replace(_compile.BASE, loads=add_kernel)
+
+    def build(self, name: str, args: tuple, compile: Callable[[], int]) -> int:
+        return compile()
+
+    def synchronize(self) -> None:
+        _native.enter_context(self.index)
+        call("cuCtxSynchronize")
+
+    def attribute(self, number: int) -> int:
+        """A ``CU_DEVICE_ATTRIBUTE``."""
+        return get(INT, "cuDeviceGetAttribute", number, self.handle)
+
+    def properties(self) -> dict[str, Any]:
+        return HOOKS["describe"](self)
+
+    def record_stream(self, tensor: Any, stream: Any) -> None:
+        _native.MEMORIES[self.index].record_stream(tensor.untyped_storage().data_ptr(), stream.cuda_stream)
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        before = _native.set_waiting(False)
+        try:
+            yield
+        finally:
+            _native.set_waiting(before)
+
+    def pinned(self, nbytes: int) -> tuple[int, Any]:
+        _native.enter_context(self.index)
+        address = get(POINTER, "cuMemHostAlloc", max(nbytes, 1), 1)  # CU_MEMHOSTALLOC_PORTABLE
+        _native.add_pinned(address, nbytes)
+        return address, Pinned(self.index, address, nbytes)
+
+    def is_pinned(self, tensor: Any) -> bool:
+        return _native.is_pinned_at(tensor.data_ptr())
+
+
+class Pinned:
+    """Memory of the host that the driver copies from directly; freed with this."""
+
+    def __init__(self, index: int, address: int, nbytes: int) -> None:
+        self._finalizer = weakref.finalize(self, _free_pinned, index, address, nbytes)
+
+
+def _free_pinned(index: int, address: int, nbytes: int) -> None:
+    if _native.is_forked():
+        return
+    _native.enter_context(index)
+    call("cuCtxSynchronize")  # a copy may still read it
+    _native.remove_pinned(address, nbytes)
+    call("cuMemFreeHost", address)
+
+
+#: What modules above this one say: ``describe(device)``, its properties as a dict; ``explain(memory, nbytes)``, the
+#: message where there is no more memory.
+HOOKS: dict[str, Callable] = {}
+
+_why: str | None = "nobody asked yet"
+devices: list[Cuda] = []
+
+
+def find() -> str | None:
+    """Register the devices that there are; gives why there is none."""
+    global _why
+    try:
+        _driver.load()
+        count = get(INT, "cuDeviceGetCount")
+        if not count:
+            raise _driver.MissingError("the NVIDIA driver finds no GPU")
+        made = [Cuda(get(INT, "cuDeviceGet", i)) for i in range(count)]
+        for device in made:
+            capability = device.attribute(_MAJOR), device.attribute(_MINOR)
+            if capability < OLDEST:
+                raise _driver.MissingError(
+                    f"the GPU has compute capability {capability[0]}.{capability[1]}, and kernels need "
+                    f"{OLDEST[0]}.{OLDEST[1]} or newer"
+                )
+    except (_driver.MissingError, _driver.CudaError) as error:
+        _why = str(error)
+        return _why
+    _native.set_hooks(_driver.error_of, entry, hosted_launch, HOOKS["explain"])
+    contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
+    number = register_device("cuda", made.__getitem__, len(made))
+    _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")
+    for memory in _native.MEMORIES:
+        memory.events = Events()
+        memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
+    set_accelerator("cuda")
+    devices.extend(made)
+    os.register_at_fork(after_in_child=_native.after_fork)
+    atexit.register(_native.close)
+    _why = None
+    return None
+
+
+def count() -> int:
+    """How many devices there are."""
+    return device_count("cuda")
+
+
+def why_none() -> str:
+    """Why there is no device."""
+    count()
+    return _why or ""

@@ -1,0 +1,821 @@
+"""CUDA devices for the core: the driver's functions as a table of C pointers, memory by stream, launches and copies.
+
+The table is filled from libcuda, or from whatever stands in for it (``driver.py``). Nothing here knows which.
+"""
+
+import threading
+
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from taeda._core.devices cimport (
+    FROM_HOST, MOST_DEVICES, TO_HOST, WITHIN, Device, Way, devices, kernel_t, swap_place,
+)
+
+from taeda._core import OutOfMemoryError
+from taeda._core.devices import fail
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+      #define TAEDA_OWN static __declspec(thread)
+    #else
+      #define TAEDA_OWN static __thread
+    #endif
+    TAEDA_OWN int taeda_gpu = 0;                 /* index of the current device */
+    TAEDA_OWN void *taeda_context = 0;           /* that is current */
+    TAEDA_OWN void *taeda_streams[32];           /* the current stream, by index of the device */
+    TAEDA_OWN int taeda_async = 0;               /* copies from and to pinned memory need not be waited for */
+    """
+    int current_index "taeda_gpu"
+    void* current_context "taeda_context"
+    void** current_streams "taeda_streams"
+    int waits_not "taeda_async"
+
+# ---- the driver ------------------------------------------------------------------------------------------------------
+
+ctypedef int (*of_pointer_t)(void*) noexcept nogil
+ctypedef int (*get_pointer_t)(void**) noexcept nogil
+ctypedef int (*alloc_t)(uint64_t*, size_t) noexcept nogil
+ctypedef int (*free_t)(uint64_t) noexcept nogil
+ctypedef int (*to_device_t)(uint64_t, const void*, size_t, void*) noexcept nogil
+ctypedef int (*to_host_t)(void*, uint64_t, size_t, void*) noexcept nogil
+ctypedef int (*within_t)(uint64_t, uint64_t, size_t, void*) noexcept nogil
+ctypedef int (*fill_t)(uint64_t, unsigned char, size_t, void*) noexcept nogil
+ctypedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                         void**) noexcept nogil
+
+cdef struct Driver:
+    of_pointer_t set_context, wait_stream
+    alloc_t allocate
+    free_t release
+    to_device_t to_device
+    to_host_t to_host
+    within_t within
+    fill_t fill
+    launch_t launch
+
+cdef Driver driver
+
+#: The functions that this module calls, by their names in libcuda.
+FUNCTIONS = ("cuCtxSetCurrent", "cuStreamSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2",
+             "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuLaunchKernel")
+
+
+def fill_table(*addresses):
+    """Take the addresses of :data:`FUNCTIONS`."""
+    cdef uintptr_t at[9]
+    cdef int i
+    for i in range(9):
+        at[i] = addresses[i]
+    driver.set_context, driver.wait_stream = <of_pointer_t>at[0], <of_pointer_t>at[1]
+    driver.allocate, driver.release = <alloc_t>at[2], <free_t>at[3]
+    driver.to_device, driver.to_host, driver.within = <to_device_t>at[4], <to_host_t>at[5], <within_t>at[6]
+    driver.fill, driver.launch = <fill_t>at[7], <launch_t>at[8]
+
+
+cdef object ERROR = None      # error(result, what): the exception for a result of the driver
+cdef object BUILD = None      # build(kernel, pointers, words, inner, slots): the entry of a kernel, an address
+cdef object HOSTED = None     # hosted(number, address): what a launch of a function of the core does instead
+cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
+cdef int FIRST = 0            # the number of device 0
+cdef void* contexts[MOST_DEVICES]   # by index
+cdef bint forked = False      # this process was forked from one that used a device
+
+
+def set_hooks(error, build, hosted, explain):
+    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of the core's functions, a
+    lack of memory."""
+    global ERROR, BUILD, HOSTED, EXPLAIN
+    ERROR, BUILD, HOSTED, EXPLAIN = error, build, hosted, explain
+
+
+def after_fork():
+    """A child process has no device: contexts do not survive a fork."""
+    global forked
+    forked = True
+
+
+def is_forked():
+    """Whether this process was forked from one that used a device."""
+    return forked
+
+
+cdef int enter(int index) except -1:
+    """Make the context of a device this thread's."""
+    cdef int result
+    if forked:
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+                           "use the 'spawn' start method")
+    if current_context != contexts[index]:
+        result = driver.set_context(contexts[index])
+        if result:
+            raise ERROR(result, "cuCtxSetCurrent")
+        global_context(contexts[index])
+    return 0
+
+
+cdef void global_context(void* context) noexcept:
+    global current_context
+    current_context = context
+
+
+def enter_context(int index):
+    """Make the context of device ``index`` this thread's."""
+    enter(index)
+
+
+def get_context():
+    """The context that is current on this thread."""
+    return <uintptr_t>current_context
+
+
+def first_number():
+    """The number of device 0."""
+    return FIRST
+
+
+def get_index():
+    """The index of this thread's current device."""
+    return current_index
+
+
+def set_index(int index):
+    """Make a device this thread's current one; gives the index before."""
+    global current_index
+    cdef int before = current_index
+    current_index = index
+    return before
+
+
+def get_stream(int index):
+    """The current stream of a device on this thread, 0 for the default one."""
+    return <uintptr_t>current_streams[index]
+
+
+def set_stream(int index, uintptr_t stream):
+    """Let this thread's work on a device go to a stream; gives the one before."""
+    cdef uintptr_t before = <uintptr_t>current_streams[index]
+    current_streams[index] = <void*>stream
+    return before
+
+
+def set_waiting(bint waits):
+    """Whether copies from and to pinned memory are waited for; gives what was set before."""
+    global waits_not
+    cdef bint before = not waits_not
+    waits_not = not waits
+    return before
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+# Blocks are cut from segments, which the driver gives. A free block is in a bin of its pool, by size; a pool belongs to
+# a stream, so memory that is given back can be used again at once: the stream orders the work.
+
+cdef enum:
+    ROUND = 512                # bytes: sizes are multiples of it
+    SMALL = 1 << 20            # up to here blocks are cut from segments of SMALL_SEGMENT
+    SMALL_SEGMENT = 2 << 20
+    LARGE = 10 << 20           # up to here from segments of LARGE_SEGMENT, beyond from their own
+    LARGE_SEGMENT = 20 << 20
+    ROUND_LARGE = 2 << 20
+    NBINS = 160                # four for each power of two
+
+cdef struct Block:
+    uint64_t address
+    int64_t size, requested
+    Pool* pool
+    bint used                  # by a tensor, or by work that is not done
+    Block* before              # of the segment
+    Block* after
+    Block* previous            # of the bin
+    Block* next
+
+cdef struct Pool:
+    void* stream
+    bint small
+    Block* bins[NBINS]
+    Pool* next
+
+cdef enum:
+    ALLOCATION, SEGMENT, ACTIVE, INACTIVE, ALLOCATED, RESERVED, ACTIVE_BYTES, INACTIVE_BYTES, REQUESTED, NSTATS
+
+#: The groups of statistics, as PyTorch names them.
+STATISTICS = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
+              "inactive_split_bytes", "requested_bytes")
+
+cdef inline int bin_of(int64_t size) noexcept:
+    """The bin of a size: the power of two, and a quarter of it."""
+    cdef uint64_t units = <uint64_t>(size // ROUND)
+    cdef int power = 0
+    while units >> (power + 1):
+        power += 1
+    return min(4 * power + (<int>((units << 2) >> power) & 3), NBINS - 1)
+
+
+cdef class Memory:
+    """The memory of one device."""
+
+    cdef readonly int index
+    cdef Pool* pools
+    cdef dict blocks                   # the addresses of Block, by that of the memory
+    cdef dict users                    # streams that use a block beside its own, by its address
+    cdef list waiting                  # (events, address) of blocks that were given back and are in use
+    cdef int64_t stats[NSTATS][3][4]   # all, small, large: current, peak, allocated, freed
+    cdef readonly int64_t retries, failures, device_allocations, device_releases, synchronisations
+    cdef public int64_t limit          # bytes that may be reserved; -1: no limit
+    cdef public bint plain             # every tensor has memory of its own from the driver
+    cdef public object events          # record(stream), is_done(event), wait(event): what other streams do
+
+    def __cinit__(self, int index):
+        self.index, self.limit = index, -1
+        self.blocks, self.users, self.waiting = {}, {}, []
+
+    cdef void count(self, int what, bint small, int64_t by) noexcept:
+        cdef int64_t* s
+        cdef int group
+        for group in (0, 1 if small else 2):
+            s = self.stats[what][group]
+            s[0] += by
+            s[1] = max(s[1], s[0])
+            s[2 if by > 0 else 3] += by if by > 0 else -by
+
+    cdef void count_block(self, Block* b, int sign) noexcept:
+        """Count a block as used (1) or no longer (-1)."""
+        cdef bint small = b.pool.small
+        self.count(ALLOCATION, small, sign)
+        self.count(ALLOCATED, small, sign * b.size)
+        self.count(REQUESTED, small, sign * b.requested)
+
+    cdef void count_active(self, Block* b, int sign) noexcept:
+        self.count(ACTIVE, b.pool.small, sign)
+        self.count(ACTIVE_BYTES, b.pool.small, sign * b.size)
+
+    cdef void put(self, Block* b) noexcept:
+        """Put a free block into its bin."""
+        cdef Block** head = &b.pool.bins[bin_of(b.size)]
+        b.previous, b.next = NULL, head[0]
+        if head[0] != NULL:
+            head[0].previous = b
+        head[0] = b
+        if b.before != NULL or b.after != NULL:
+            self.count(INACTIVE, b.pool.small, 1)
+            self.count(INACTIVE_BYTES, b.pool.small, b.size)
+
+    cdef void take(self, Block* b) noexcept:
+        """Take a free block out of its bin."""
+        if b.previous != NULL:
+            b.previous.next = b.next
+        else:
+            b.pool.bins[bin_of(b.size)] = b.next
+        if b.next != NULL:
+            b.next.previous = b.previous
+        if b.before != NULL or b.after != NULL:
+            self.count(INACTIVE, b.pool.small, -1)
+            self.count(INACTIVE_BYTES, b.pool.small, -b.size)
+
+    cdef Pool* pool_of(self, void* stream, bint small) except NULL:
+        cdef Pool* pool = self.pools
+        while pool != NULL:
+            if pool.stream == stream and pool.small == small:
+                return pool
+            pool = pool.next
+        pool = <Pool*>calloc(1, sizeof(Pool))
+        if pool == NULL:
+            raise MemoryError
+        pool.stream, pool.small, pool.next = stream, small, self.pools
+        self.pools = pool
+        return pool
+
+    cdef Block* find(self, Pool* pool, int64_t size) noexcept:
+        """The smallest free block of the first bin that has one of at least ``size`` bytes."""
+        cdef int at
+        cdef Block* b
+        cdef Block* best = NULL
+        for at in range(bin_of(size), NBINS):
+            b = pool.bins[at]
+            while b != NULL:
+                if b.size >= size and (best == NULL or b.size < best.size):
+                    best = b
+                b = b.next
+            if best != NULL:
+                return best
+        return NULL
+
+    cdef Block* segment(self, Pool* pool, int64_t size) except? NULL:
+        """A block of new memory; NULL: there is none."""
+        cdef int64_t nbytes = size
+        cdef uint64_t address = 0
+        cdef int result
+        cdef Block* b
+        if not self.plain:
+            if pool.small:
+                nbytes = SMALL_SEGMENT
+            elif size < LARGE:
+                nbytes = LARGE_SEGMENT
+            else:
+                nbytes = (size + ROUND_LARGE - 1) // ROUND_LARGE * ROUND_LARGE
+        if self.limit >= 0 and self.stats[RESERVED][0][0] + nbytes > self.limit:
+            return NULL
+        result = driver.allocate(&address, <size_t>nbytes)
+        if result == 2:  # CUDA_ERROR_OUT_OF_MEMORY
+            return NULL
+        if result:
+            raise ERROR(result, "cuMemAlloc")
+        b = <Block*>calloc(1, sizeof(Block))
+        if b == NULL:
+            raise MemoryError
+        b.address, b.size, b.pool = address, nbytes, pool
+        self.device_allocations += 1
+        self.count(SEGMENT, pool.small, 1)
+        self.count(RESERVED, pool.small, nbytes)
+        return b
+
+    cdef void* allocate(self, int64_t nbytes, void* stream) except? NULL:
+        cdef int64_t size = nbytes if self.plain else max((nbytes + ROUND - 1) // ROUND * ROUND, <int64_t>ROUND)
+        cdef Pool* pool = self.pool_of(stream, size <= SMALL)
+        cdef Block* b
+        cdef Block* rest
+        enter(self.index)
+        if self.waiting:
+            self.collect(False)
+        b = NULL if self.plain else self.find(pool, size)
+        if b != NULL:
+            self.take(b)
+        else:
+            b = self.segment(pool, max(size, <int64_t>1))
+            if b == NULL:
+                self.retries += 1
+                self.empty()
+                b = self.segment(pool, max(size, <int64_t>1))
+            if b == NULL:
+                self.failures += 1
+                raise OutOfMemoryError(EXPLAIN(self, nbytes))
+        if not self.plain and b.size - size >= (ROUND if pool.small else SMALL + 1):
+            rest = <Block*>calloc(1, sizeof(Block))
+            if rest == NULL:
+                raise MemoryError
+            rest.address, rest.size, rest.pool, rest.before, rest.after = (
+                b.address + <uint64_t>size, b.size - size, pool, b, b.after)
+            if b.after != NULL:
+                b.after.before = rest
+            b.size, b.after = size, rest
+            self.put(rest)
+        b.used, b.requested = True, nbytes
+        self.blocks[b.address] = <uintptr_t>b
+        self.count_block(b, 1)
+        self.count_active(b, 1)
+        return <void*>b.address
+
+    cdef int release(self, void* data) except -1:
+        cdef Block* b = <Block*><uintptr_t>self.blocks.pop(<uintptr_t>data)
+        self.count_block(b, -1)
+        if self.users:
+            streams = self.users.pop(<uintptr_t>data, None)
+            if streams:
+                self.waiting.append(([self.events.record(self.index, s) for s in streams], <uintptr_t>b))
+                return 0
+        return self.give_back(b)
+
+    cdef int give_back(self, Block* b) except -1:
+        """A block is free: join it with its free neighbours."""
+        cdef Block* other
+        self.count_active(b, -1)
+        if self.plain:
+            return self.end_segment(b)
+        b.used = False
+        other = b.before
+        if other != NULL and not other.used:
+            self.take(other)
+            other.size, other.after = other.size + b.size, b.after
+            if b.after != NULL:
+                b.after.before = other
+            free(b)
+            b = other
+        other = b.after
+        if other != NULL and not other.used:
+            self.take(other)
+            b.size, b.after = b.size + other.size, other.after
+            if other.after != NULL:
+                other.after.before = b
+            free(other)
+        self.put(b)
+        return 0
+
+    cdef int end_segment(self, Block* b) except -1:
+        """Give the segment that a block is all of back to the driver."""
+        cdef int result
+        enter(self.index)
+        if self.plain:
+            driver.wait_stream(b.pool.stream)
+        result = driver.release(b.address)
+        self.device_releases += 1
+        self.count(SEGMENT, b.pool.small, -1)
+        self.count(RESERVED, b.pool.small, -b.size)
+        free(b)
+        if result:
+            raise ERROR(result, "cuMemFree")
+        return 0
+
+    def collect(self, bint waits):
+        """Take back the blocks that other streams have done with; all, if it ``waits``."""
+        left = []
+        for events, at in self.waiting:
+            if waits:
+                for event in events:
+                    self.events.wait(event)
+            events = [] if waits else [event for event in events if not self.events.is_done(event)]
+            if events:
+                left.append((events, at))
+            else:
+                self.give_back(<Block*><uintptr_t>at)
+        self.waiting = left
+
+    def empty(self):
+        """Give all segments that nothing is in back to the driver."""
+        cdef Pool* pool
+        cdef Block* b
+        cdef Block* following
+        cdef int at
+        if self.waiting:
+            self.synchronisations += 1
+            self.collect(True)
+        pool = self.pools
+        while pool != NULL:
+            for at in range(NBINS):
+                b = pool.bins[at]
+                while b != NULL:
+                    following = b.next
+                    if b.before == NULL and b.after == NULL:
+                        enter(self.index)
+                        driver.wait_stream(pool.stream)
+                        self.take(b)
+                        self.end_segment(b)
+                    b = following
+            pool = pool.next
+
+    def record_stream(self, uintptr_t address, uintptr_t stream):
+        """A tensor is used on another stream: its memory is not used again before the work that is there now ends."""
+        cdef Block* b
+        if address not in self.blocks:
+            return  # not from here
+        b = <Block*><uintptr_t>self.blocks[address]
+        if <uintptr_t>b.pool.stream != stream:
+            self.users.setdefault(address, set()).add(stream)
+
+    def statistics(self):
+        """``[statistic][all, small, large][current, peak, allocated, freed]``."""
+        cdef int i, j, k
+        return [[[self.stats[i][j][k] for k in range(4)] for j in range(3)] for i in range(NSTATS)]
+
+    def reset_peaks(self):
+        """Let each peak be what is in use now."""
+        cdef int i, j
+        for i in range(NSTATS):
+            for j in range(3):
+                self.stats[i][j][1] = self.stats[i][j][0]
+
+    def reset_sums(self):
+        """Forget what was allocated and freed so far."""
+        cdef int i, j
+        for i in range(NSTATS):
+            for j in range(3):
+                self.stats[i][j][2] = self.stats[i][j][3] = 0
+        self.retries = self.failures = 0
+
+    def snapshot(self):
+        """The segments and their blocks: ``[(stream, is small, [(address, size, requested, is used)])]``."""
+        cdef Block* b
+        cdef Pool* pool = self.pools
+        cdef int at
+        firsts = {}
+        for value in self.blocks.values():
+            b = <Block*><uintptr_t>value
+            while b.before != NULL:
+                b = b.before
+            firsts[b.address] = <uintptr_t>b
+        while pool != NULL:
+            for at in range(NBINS):
+                b = pool.bins[at]
+                while b != NULL:
+                    if b.before == NULL:
+                        firsts[b.address] = <uintptr_t>b
+                    b = b.next
+            pool = pool.next
+        segments = []
+        for _, value in sorted(firsts.items()):
+            b = <Block*><uintptr_t>value
+            segment = (<uintptr_t>b.pool.stream, bool(b.pool.small), [])
+            while b != NULL:
+                segment[2].append((b.address, b.size, b.requested, bool(b.used)))
+                b = b.after
+            segments.append(segment)
+        return segments
+
+
+MEMORIES = []
+
+
+def take_memory(int index, int64_t nbytes, uintptr_t stream):
+    """Memory of a device for a stream; :func:`release_memory` gives it back."""
+    return <uintptr_t>(<Memory>MEMORIES[index]).allocate(nbytes, <void*>stream)
+
+
+def release_memory(int index, uintptr_t address):
+    """Give back what :func:`take_memory` gave."""
+    (<Memory>MEMORIES[index]).release(<void*>address)
+
+
+cdef bint closing = False
+
+
+def close():
+    """The program ends: what is in use is left to the driver."""
+    global closing
+    closing = True
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------
+# A kernel is a number of a device and a row of the table: an address that nothing else has. Its entries are made when
+# it is launched, as they depend on how many pointers and numbers there are.
+
+cdef enum:
+    MOST_KERNELS = 1 << 16
+    MOST_WORDS = 512           # of a launch: 4 KiB
+    THREADS = 128              # of a block; _compile.py
+    ROUND_WORDS = 16
+
+cdef struct Entry:
+    int pointers, words
+    void* inner
+    void* function
+    Entry* next
+
+cdef struct Kernel:
+    Entry* entries
+    bint calls                 # another kernel, whose address is among its pointers or numbers
+
+cdef Kernel table[MOST_KERNELS]
+cdef int64_t nkernels = 0
+cdef dict hosted_kernels = {}  # by (number, address): what launches of the core's functions run
+
+
+def add_kernel(bint calls):
+    """A new kernel: its address and its row."""
+    global nkernels
+    if nkernels == MOST_KERNELS:
+        raise RuntimeError(f"there are {MOST_KERNELS} kernels, and no room for more")
+    table[nkernels].calls = calls
+    nkernels += 1
+    return <uintptr_t>&table[nkernels - 1], nkernels - 1
+
+
+def row_of(address):
+    """The row of the kernel at ``address``; -1: it is none."""
+    return row_at(<void*><uintptr_t>(address & 0xFFFFFFFFFFFFFFFF))
+
+
+def calls(int64_t row):
+    """Whether the kernel of a row calls another one."""
+    return table[row].calls
+
+
+cdef inline int64_t row_at(const void* address) noexcept:
+    cdef uintptr_t at = <uintptr_t>address - <uintptr_t>&table[0]
+    return <int64_t>(at // sizeof(Kernel)) if at < nkernels * sizeof(Kernel) else -1
+
+
+cdef void* entry_of(Kernel* k, int nptr, char** ptr, int narg, const int64_t* arg) except NULL:
+    """The function of the driver for a launch of a kernel."""
+    cdef int words = (nptr + narg + ROUND_WORDS - 1) // ROUND_WORDS * ROUND_WORDS, i
+    cdef void* inner = NULL
+    cdef Entry* e = k.entries
+    if k.calls:
+        for i in range(nptr):
+            if row_at(ptr[i]) >= 0:
+                inner = ptr[i]
+        for i in range(narg):
+            if row_at(<void*>arg[i]) >= 0:
+                inner = <void*>arg[i]
+    while e != NULL:
+        if e.pointers == nptr and e.words == words and e.inner == inner:
+            return e.function
+        e = e.next
+    function = BUILD(row_at(k), nptr, words, row_at(inner), None)
+    e = <Entry*>calloc(1, sizeof(Entry))
+    if e == NULL:
+        raise MemoryError
+    e.pointers, e.words, e.inner, e.function, e.next = nptr, words, inner, <void*><uintptr_t>function, k.entries
+    k.entries = e
+    return e.function
+
+
+cdef int64_t launched = 0      # kernels
+
+
+def count_launches():
+    """How many kernels, and fills of memory, were launched so far."""
+    return launched
+
+
+cdef int start(int index, void* function, const void* words, int64_t first, int64_t total, uint64_t slots,
+               int64_t size) except -1:
+    """Enqueue a kernel over ``[first, total)``."""
+    global launched
+    cdef int64_t blocks = (total - first + THREADS - 1) // THREADS
+    cdef void* parameters[5]
+    cdef int result
+    parameters[0], parameters[1], parameters[2] = <void*>words, &first, &total
+    parameters[3], parameters[4] = &slots, &size
+    if blocks >= 1 << 31:
+        raise RuntimeError(f"a launch of {total} threads is too large")
+    result = driver.launch(function, <unsigned>blocks, 1, 1, THREADS, 1, 1, 0, current_streams[index], parameters, NULL)
+    if result:
+        raise ERROR(result, "cuLaunchKernel")
+    launched += 1
+    return 0
+
+
+cdef int launch_kernel(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg,
+                       int64_t total) except -1:
+    cdef uint64_t words[MOST_WORDS]
+    cdef void* function
+    enter(index)
+    if nptr + narg > MOST_WORDS - ROUND_WORDS:
+        raise RuntimeError(f"a launch with {nptr} pointers and {narg} numbers is too large for the driver")
+    function = entry_of(k, nptr, ptr, narg, arg)
+    memcpy(words, ptr, nptr * sizeof(char*))
+    memcpy(words + nptr, arg, narg * sizeof(int64_t))
+    memset(words + nptr + narg, 0, ROUND_WORDS * 8)
+    return start(index, function, words, 0, total, 0, 0)
+
+
+def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int64_t total, uint64_t slots=0,
+                 int64_t size=0):
+    """Launch an entry with pointers and numbers; ``slots`` is memory, ``size`` bytes of it for each thread."""
+    cdef uint64_t words[MOST_WORDS]
+    cdef int i
+    if len(values) > MOST_WORDS:
+        raise RuntimeError(f"a launch with {len(values)} pointers and numbers is too large for the driver")
+    memset(words, 0, sizeof(words))
+    for i in range(len(values)):
+        words[i] = <uint64_t>(values[i] & 0xFFFFFFFFFFFFFFFF)
+    enter(index)
+    start(index, <void*>function, words, first, total, slots, size)
+
+
+cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg,
+                       int64_t total) except -1:
+    """A launch of a function of the core: of its kernel, or what else does the same."""
+    cdef int i
+    cdef object made = hosted_kernels.get((number, <uintptr_t>fn))
+    if made is None:
+        made = hosted_kernels[number, <uintptr_t>fn] = HOSTED(number, <uintptr_t>fn)
+    if isinstance(made, int):
+        return launch_kernel(number - FIRST, <Kernel*><uintptr_t>made, ptr, nptr, arg, narg, total)
+    made(number - FIRST, tuple([<uintptr_t>ptr[i] for i in range(nptr)]), tuple([arg[i] for i in range(narg)]), total)
+    return 0
+
+
+# ---- the contract ----------------------------------------------------------------------------------------------------
+
+cdef void* allocate_row(int number, int64_t nbytes) noexcept:
+    try:
+        return (<Memory>MEMORIES[number - FIRST]).allocate(nbytes, current_streams[number - FIRST])
+    except BaseException as error:
+        fail(error)
+        return NULL
+
+
+cdef void release_row(int number, void* data, int64_t nbytes) noexcept:
+    if closing or forked:
+        return
+    try:
+        (<Memory>MEMORIES[number - FIRST]).release(data)
+    except BaseException as error:
+        fail(error)
+
+
+cdef void launch_row(int number, kernel_t kernel, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                     int64_t grain) noexcept:
+    try:
+        if row_at(<void*>kernel) >= 0:
+            launch_kernel(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total)
+        else:
+            launch_hosted(number, kernel, ptr, nptr, arg, narg, total)
+        if BLOCKING:
+            synchronise_row(number)
+    except BaseException as error:
+        fail(error)
+
+
+cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way way) noexcept:
+    cdef int result, index = number - FIRST
+    cdef void* stream = current_streams[index]
+    cdef bint ends = way == TO_HOST
+    cdef void* between
+    if nbytes <= 0:
+        return
+    try:
+        enter(index)
+        if way == WITHIN:
+            if <const char*>to < <const char*>source + nbytes and <const char*>source < <const char*>to + nbytes:
+                between = (<Memory>MEMORIES[index]).allocate(nbytes, stream)
+                result = driver.within(<uint64_t>between, <uint64_t>source, <size_t>nbytes, stream)
+                if not result:
+                    result = driver.within(<uint64_t>to, <uint64_t>between, <size_t>nbytes, stream)
+                (<Memory>MEMORIES[index]).release(between)
+            else:
+                result = driver.within(<uint64_t>to, <uint64_t>source, <size_t>nbytes, stream)
+        elif way == FROM_HOST:
+            # From pageable memory the driver has read all when it returns; pinned memory it reads later.
+            ends = is_pinned(<uintptr_t>source)
+            result = driver.to_device(<uint64_t>to, source, <size_t>nbytes, stream)
+        else:
+            result = driver.to_host(to, <uint64_t>source, <size_t>nbytes, stream)
+        if result:
+            raise ERROR(result, "cuMemcpy")
+        if ends and not (waits_not and is_pinned(<uintptr_t>(to if way == TO_HOST else source))):
+            result = driver.wait_stream(stream)
+            if result:
+                raise ERROR(result, "cuStreamSynchronize")
+    except BaseException as error:
+        fail(error)
+
+
+cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
+    global launched
+    cdef int result
+    if nbytes <= 0:
+        return
+    try:
+        enter(number - FIRST)
+        result = driver.fill(<uint64_t>to, <unsigned char>value, <size_t>nbytes, current_streams[number - FIRST])
+        if result:
+            raise ERROR(result, "cuMemset")
+        launched += 1
+    except BaseException as error:
+        fail(error)
+
+
+cdef void synchronise_row(int number) noexcept:
+    cdef int result
+    try:
+        enter(number - FIRST)
+        result = driver.wait_stream(current_streams[number - FIRST])
+        if result:
+            raise ERROR(result, "cuStreamSynchronize")
+    except BaseException as error:
+        fail(error)
+
+
+def copy_within(int index, uintptr_t to, uintptr_t source, int64_t nbytes):
+    """Copy bytes on a device."""
+    copy_row(FIRST + index, <void*>to, <void*>source, nbytes, WITHIN)
+
+
+def clear(int index, uintptr_t to, int64_t nbytes):
+    """Set bytes of a device to zero."""
+    fill_row(FIRST + index, <void*>to, 0, nbytes)
+
+
+cdef bint BLOCKING = False
+
+
+def take_devices(int first, list made, bint blocking):
+    """Let the devices from that number on run by what is here; ``made`` are their contexts."""
+    global FIRST, BLOCKING
+    cdef int i
+    FIRST, BLOCKING = first, blocking
+    for i, context in enumerate(made):
+        contexts[i] = <void*><uintptr_t>context
+        MEMORIES.append(Memory(i))
+        devices[first + i] = Device(allocate_row, release_row, launch_row, copy_row, fill_row, synchronise_row, True)
+
+
+# ---- pinned memory ---------------------------------------------------------------------------------------------------
+
+cdef list pinned = []          # (begin, end) of memory of the host that the driver copies from directly
+cdef object pinned_lock = threading.Lock()
+
+
+def add_pinned(uintptr_t address, int64_t nbytes):
+    """Remember memory of the host as pinned."""
+    with pinned_lock:
+        pinned.append((address, address + nbytes))
+
+
+def remove_pinned(uintptr_t address, int64_t nbytes):
+    """Forget pinned memory."""
+    with pinned_lock:
+        pinned.remove((address, address + nbytes))
+
+
+def is_pinned_at(uintptr_t address):
+    """Whether that memory of the host is pinned."""
+    return is_pinned(address)
+
+
+cdef bint is_pinned(uintptr_t address) except -1:
+    return bool(pinned) and any([begin <= address < end for begin, end in pinned])

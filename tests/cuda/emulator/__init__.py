@@ -1,0 +1,35 @@
+"""An emulated CUDA device: it runs the PTX that a driver would be sent, behind the driver's functions.
+
+``table()`` gives the C address of each driver function by its name. What a kernel does wrong is kept in ``faults()``.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .driver import Driver
+from .faults import Fault
+from .ptx import Refused
+
+__all__ = ["Driver", "Fault", "Refused", "driver", "faults", "reset", "table"]
+
+
+@functools.cache
+def driver() -> Driver:
+    """The emulated driver of this process, with two devices."""
+    return Driver(devices=2)
+
+
+def table() -> dict[str, int]:
+    """The C address of each function of the driver, by the name under which ``libcuda`` exports it."""
+    return dict(driver().functions)
+
+
+def faults() -> list[Fault]:
+    """What kernels and copies did wrong since the last :func:`reset`."""
+    return list(driver().faults)
+
+
+def reset() -> None:
+    """Forget all memory, modules, streams and faults, as in a new process."""
+    driver().reset()

@@ -1,0 +1,274 @@
+"""Tests with a CUDA device at hand: TAEDA_CUDA names it. ``test_cuda.py`` runs them on the emulated one, in a process of
+its own, since a process has a device or has none."""
+
+import copy
+import io
+import threading
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import cuda, nn
+
+pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
+
+
+def there(*sizes, seed=0):
+    return taeda.randn(*(sizes or (3, 4)), generator=taeda.Generator().manual_seed(seed)).cuda()
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_device_says_what_it_is():
+    found = cuda.get_device_properties()
+    assert cuda.device_count() >= 1 and cuda.current_device() == 0 and cuda.is_initialized()
+    assert cuda.get_device_name() == cuda.get_device_name("cuda:0") == found.name != ""
+    assert cuda.get_device_capability() == (found.major, found.minor) >= (8, 0)
+    assert found.total_memory == cuda.mem_get_info()[1] and found.warp_size == 32 and found.multi_processor_count > 0
+    assert found.name in repr(found) and cuda.is_bf16_supported() and cuda.get_arch_list() == ["compute_80"]
+    assert taeda.accelerator.is_available() and taeda.accelerator.current_accelerator() == taeda.device("cuda")
+    assert taeda.device(0) == taeda.device("cuda", 0)
+
+
+def test_tensors_go_there_and_back():
+    a = taeda.arange(12.0).reshape(3, 4).t()
+    for x in (a.cuda(), a.to("cuda"), a.to("cuda:0"), a.to(taeda.device("cuda", 0)), a.cuda(0), a.to(0)):
+        assert (x.device, x.is_cuda, x.is_cpu, x.get_device(), x.stride()) == (
+            taeda.device("cuda:0"), True, False, 0, a.stride(),
+        )  # fmt: skip
+        assert x.cpu().equal(a) and x.tolist() == a.tolist() and x.cuda() is x
+    assert a.cuda().type() == "torch.cuda.FloatTensor" and a.type("torch.cuda.IntTensor").cpu().equal(a.int())
+    assert isinstance(a.cuda(), cuda.FloatTensor) and not isinstance(a, cuda.FloatTensor)
+    assert np.array_equal(a.cuda().numpy(force=True), a.numpy())
+    with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+        a.cuda().numpy()
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        a.to(f"cuda:{cuda.device_count()}")
+    with taeda.device("cuda"):
+        assert taeda.zeros(2).is_cuda
+    assert nn.Linear(2, 2).cuda().weight.is_cuda and copy.deepcopy(a.cuda()).cpu().equal(a)
+
+
+def test_files_keep_the_device():
+    file = io.BytesIO()
+    taeda.save({"x": there()}, file)
+    file.seek(0)
+    assert taeda.load(file)["x"].is_cuda
+    file.seek(0)
+    assert taeda.load(file, map_location="cpu")["x"].equal(there().cpu())
+
+
+def test_a_device_is_chosen_for_a_block_and_a_thread():
+    with cuda.device(0), cuda.device(-1), cuda.device(None):
+        assert cuda.current_device() == 0
+    with cuda.device_of(there()):
+        assert cuda.current_device() == 0
+    with pytest.raises(ValueError, match="Expected a cuda device"):
+        cuda.device("cpu")
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        cuda.set_device(cuda.device_count())
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append((cuda.current_device(), (there() + 1).cpu())))
+    thread.start()
+    thread.join()
+    assert seen[0][0] == 0 and seen[0][1].equal((there() + 1).cpu())
+
+
+def test_seeds_give_the_same_numbers_again():
+    cuda.manual_seed_all(3)
+    a = taeda.randn(5, device="cuda")
+    state = cuda.get_rng_state()
+    b = taeda.randn(5, device="cuda")
+    cuda.set_rng_state(state)
+    assert taeda.randn(5, device="cuda").equal(b)
+    cuda.manual_seed(3)
+    assert taeda.randn(5, device="cuda").equal(a)
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_counted_and_used_again():
+    cuda.empty_cache()
+    before = cuda.memory_allocated()
+    x = taeda.empty(1000, device="cuda")
+    assert cuda.memory_allocated() - before == 4096  # rounded to 512 bytes
+    place = x.data_ptr()
+    del x
+    assert cuda.memory_allocated() == before
+    assert taeda.empty(1000, device="cuda").data_ptr() == place
+    cuda.reset_peak_memory_stats()
+    y = taeda.empty(1 << 20, device="cuda")
+    assert cuda.max_memory_allocated() - before == 4 << 20 and cuda.memory_reserved() >= cuda.memory_allocated()
+    del y
+    assert cuda.max_memory_allocated() - before == 4 << 20
+    stats = cuda.memory_stats()
+    assert stats["allocation.all.allocated"] - stats["allocation.all.freed"] == stats["allocation.all.current"]
+    assert cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"] == before
+    assert "CUDA memory summary" in cuda.memory_summary() and str(len(cuda.memory_summary().splitlines())) != "0"
+    cuda.empty_cache()
+    assert cuda.memory_stats()["segment.large_pool.current"] == stats["segment.large_pool.current"] - 1
+
+
+def test_blocks_are_split_and_joined():
+    cuda.empty_cache()
+    parts = [taeda.empty(3 << 18, device="cuda") for _ in range(4)]  # 3 MiB each, of one segment of 20 MiB
+    assert parts[1].data_ptr() - parts[0].data_ptr() == 3 << 20
+    first = parts[0].data_ptr()
+    reserved = cuda.memory_reserved()
+    del parts
+    whole = taeda.empty(9 << 18, device="cuda")  # 9 MiB, where three were
+    assert whole.data_ptr() == first and cuda.memory_reserved() == reserved
+    blocks = [b for s in cuda.memory_snapshot() for b in s["blocks"] if b["address"] == first]
+    assert [(b["size"], b["state"]) for b in blocks] == [(9 << 20, "active_allocated")]
+
+
+def test_out_of_memory_is_an_error_and_leaves_the_program_usable():
+    x = there()
+    with pytest.raises(cuda.OutOfMemoryError, match=r"CUDA out of memory\. Tried to allocate"):
+        taeda.empty(1 << 50, device="cuda")
+    assert cuda.memory_stats()["num_ooms"] >= 1 and (x + x).cpu().equal(x.cpu() * 2)
+    with pytest.raises(ValueError, match="Allowed range"):
+        cuda.set_per_process_memory_fraction(2.0)
+    cuda.empty_cache()
+    cuda.set_per_process_memory_fraction((cuda.memory_reserved() + (4 << 20)) / cuda.mem_get_info()[1])
+    try:
+        with pytest.raises(cuda.OutOfMemoryError):
+            taeda.empty(8 << 20, device="cuda")
+        with pytest.raises(RuntimeError):  # an op whose result there is no room for
+            x.reshape(12, 1).expand(12, 1 << 20) * 2
+        assert (x + x).cpu().equal(x.cpu() * 2)
+    finally:
+        cuda.set_per_process_memory_fraction(1.0)
+    assert taeda.empty(8 << 20, device="cuda").is_cuda
+
+
+def test_pinned_memory_is_copied_without_waiting():
+    a = taeda.randn(1000)
+    p = a.pin_memory()
+    assert p.is_pinned() and not a.is_pinned() and p.equal(a) and p.pin_memory() is p
+    x = p.to("cuda", non_blocking=True)
+    y = p.cuda(non_blocking=True)
+    assert x.cpu().equal(a) and y.cpu().equal(a)
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        x.pin_memory()
+    loader = taeda.utils.data.DataLoader([(a, 1), (a, 2)], batch_size=2, pin_memory=True)
+    ((batch, labels),) = loader
+    assert batch.is_pinned() and labels.is_pinned() and batch.cuda().cpu().equal(batch)
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+
+def test_streams_wait_for_each_other():
+    s = cuda.Stream()
+    assert s != cuda.default_stream() and cuda.current_stream() == cuda.default_stream()
+    x = there(64)
+    s.wait_stream(cuda.current_stream())
+    with cuda.stream(s):
+        assert cuda.current_stream() == s
+        y = x * 2
+        done = s.record_event()
+    assert cuda.current_stream() == cuda.default_stream()
+    cuda.current_stream().wait_event(done)
+    z = y + 1
+    assert z.cpu().equal(x.cpu() * 2 + 1)
+    s.synchronize()
+    assert s.query() and done.query()
+    cuda.synchronize()
+    with s:
+        assert cuda.current_stream() == s
+
+
+def test_memory_belongs_to_its_stream():
+    s = cuda.Stream()
+    with cuda.stream(s):
+        x = taeda.empty(1000, device="cuda")
+    place = x.data_ptr()
+    del x
+    assert taeda.empty(1000, device="cuda").data_ptr() != place
+    with cuda.stream(s):
+        assert taeda.empty(1000, device="cuda").data_ptr() == place
+
+
+def test_memory_in_use_on_another_stream_is_not_given_out():
+    s = cuda.Stream()
+    x = taeda.ones(1000, device="cuda")
+    place = x.data_ptr()
+    s.wait_stream(cuda.current_stream())
+    with cuda.stream(s):
+        y = x * 3
+    x.record_stream(s)
+    del x
+    fresh = taeda.full((1000,), 7.0, device="cuda")
+    s.synchronize()
+    assert y.cpu().equal(taeda.full((1000,), 3.0)) and fresh.cpu().equal(taeda.full((1000,), 7.0))
+    del fresh
+    cuda.synchronize()
+    held = [taeda.empty(1000, device="cuda") for _ in range(8)]
+    assert place in [t.data_ptr() for t in held]
+
+
+def test_events_measure_time():
+    first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    first.record()
+    there() + 1
+    last.record()
+    last.synchronize()
+    assert first.elapsed_time(last) >= 0 and first.query()
+    with pytest.raises(ValueError, match="enable_timing"):
+        cuda.Event().elapsed_time(last)
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------
+
+
+def test_elements_of_any_strides_are_one_launch_each():
+    from taeda.cuda._native import count_launches
+
+    a = taeda.randn(3, 4, 5, 6)
+    x = a.cuda()
+    views = [
+        lambda t: t,
+        lambda t: t.permute(3, 1, 0, 2),
+        lambda t: t[::2, 1:, :, ::3],
+        lambda t: t[:1].expand(3, 4, 5, 6),
+    ]
+    for view in views:
+        before = count_launches()
+        made = view(x) * 2 + view(x)
+        assert count_launches() - before == 2
+        assert made.cpu().equal(view(a) * 2 + view(a))
+
+
+def test_what_goes_by_way_of_the_host_comes_back():
+    a = taeda.randn(4, 4)
+    assert taeda.linalg.inv(a.cuda()).is_cuda and taeda.linalg.inv(a.cuda()).cpu().equal(taeda.linalg.inv(a))
+    assert taeda.fft.fft(a.cuda()).cpu().equal(taeda.fft.fft(a))
+
+
+def test_what_is_not_there_yet_says_so():
+    with pytest.raises(NotImplementedError, match="not there yet"):
+        cuda.CUDAGraph()
+    with pytest.raises(NotImplementedError):
+        there().share_memory_()
+
+
+def test_amp_trains_on_the_device():
+    taeda.manual_seed(0)
+    model, x = nn.Linear(8, 3).cuda(), taeda.randn(16, 8, device="cuda")
+    scaler, optimizer = taeda.amp.GradScaler("cuda"), taeda.optim.SGD(model.parameters(), 0.1)
+    losses = []
+    for _ in range(5):
+        with taeda.autocast("cuda"):
+            y = model(x)
+            loss = y.float().square().mean()
+        assert y.dtype == taeda.float16
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] and scaler.is_enabled()

@@ -1,0 +1,46 @@
+"""Device cuda on the emulated driver, which runs the PTX that a GPU would be sent.
+
+Each test is a process of its own: a process has a CUDA device or has none.
+"""
+
+import re
+
+import pytest
+
+from .program import ROOT, emulated
+
+
+def test_names_memory_copies_and_streams():
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/on_device.py")
+    )
+    assert re.search(r"^\.{15,} +\[100%\]$", out, re.MULTILINE), out  # none failed, none was skipped
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn", "GPT", "LSTM"])
+def test_training_gives_the_bits_of_the_cpu(model):
+    """Losses, and from checkpoints of either device on either device."""
+    out = emulated(str(ROOT / "tests/core/training.py"), "cuda", model, TAEDA_TARGET="lane")
+    assert "the same bits" in out
+
+
+@pytest.mark.parametrize("said, message", [
+    ("no.such.module", "TAEDA_CUDA=no.such.module names no module"),
+    ("tests.cuda.none_at_all", "names no module"),
+])  # fmt: skip
+def test_a_missing_driver_is_named(said, message):
+    code = (
+        "import taeda\nassert not taeda.cuda.is_available() and taeda.cuda.device_count() == 0\n"
+        "try: taeda.ones(1).to('cuda')\nexcept AssertionError as error: print(error)"
+    )
+    assert message in emulated("-c", code, TAEDA_CUDA=said)
+
+
+def test_a_forked_process_has_no_device():
+    code = (
+        "import os, taeda\nx = taeda.ones(2, device='cuda')\n"
+        "if os.fork() == 0:\n    try: x + x\n    except RuntimeError as error: print(error, flush=True)\n    os._exit(0)\n"
+        "os.wait(); print((x + x).tolist())"
+    )
+    out = emulated("-c", code)
+    assert "Cannot re-initialize CUDA in forked subprocess" in out and "[2.0, 2.0]" in out
