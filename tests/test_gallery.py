@@ -20,7 +20,7 @@ HOLDS = {
     "contrastive": lambda pixels, features, loss: features > 0.6 and loss < 4,
     "diffusion": lambda before, after: after < 0.7 * before,
     "distance_field": lambda right, error: right > 0.97 and error < 0.05,
-    "flow": lambda flow, gauss, inverse: flow > gauss + 0.1 and inverse < 1e-3,
+    "flow": lambda flow, gauss, inverse: flow > gauss + 0.4 and inverse < 1e-3,
     "forecasting": lambda error, simple, inside: error < 0.95 * simple and 0.5 < inside < 0.97,
     "gan": lambda clusters, inside: clusters >= 6 and inside > 0.4,
     "graph_network": lambda graph, alone: graph > 0.9 and graph > alone + 0.1,

@@ -5,7 +5,7 @@
 Shows: `MultiheadAttention` with its weights. Sequences repeat, after a number of places that varies. One layer looks
 at the token before; the second looks for a place after the same token ("induction", Olsson et al. 2022).
 Prints: accuracy in the second half, where everything can be known, for one layer and for two.
-Time: 9 s of one processor's time with --short (AVX-512, imports included).
+Time: 22 s of one processor, 9 s with --short (AVX-512; imports included).
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Shows: a convolution with circular padding as a local rule; a model applied to its own output, many times.
 Prints: the share of cells that are right after one step and after twenty, on boards that it has not seen.
-Time: 4 s of one processor's time with --short (AVX-512, imports included).
+Time: 5 s of one processor, 4 s with --short (AVX-512; imports included).
 """
 
 import argparse

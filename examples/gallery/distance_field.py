@@ -4,7 +4,7 @@
 
 Shows: layers of sines (SIREN), and a loss on the gradient by the input, which has length 1 for a distance.
 Prints: the share of the plane whose inside and outside are right, and the mean error of the distance.
-Time: 4 s of one processor's time with --short (AVX-512, imports included).
+Time: 8 s of one processor, 4 s with --short (AVX-512; imports included).
 """
 
 import argparse

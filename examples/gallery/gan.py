@@ -4,7 +4,7 @@
 
 Shows: two models and two optimisers in one loop, and `detach`, which keeps the step of one out of the other.
 Prints: how many of the eight clusters the generator reaches, and the share of its points that lie in one.
-Time: 6 s of one processor's time with --short (AVX-512, imports included).
+Time: 20 s of one processor, 6 s with --short (AVX-512; imports included).
 """
 
 import argparse

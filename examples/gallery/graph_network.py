@@ -4,7 +4,7 @@
 
 Shows: a sparse matrix in a model. Features are so noisy that a node alone says little; its neighbours say more.
 Prints: accuracy on nodes without a label, with the graph and without it.
-Time: 3 s of one processor's time with --short (AVX-512, imports included).
+Time: 8 s of one processor, 3 s with --short (AVX-512; imports included).
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Shows: sound to spectrogram by `stft`, one-dimensional convolutions over time, augmentation by shift and noise.
 Prints: accuracy on new recordings at three loudnesses of the noise.
-Time: 6 s of one processor's time with --short (AVX-512, imports included).
+Time: 11 s of one processor, 6 s with --short (AVX-512; imports included).
 """
 
 import argparse

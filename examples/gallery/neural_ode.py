@@ -4,7 +4,7 @@
 
 Shows: gradients through the steps of a Runge-Kutta solver, in a batch of pieces of one trajectory.
 Prints: the loss, and the mean distance between the learned trajectory and the true one, from the start alone.
-Time: 5 s of one processor's time with --short (AVX-512, imports included).
+Time: 7 s of one processor, 5 s with --short (AVX-512; imports included).
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Shows: derivatives of a model by its inputs inside a loss, first and second, by `autograd.grad` with `create_graph`.
 Prints: the loss, and the error relative to the exact solution.
-Time: 5 s of one processor's time with --short (AVX-512, imports included).
+Time: 10 s of one processor, 5 s with --short (AVX-512; imports included).
 """
 
 import argparse

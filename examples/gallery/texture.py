@@ -5,7 +5,7 @@
 Shows: the pixels are what is optimised (by LBFGS), and the model stays as it is. The loss compares Gram matrices, as
 style transfer does (Gatys, Ecker & Bethge 2015): which features occur together, wherever they are.
 Prints: the loss, relative to that of the noise that it began with.
-Time: 4 s of one processor's time with --short (AVX-512, imports included).
+Time: 19 s of one processor, 4 s with --short (AVX-512; imports included).
 """
 
 import argparse
