@@ -4,7 +4,7 @@
 
 Shows: the gradient by the picture instead of the weights, and training on attacked pictures, which helps.
 Prints: accuracy on pictures as they are and on attacked ones, for a network trained as usual and for a hardened one.
-Time: 23 s of one processor, 6 s with --short (AVX-512; imports included).
+Time: 23 s of one processor, 9 s with --short (AVX-512; imports included).
 """
 
 import argparse
