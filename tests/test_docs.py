@@ -1,6 +1,7 @@
 """The programs in the documentation and the small examples run, and end where they should."""
 
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+CHAPTERS = sorted(f"docs/how/{path.name}" for path in (ROOT / "docs/how").glob("*.md"))
 #: What a page's blocks need that is not always there.
 NEEDED = {"docs/onnx.md": "onnx.helper"}
 
@@ -56,11 +58,44 @@ def test_code_in_pages(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+#: Runs the pieces of a page in docs/how, (a block, the output that it shows or None): the outputs must be equal.
+CHAPTER = """
+import contextlib, io, json, sys
+names = {"__name__": "__main__"}
+for block, shown in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(block, sys.argv[1], "exec"), names)
+    assert (shown or "") == out.getvalue(), f"{block} printed {out.getvalue()!r}, and the page shows {shown!r}"
+"""
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_chapters_run_alone_and_print_what_they_show(page, tmp_path):
+    """Each of *How it works*, in a process that finds ``small.py`` beside the pages."""
+    pieces = re.findall(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", (ROOT / page).read_text(), re.S | re.M)
+    assert len(pieces) > 8
+    path = os.pathsep.join([str(ROOT / "docs/how"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", CHAPTER, page], input=json.dumps(pieces), cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_chapters_are_short_enough_to_read():
+    """Six of them, at most 600 lines of code in all, without docstrings; blocks of at most 25 lines."""
+    assert [page[9] for page in CHAPTERS] == list("123456")
+    codes = [re.sub(r'^ *""".*?"""$', "", code, flags=re.S | re.M) for page in CHAPTERS for _, code in _blocks(page)]
+    blocks = [[line for line in code.splitlines() if line.strip()] for code in codes]
+    assert 400 < sum(map(len, blocks)) <= 600
+    assert max(map(len, blocks)) <= 25, max(blocks, key=len)
+
+
 def test_every_block_of_code_is_run():
     """None is left out, by a reason or since it does not say that it is Python."""
-    blocks = [(page, *block) for page in PAGES for block in _blocks(page)]
+    blocks = [(page, *block) for page in [*PAGES, *CHAPTERS] for block in _blocks(page)]
     assert len(blocks) > 50 and [(page, reason) for page, reason, _ in blocks if reason] == []
-    others = [(page, code) for page in PAGES for info, code in _fences(page) if not info]
+    others = [(page, code) for page in [*PAGES, *CHAPTERS] for info, code in _fences(page) if not info]
     assert [page for page, code in others if re.search(r"^(import|from|with|def) ", code, re.M)] == []
 
 
