@@ -33,7 +33,8 @@ from .tensor cimport (
 )
 
 from .tensor import (
-    ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types, refuse_to_pin,
+    ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types,
+    refuse_to_pin,
 )
 
 cdef extern from "Python.h":
