@@ -642,7 +642,6 @@ class Tensor:
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def values(self, *args: Any, **kwargs: Any) -> Any: ...
-    def view(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def where(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def _draw_(self, chance: Any, value: Tensor | Number, *, generator: Any | None = None) -> Tensor:
         r"""Fill with ``value`` with probability ``chance``, else with 0."""
@@ -1885,7 +1884,7 @@ class Tensor:
         r"""The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``."""
     def vdot(self, other: Tensor | Number) -> Tensor:
         r"""The inner product of two vectors, the first conjugated: the sum of ``conj(input[i]) * other[i]``."""
-    def view_(self, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None) -> Tensor:
+    def view(self, *size: Any, dtype: _dtype | None = None) -> Tensor:
         r"""A view of the same elements with other sizes, or of the same bytes as another dtype."""
     def view_as(self, other: Tensor | Number) -> Tensor:
         r"""A view with the sizes of ``other``."""

@@ -250,11 +250,9 @@ def op_parameters(op: Op) -> list[str]:
     parts = [_one(n, d) for n, d in zip(op.params, op.defaults, strict=True)]
     positional = code.co_argcount
     spread = next((i for i, n in enumerate(op.params) if _is_variadic(op, i)), None)
-    if spread is not None and spread == positional - 1:
-        name = op.params[spread]
-        parts[spread] = f"*{name}: Any"
-        keyword = parts[positional:]
-        return [*parts[: spread + 1], *keyword]
+    if spread is not None:
+        parts[spread] = f"*{op.params[spread]}: Any"
+        return parts
     star = ["*"] if len(parts) > positional or _has_out(op) else []
     out = ["out: Any = None"] if _has_out(op) else []
     return [*parts[:positional], *star, *parts[positional:], *out]

@@ -29,11 +29,12 @@ from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BF16, C32, C64, C128, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
     NOTHING, Tensor, address_of, elements_of, is_conjugate_view,
-    check_device, copy_into, dtype, empty_tensor, host_tensor, read_scalar, scalar_code, to_host, uploaded,
+    check_device, copy_into, dtype, empty_tensor, has_mode, host_tensor, read_scalar, scalar_code, to_host, uploaded,
 )
 
 from .tensor import (
-    ALL_DTYPES, PYTHON_TYPES, from_storage, install, is_another, is_grad_enabled, promote_types, refuse_to_pin,
+    ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types,
+    refuse_to_pin,
 )
 
 cdef extern from "Python.h":
@@ -460,6 +461,14 @@ cdef object made_there(object function, tuple args, object device, dict given):
     return NotImplemented
 
 
+cdef int tell_mode(str what) except -1:
+    """Tell a mode that traces of values that leave it, or come, by way of Python; ``what`` says how."""
+    told = getattr(current_mode(), "by_python", None)
+    if told is not None:
+        told(what)
+    return 0
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with the values of ``data``, which is always copied.
 
@@ -484,6 +493,13 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         tensor([1.0000, 2.5000])
         >>> weight = taeda.tensor([0.5], requires_grad=True)
     """
+    if has_mode() and not isinstance(data, Tensor):
+        tell_mode("tensor")
+    return copied(data, dtype, device, requires_grad, pin_memory)
+
+
+def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """:func:`tensor` without a word to a mode: for the core, which makes tensors of indices."""
     cdef int code = code_of(dtype)
     cdef Tensor t, source
     if requires_grad is not False:
@@ -507,7 +523,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             stacklevel=2,
         )
         source = data
-        t = cast(source, code) if source.holds != NOTHING else source.detach().to(dtype or source.dtype, copy=True)
+        if source.holds != NOTHING and not has_mode():
+            t = cast(source, code)
+        else:
+            t = source.detach().to(dtype or source.dtype, copy=True)
     else:
         source = None if plain(data) else shared_array(data)
         t = from_sequence(data, code) if source is None else cast(source, code)
@@ -544,6 +563,8 @@ def as_tensor(data, dtype=None, device=None):
             return made
     if isinstance(data, Tensor):
         return data if code < 0 or code == (<Tensor>data).code else data.to(ALL_DTYPES[code])
+    if has_mode():
+        tell_mode("as_tensor")
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         return from_sequence(data, code)
     t = None if plain(data) else shared_array(data)
@@ -666,6 +687,8 @@ def from_numpy(array):
     """
     if not numpy_loaded() or not isinstance(array, ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if has_mode():
+        tell_mode("from_numpy")
     return array_tensor(array, True)
 
 
@@ -849,6 +872,8 @@ def tolist(Tensor self):
     """
     if self.nd == 0:
         return self.item()
+    if has_mode():
+        tell_mode("list")
     if self.device_type > META_NUMBER:
         self = to_host(self)
     if self.code >= C32 or is_conjugate_view(self):

@@ -409,6 +409,7 @@ cdef int32_t factor_cholesky(scalar* a, int64_t n) noexcept nogil:
     for j in range(n):
         for i in range(j + 1, n):
             a[j * n + i] = 0
+    for j in range(n):
         if scalar is float or scalar is double:
             d = a[j * n + j]
         else:

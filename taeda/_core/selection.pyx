@@ -16,6 +16,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from .callbacks import callbacks
+from .exchange import copied
 from .indexing cimport (
     ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
 )
@@ -583,7 +584,7 @@ cdef Tensor as_index_tensor(object x):
     elif (PyList_Check(x) or PyTuple_Check(x)) and len(x) == 0:
         return empty_tensor(I64, 1, &zero)
     else:
-        t = OPS["tensor"](list(x) if isinstance(x, range) else x)
+        t = copied(list(x) if isinstance(x, range) else x)
         if t.count == 0 and KIND[t.code] == 2:
             return empty_tensor(I64, t.nd, t.sizes)
         if t.code == I16 or t.code == I8:

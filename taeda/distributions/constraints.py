@@ -379,6 +379,13 @@ def _check_all(constraints: Sequence[Any]) -> list[Constraint]:
     return list(constraints)
 
 
+def _check_size(name: str, value: Any, dim: int, size: int) -> None:
+    if value.shape[dim] != size:
+        raise AssertionError(
+            f"constraints.{name}: expected size {size} in dimension {dim}, got shape {tuple(value.shape)}"
+        )
+
+
 class _Cat(Constraint):
     """One region after the other along a dimension.
 
@@ -388,7 +395,7 @@ class _Cat(Constraint):
         lengths: of how many elements each; of one if None.
 
     Raises:
-        AssertionError: something is no region.
+        AssertionError: something is no region, or in ``check`` the size is not the sum of ``lengths``.
 
     Examples:
         >>> constraints = taeda.distributions.constraints
@@ -408,6 +415,7 @@ class _Cat(Constraint):
     event_dim = formula(lambda self: max(c.event_dim for c in self.cseq))
 
     def check(self, value: Any) -> Any:
+        _check_size("cat", value, self.dim, sum(self.lengths))
         parts = value.split(self.lengths, self.dim)
         return join([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
@@ -440,6 +448,7 @@ class _Stack(Constraint):
         return most + 1 if self.dim + most < 0 else most
 
     def check(self, value: Any) -> Any:
+        _check_size("stack", value, self.dim, len(self.cseq))
         return pile([c.check(part) for c, part in zip(self.cseq, value.unbind(self.dim), strict=True)], self.dim)
 
 

@@ -115,7 +115,7 @@ def call_of(node: Node) -> Call:
         ValueError: there is none.
     """
     function = node.target
-    name = function.__name__.rstrip("_") if function.__name__ == "view_" else function.__name__
+    name = function.__name__
     given = _bound(function, tuple(node.args), dict(node.kwargs))
     given = {k: v for k, v in given.items() if v is not None}
     special = _SPECIAL.get(name)

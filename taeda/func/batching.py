@@ -377,7 +377,7 @@ def _known_size(call: Call, size: Any) -> tuple:
     return (call.mode.size, *size)
 
 
-@rule("view_")
+@rule("view")
 def _view(call: Call) -> Any:
     if isinstance(call["size"], _core.dtype) or call["dtype"] is not None:
         if call["input"].dim():

@@ -153,8 +153,9 @@ class Recorder:
 
     def express(self, x: Any) -> ir.Expr:
         """What stands for a value in the trace; a tensor that is not known is a constant."""
-        if isinstance(x, sizes.TracedSize):
-            return x.build() if x.recorder is self else ir.Const(int(x), INT)
+        if isinstance(x, sizes.Traced):
+            plain = x.__reduce__()[1][0]
+            return x.build() if x.recorder is self else ir.Const(plain, type_of(plain))
         if isinstance(x, Tensor):
             if id(x) not in self.known:
                 self.know(x, self._detached(x) or ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
@@ -212,15 +213,30 @@ class Recorder:
         with _recording(None):
             return x.item()
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str, level: int = 4) -> None:
         """Warn with the line of the user's."""
         warnings.warn(
             f"{text}. We can't record the data flow of Python values, so this value will be treated as a constant in "
             f"the future. "
             "This means that the trace might not generalize to other inputs!",
             TracerWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
+
+    def by_python(self, what: str) -> None:
+        """A list that Python reads, or a tensor made of Python's values: constants of the trace."""
+        if self.quiet:
+            return
+        if what == "list":
+            self.warn("Converting a tensor to a Python list might cause the trace to be incorrect", 3)
+        else:
+            warnings.warn(
+                f"taeda.{what} results are registered as constants in the trace. That is right for values that are the "
+                "same in every call; what depends on the inputs is recorded where tensors are joined by ops such as "
+                "stack and cat",
+                TracerWarning,
+                stacklevel=2,
+            )
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""

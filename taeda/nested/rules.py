@@ -288,7 +288,7 @@ for _name in ("reduction", "max", "min"):
     RULES[_name] = _reduce
 for _name in ("chunk", "split", "split_with_sizes", "tensor_split"):
     RULES[_name] = _pieces
-for _name in ("view", "view_", "reshape"):
+for _name in ("view", "reshape"):
     RULES[_name] = _view
 RULES.update(
     __get__=_attribute, matmul=_matmul, bmm=_matmul, flatten=_flatten, unflatten=_unflatten, transpose=_transpose,

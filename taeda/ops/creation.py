@@ -531,9 +531,10 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
         ...     taeda.range(1, 4)
         tensor([1., 2., 3., 4.])
     """
+    package = _core.Size.__module__
     warn_once(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
+        f"{package}.range is deprecated and will be removed in a future release because its behavior is inconsistent "
+        f"with Python's range builtin. Instead, use {package}.arange, which produces values in [start, end)."
     )
     start, end = (0, start) if end is None else (start, end)
     dtype = dtype or (_core.get_default_dtype() if out is None else out.dtype)

@@ -73,6 +73,8 @@ triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
 
 
 def _triangle_indices(row, col, offset, dtype, lower, name):
+    if dtype not in (None, _core.int32, _core.int64):
+        raise NotImplementedError(f"{name}: expected dtype int32 or int64, as of indices, got {dtype}")
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
     if row == 0 or col == 0:
@@ -118,6 +120,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pi
         ``(2, n)``: row numbers, then column numbers.
     Raises:
         RuntimeError: a size is negative.
+        NotImplementedError: ``dtype`` is neither ``int32`` nor ``int64``.
     Examples:
         >>> taeda.tril_indices(3, 3)
         tensor([[0, 1, 1, 2, 2, 2],
@@ -142,6 +145,7 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pi
         ``(2, n)``: row numbers, then column numbers.
     Raises:
         RuntimeError: a size is negative.
+        NotImplementedError: ``dtype`` is neither ``int32`` nor ``int64``.
     Examples:
         >>> taeda.triu_indices(3, 3, 1)  # every pair of three things, once
         tensor([[0, 0, 1],

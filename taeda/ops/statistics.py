@@ -413,10 +413,17 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         invert: whether it is none of them.
     Returns:
         ``bool``, of the sizes of ``elements``.
+    Raises:
+        TypeError: neither is a tensor.
     Examples:
         >>> taeda.isin(taeda.tensor([1, 2, 3, 4]), taeda.tensor([2, 4]))
         tensor([False,  True, False,  True])
     """
+    if not (isinstance(elements, Tensor) or isinstance(test_elements, Tensor)):
+        raise TypeError(
+            f"isin(): expected a tensor as elements, as test_elements or as both, got {type(elements).__name__} and "
+            f"{type(test_elements).__name__}; make one a tensor with tensor(...)"
+        )
     for x in (elements, test_elements):
         if x.dtype is _core.bool_ or x.is_complex() if isinstance(x, Tensor) else isinstance(x, (bool, complex)):
             kind = x.dtype if isinstance(x, Tensor) else type(x).__name__

@@ -347,7 +347,7 @@ def sum_to(g, shape):
 # ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
-@view(core.view_view, variadic="size", canonical=True)
+@view(core.view_view, variadic="size", canonical=True, name="view")
 def view_(input, size=None, dtype=None):
     """A view of the same elements with other sizes, or of the same bytes as another dtype.
 
@@ -376,8 +376,6 @@ def _view_backward(g, input_shape, size, dtype):
 
 
 view_.vjp(input=_view_backward)
-view_.__name__ = "view"
-_core.install("view", view_)
 
 
 @view(core.view_reshape, variadic="shape", node="View", canonical=True)

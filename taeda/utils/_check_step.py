@@ -142,7 +142,7 @@ class _Watch:
         if self.inside or _core.is_mode_active() or _core.current_task() != -1:
             return _core.pass_through(self, op, args, kwargs)
         name = (getattr(op, "name", None) or op.__name__).lstrip("_")
-        name = {"true_divide": "div", "power": "pow", "view_": "view"}.get(name, name)
+        name = {"true_divide": "div", "power": "pow"}.get(name, name)
         self.inside = True
         try:
             self._before(name, args, kwargs)

@@ -171,7 +171,7 @@ _CALLS: dict[str, Callable] = {
     "reshape": _reshape_call,
     "softmax": _softmax_call("_softmax"),
     "to_dtype": lambda x, dtype: ("_to_copy.default", (x,), {"dtype": dtype}),
-    "view_": _view_call,
+    "view": _view_call,
     "where": lambda *args: ("where.self", args),
     "where_select": lambda *args: ("where.self", args),
 }

@@ -12,6 +12,8 @@ import taeda
 from taeda import nn
 from taeda._core import Op
 from taeda.nn import functional as F
+from taeda.nn.utils import prune
+from taeda.nn.utils.parametrize import transfer_parametrizations_and_params as transfer
 from taeda.ops.table import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*target size.*:UserWarning")
@@ -134,3 +136,49 @@ def test_dir_lists_what_is_imported_when_first_named():
     assert {"compile", "vmap", "export", "profiler", "onnx", "jit", "cuda", "autocast", "relu"} <= set(names)
     for name in names:
         getattr(taeda, name)
+
+
+def _parametrized():
+    return nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: taeda.isin(1, 2), TypeError, "isin(): expected a tensor"),
+        (lambda: taeda.isin(1.0, [1]), TypeError, "got float and list"),
+        *(
+            (lambda f=f, dtype=dtype: f(2, 2, dtype=dtype), NotImplementedError, "expected dtype int32 or int64")
+            for f in (taeda.tril_indices, taeda.triu_indices)
+            for dtype in (taeda.float32, taeda.bool, taeda.uint8, taeda.complex64)
+        ),
+        (lambda: _stacked("stack").check(taeda.ones(3)), AssertionError, "expected size 2 in dimension 0"),
+        (lambda: _stacked("cat").check(taeda.ones(3)), AssertionError, "expected size 2 in dimension 0"),
+        (lambda: transfer(_parametrized(), nn.Linear(2, 2), "bias"), KeyError, "'bias' of from_module is not param"),
+        (lambda: prune.PruningContainer(3), TypeError, "is not a BasePruningMethod"),
+        (lambda: prune.PruningContainer([prune.Identity()]), TypeError, "is not a BasePruningMethod"),
+        (lambda: x.view(2, 3, foo=1), TypeError, "view() got"),
+    ],
+)
+def test_what_was_expected_is_said(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def _stacked(name):
+    constraints = taeda.distributions.constraints
+    return getattr(constraints, name)([constraints.real, constraints.positive])
+
+
+def test_a_container_takes_methods_that_have_no_tensor_yet():
+    container = prune.PruningContainer(prune.Identity())
+    container.add_pruning_method(prune.RandomUnstructured(0.5))
+    assert len(container) == 2
+
+
+def test_warnings_name_the_package():
+    with pytest.warns(FutureWarning, match="^`taeda.nn.utils.weight_norm` is .* `taeda.nn.utils.parametrizations"):
+        nn.utils.weight_norm(nn.Linear(2, 2))
+    with pytest.warns(FutureWarning, match="^`taeda.nn.utils.clip_grad_norm` is "):
+        nn.utils.clip_grad_norm([taeda.ones(2, requires_grad=True)], 1.0)

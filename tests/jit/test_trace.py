@@ -4,6 +4,7 @@ import copy
 import io
 import warnings
 
+import numpy as np
 import pytest
 
 import taeda
@@ -74,6 +75,22 @@ def test_values_that_python_reads_are_warned_of():
     with pytest.warns(taeda.jit.TracerWarning, match="Python boolean"):
         traced = taeda.jit.trace(f, taeda.ones(2))
     assert traced(-taeda.ones(2)).tolist() == [-2, -2]
+
+
+def test_tensors_of_numbers_are_constants_that_are_warned_of():
+    def f(x):
+        return x + taeda.tensor(x.tolist()) + taeda.from_numpy(np.ones(2, np.float32))
+
+    with pytest.warns(taeda.jit.TracerWarning) as found:
+        traced = taeda.jit.trace(f, taeda.ones(2))
+    said = " ".join(str(w.message) for w in found)
+    assert "Python list" in said and "taeda.tensor results" in said and "taeda.from_numpy results" in said
+    assert {w.filename for w in found} == {__file__}
+    assert traced(taeda.zeros(2)).tolist() == [2, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        traced = taeda.jit.trace(lambda x: x[[1, 0]] * pow(x.size(0), 3, 5), taeda.ones(2))
+    assert traced(taeda.tensor([1.0, 2.0])).tolist() == [6, 3]
 
 
 def test_what_differs_when_it_runs_again_is_said():
@@ -263,6 +280,10 @@ AT_OTHER_SIZES = {
     "pool": lambda x: nn.functional.avg_pool2d(x[None, None], (x.shape[0], x.shape[1])),
     "narrow": lambda x: taeda.roll(x.narrow(1, x.shape[1] - 2, 2), x.shape[1] // 2, 1),
     "resized": lambda x: x.clone().unsqueeze_(0).expand(x.shape[0], -1, -1).reshape(x.shape[0], -1) + (10 - x.shape[1]),
+    "floats of sizes": lambda x: x * (x.size(0) / 2) + x.size(1) * 0.5 - x.size(0) ** 0.5 + (x.size(1) - 0.5) % 2,
+    "powers of sizes": lambda x: x * x.size(0) ** 2 + x.size(1) ** 3,
+    "fractions of sizes": lambda x: x * (1 / x.size(0)) ** -0.5 + taeda.full((x.size(0), 1), x.size(0) * 0.25),
+    "tensors of tensors": lambda x: x * taeda.tensor(x.sum(), dtype=taeda.float32) + taeda.tensor(x),
 }
 
 

@@ -27,12 +27,12 @@ def rule(call: Call, repeat: Any) -> tuple[Dims, list[tuple[int, ...]]] | None:
         return None
     if op.name in ("view_as_real", "view_as_complex", "real", "imag_view", "conjugated_view", "strided_window"):
         return None
-    probe, steps = _probe(x, contiguous=op.name in ("view_", "reshape"))
+    probe, steps = _probe(x, contiguous=op.name in ("view", "reshape"))
     made = repeat({**values, "input": probe})
     if (made[0] if isinstance(made, (tuple, list)) else made).dtype != x.dtype:
         return None
     shapes = [tuple(t.shape) for t in (made if isinstance(made, (tuple, list)) else [made])]
-    if op.name in ("view_", "reshape"):
+    if op.name in ("view", "reshape"):
         inputs, output, scales = _regrouped(call, tuple(x.shape), shapes[0])
         run = _resized(op.name, shapes[0], scales)
     else:

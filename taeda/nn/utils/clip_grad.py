@@ -133,8 +133,9 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Older name of :func:`clip_grad_norm_`."""
+    package = taeda.Size.__module__
     warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        f"`{package}.nn.utils.clip_grad_norm` is now deprecated in favor of `{package}.nn.utils.clip_grad_norm_`.",
         FutureWarning, stacklevel=2,
     )  # fmt: skip
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

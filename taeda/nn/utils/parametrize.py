@@ -380,6 +380,11 @@ def transfer_parametrizations_and_params(
     """
     if not is_parametrized(from_module):
         return to_module
+    if tensor_name is not None and tensor_name not in from_module.parametrizations:
+        raise KeyError(
+            f"transfer_parametrizations_and_params: {tensor_name!r} of from_module is not parametrized; expected one "
+            f"of {list(from_module.parametrizations)}"
+        )
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
         if not hasattr(to_module, name):
             setattr(to_module, name, Parameter(getattr(from_module, name)))

@@ -41,7 +41,7 @@ class BasePruningMethod(ABC):
     """
 
     PRUNING_TYPE = "unstructured"
-    _tensor_name: str
+    _tensor_name: str = ""
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
@@ -143,7 +143,7 @@ class PruningContainer(BasePruningMethod):
         *args: the methods, all for one tensor.
 
     Raises:
-        TypeError: one of several is no :class:`BasePruningMethod`.
+        TypeError: one is no :class:`BasePruningMethod`.
         ValueError: a method is for another tensor.
 
     Examples:
@@ -155,7 +155,7 @@ class PruningContainer(BasePruningMethod):
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
-        if len(args) == 1:
+        if args and isinstance(args[0], BasePruningMethod):
             self._tensor_name = args[0]._tensor_name
         for method in args:
             self.add_pruning_method(method)

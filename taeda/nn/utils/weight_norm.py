@@ -33,8 +33,10 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Split the parameter and register the hook."""
+        package = taeda.Size.__module__
         warnings.warn(
-            "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+            f"`{package}.nn.utils.weight_norm` is deprecated in favor of "
+            f"`{package}.nn.utils.parametrizations.weight_norm`.",
             FutureWarning, stacklevel=3,
         )  # fmt: skip
         for hook in module._forward_pre_hooks.values():

@@ -10,7 +10,19 @@ from ..indexing import where
 from ..matmul import matmul
 from ..shape import roll
 from ..table import primitive, result_type
-from .lapack import H, by_columns, call, check, columns, count_of, empty_columns, eye_like, ints, raise_failed
+from .lapack import (
+    H,
+    LinAlgError,
+    by_columns,
+    call,
+    check,
+    columns,
+    count_of,
+    empty_columns,
+    eye_like,
+    ints,
+    raise_failed,
+)
 from .solve import linalg_solve_ex
 
 Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
@@ -57,6 +69,11 @@ def _syevd(A, UPLO, vectors, name):
     V, info = columns(A), ints(*batch)
     w = _core.empty((*batch, n), A.dtype.to_real())
     if V.numel():
+        read = A.tril() if UPLO.upper() == "L" else A.triu()
+        if not A.is_meta and not bool(read.isfinite().all()):  # LAPACK may give numbers for it
+            raise LinAlgError(
+                f"{name}: The algorithm failed to converge because the input matrix contained non-finite values."
+            )
         complex_ = A.is_complex()
         rwork = 1 + 5 * n + 2 * n * n if vectors else max(1, n)
         extra = ((_core.empty((rwork,), w.dtype),), rwork) if complex_ else ()
@@ -85,6 +102,7 @@ def linalg_eigh(A, UPLO="L"):
         ``(eigenvalues, eigenvectors)``, named: ``(..., n)``, real, ascending; and columns of ``(..., n, n)``.
     Raises:
         RuntimeError: the matrices are not square.
+        LinAlgError: an element that is read is not finite.
     Examples:
         >>> w, v = taeda.linalg.eigh(taeda.tensor([[2.0, 1.0], [1.0, 2.0]]))
         >>> w.round(decimals=4)
@@ -115,6 +133,7 @@ def linalg_eigvalsh(A, UPLO="L"):
         ``(..., n)``, real.
     Raises:
         RuntimeError: the matrices are not square.
+        LinAlgError: an element that is read is not finite.
     Examples:
         >>> taeda.linalg.eigvalsh(taeda.tensor([[2.0, 1.0], [1.0, 2.0]])).round(decimals=4)
         tensor([1., 3.])

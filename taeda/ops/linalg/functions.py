@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..._core import Tensor, int64, wrapped_dim
+from ..._core import Size, Tensor, int64, wrapped_dim
 from ..._warn import warn_once
 from ..indexing import where
 from ..joining import cat
@@ -63,6 +63,9 @@ def matrix_exp(input):
         return _squared(input, 1)
     norms = input.abs().sum(-2).amax(-1)
     norm = float(norms.amax())
+    if not math.isfinite(norm) and input.dim() > 2:  # the others of the batch know nothing of it
+        bad = ~norms.isfinite()[..., None, None]
+        return matrix_exp(input.masked_fill(bad, 0)).masked_fill(bad, math.nan)
     if not math.isfinite(norm):
         return input * math.nan if math.isnan(norm) else _squared(input, 0)
     for degree, limit in _PADE:
@@ -118,9 +121,10 @@ def cross(input, other, dim=None):
         tensor([0, 0, 1])
     """
     if dim is None:
+        package = Size.__module__
         warn_once(
-            "Using torch.cross without specifying the dim arg is deprecated.\n"
-            "Please either pass the dim explicitly or simply use torch.linalg.cross."
+            f"Using {package}.cross without specifying the dim arg is deprecated.\n"
+            f"Please either pass the dim explicitly or simply use {package}.linalg.cross."
         )
         dim = next((d for d in range(input.dim()) if input.shape[d] == 3), None)
         if dim is None:

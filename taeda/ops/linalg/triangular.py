@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core import Tensor
+from ..._core import Size, Tensor
 from ..._core.lapack import SMALL, small_triangle
 from ..._warn import warn_once
 from ..creation import full
@@ -109,8 +109,10 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
         tensor([[1.],
                 [2.]])
     """
+    package = Size.__module__
     warn_once(
-        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular, which gives no copy of A."
+        f"{package}.triangular_solve is deprecated in favor of {package}.linalg.solve_triangular, which gives no copy "
+        "of A."
     )
     for label, x in (("b", b), ("A", A)):
         if x.dim() < 2:
