@@ -374,7 +374,8 @@ cdef int check_device(object given) except -1:
         raise NotImplementedError(f"tensors of this kind cannot be put on device {d}")
     if d.type in ("cuda", "xpu", "mtia"):
         raise NoCudaError(f"Torch not compiled with {d.type.upper()} enabled: taeda was installed without "
-                          f"{d.type.upper()} support, tensors can be put on device 'cpu' only")
+                          f"{d.type.upper()} support, tensors can be put on device 'cpu' only. A program for both "
+                          f"asks first: device = '{d.type}' if taeda.{d.type}.is_available() else 'cpu'")
     if d.type == "meta":
         if here() == META_NUMBER:
             return META_NUMBER

@@ -392,6 +392,10 @@ cdef class Node:
         result = callbacks.apply_inner(self, list(grads))
         return result[0] if len(result) == 1 else tuple(result)
 
+    def _recorded_at(self):
+        """In anomaly mode, where the node was recorded; else None."""
+        return self.trace
+
     def _sequence_nr(self):
         return self.seq
 
@@ -703,8 +707,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
             if (shapes >> (DTYPE_BIT + i)) & 1:
                 node.shapes[DTYPE_BIT + i] = dtype_of(<object>bound[i])
     if ANOMALY:
-        import traceback
-        node.trace = traceback.extract_stack()
+        node.trace = callbacks.trace()
     return node
 
 
@@ -762,6 +765,13 @@ cdef int own_outputs(Node node, object result) except -1:
             t.leaf_grad = False
     node.out_metas = tuple(metas)
     save_outputs(node, result, True)
+    return 0
+
+
+cdef int look_forward(Node node, Op op, PyObject** bound, object result) except -1:
+    """In anomaly mode: look for NaN in what an op gave, and in what it read if there is some."""
+    callbacks.look_forward(op.name.lstrip("_"), node.trace, [<object>bound[i] for i in range(op.inplace, op.nparams)],
+                           [result] if isinstance(result, Tensor) else result)
     return 0
 
 
