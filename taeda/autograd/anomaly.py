@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 import warnings
 from collections.abc import Iterable
@@ -162,38 +161,13 @@ class Trace:
 
 
 def _trace() -> Trace:
-    frame: Any = sys._getframe(1)
-    frames: list[tuple[CodeType, int]] = []
-    while frame is not None and len(frames) < 6:
-        code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE):
-            frames.append((code, frame.f_lineno))
-        frame = frame.f_back
-    return Trace(frames, callbacks.modules_under_way())
-
-
-def has_nan(t: Any) -> bool:
-    """Whether a tensor has a NaN: by the sum, which is cheap, and a closer look where that is NaN.
-
-    False for tensors that cannot be looked at: those of subclasses, on meta, under ``vmap``, and the like.
-    """
-    if not isinstance(t, _core.Tensor) or not (t.is_floating_point() or t.is_complex()) or _core.is_mode_active():
-        return False
-    previous = _core.record_nothing()
-    try:
-        t = t.detach()
-        if type(t) is not _core.Tensor or t.is_meta or t.layout is not _core.strided:
-            return False
-        total = t.sum().item()
-        return total != total and bool((t != t).any())
-    finally:
-        _core.restore_grad_mode(previous)
+    return Trace(_core.frames_outside(_PACKAGE, 6), callbacks.modules_under_way())
 
 
 def origin_of_nan(inputs: Iterable[Any]) -> str:
     """How an op that was given ``inputs`` came to give NaN, in words."""
     values = [t for t in inputs if isinstance(t, _core.Tensor) and t.is_floating_point()]
-    if any(has_nan(t) for t in values):
+    if any(_core.has_nan(t) for t in values):
         return "was given NaN, which came in from outside, with the data or a parameter"
     infinite = any(not t.is_meta and bool(t.detach().isinf().any()) for t in values)
     return f"gives the first NaN of the forward pass, from {'infinite' if infinite else 'finite'} values"
@@ -202,14 +176,14 @@ def origin_of_nan(inputs: Iterable[Any]) -> str:
 def _look_forward(op: str, trace: Trace, inputs: list, results: Iterable[Any]) -> None:
     """Note in the trace of a node that a result of its op is NaN."""
     trace.op = op
-    if any(has_nan(t) for t in results):
+    if any(_core.has_nan(t) for t in results):
         trace.nan = origin_of_nan([t for x in inputs for t in (x if isinstance(x, (list, tuple)) else [x])])
 
 
 def _check_roots(roots: Iterable[Any]) -> None:
     """Raise if a tensor to differentiate is NaN because an op of its graph gave NaN."""
     for i, root in enumerate(roots):
-        if not has_nan(root) or root.grad_fn is None:
+        if not _core.has_nan(root) or root.grad_fn is None:
             continue
         stack, seen, first = [root.grad_fn], set(), None
         while stack:
@@ -232,13 +206,16 @@ def _check_roots(roots: Iterable[Any]) -> None:
 def _check_nan(name: str, grads: list, trace: Trace | None) -> None:
     """Raise if a gradient made by node ``name`` is NaN; ``trace`` is where the node was recorded."""
     for i, g in enumerate(grads):
-        if has_nan(g):
+        if _core.has_nan(g):
             where = "" if trace is None else f" It was recorded at:\n{trace}"
             raise RuntimeError(
                 f"Function '{name}' returned nan values in its {i}th output. Mend: {BACKWARD_MEND}.{where}"
             )
 
 
+callbacks.follow_modules = lambda on: None  # until there are modules
+callbacks.modules_under_way = tuple
+callbacks.describe_modules = lambda: ""
 callbacks.trace = _trace
 callbacks.look_forward = _look_forward
 callbacks.check_roots = _check_roots

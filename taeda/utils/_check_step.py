@@ -14,7 +14,7 @@ import taeda
 from taeda import nn
 
 from .. import _core
-from ..autograd.anomaly import BACKWARD_MEND, MEND, has_nan, origin_of_nan
+from ..autograd.anomaly import BACKWARD_MEND, MEND, origin_of_nan
 from ._calls import tensors, watched
 
 __all__ = ["Finding", "StepReport", "check_step"]
@@ -217,7 +217,7 @@ class _Watch:
                 self.nodes.setdefault(node._sequence_nr(), (name, place, user_line()))
                 for other in (*tensors((args, kwargs)), t):
                     self.readers.setdefault(_address(other), []).append((weakref.ref(other), weakref.ref(node)))
-            if not self.nan and has_nan(t):
+            if not self.nan and _core.has_nan(t):
                 self._first_nan(name, tensors((args, kwargs)))
 
     def _check_write(self, written: taeda.Tensor, versions: list[tuple[Any, int]]) -> None:
@@ -273,10 +273,14 @@ class _Watch:
             if watch.nan:
                 return
             grads, made, _ = found
-            if any(has_nan(t) for t in tensors(made)):
+            if any(_core.has_nan(t) for t in tensors(made)):
                 watch.nan = True
                 op, module, line = watch.nodes.get(place[1], ("", "", ""))
-                came = "was given a NaN gradient" if any(has_nan(t) for t in tensors(grads)) else "gives the first NaN"
+                came = (
+                    "was given a NaN gradient"
+                    if any(_core.has_nan(t) for t in tensors(grads))
+                    else "gives the first NaN"
+                )
                 watch.found(
                     "NaN gradient", f"{place[0]}, the derivative of {op or 'an op'}(), {came} of the backward pass",
                     BACKWARD_MEND, module, line,

@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any
 
 from ..._core.callbacks import callbacks
-from . import _hooks
+from ..._core.module import follow
+from ...autograd.anomaly import is_anomaly_enabled
 
 _PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("nn", "modules", "_explain.py"))
 _REWRITTEN = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
@@ -126,28 +127,11 @@ class _Stack(threading.local):
 
 
 _stack = _Stack()
-_handles: list[_hooks.RemovableHandle] = []
-
-
-def _enter(module: Any, args: Any) -> None:
-    _stack.modules.append(module)
-
-
-def _leave(module: Any, args: Any, output: Any) -> None:
-    if _stack.modules and _stack.modules[-1] is module:
-        _stack.modules.pop()
 
 
 def _follow(on: bool) -> None:
     """Begin or end to follow the calls of modules."""
-    if on and not _handles:
-        _handles.append(_hooks.register_module_forward_pre_hook(_enter))
-        _handles.append(_hooks.register_module_forward_hook(_leave, always_call=True))
-    elif not on:
-        for handle in _handles:
-            handle.remove()
-        _handles.clear()
-        _stack.modules.clear()
+    follow(_stack if on else None)
 
 
 def _under_way() -> tuple:
@@ -163,3 +147,4 @@ def _describe(outer: Any = None, inner: Any = None) -> str:
 callbacks.follow_modules = _follow
 callbacks.modules_under_way = _under_way
 callbacks.describe_modules = _describe
+_follow(is_anomaly_enabled())
