@@ -29,8 +29,8 @@ people make. *Names*: whether the message names the cause (c) and what to write 
 module also says which one, by its path, and the line of the program.
 
 Errors and warnings of taeda name cause and mend in {ours} of {all} mistakes, those of PyTorch 2.13 in {theirs}.
-{silent} more raise no error in either: `taeda.utils.check_step` finds them ([debugging.md](debugging.md)). The types of the
-exceptions are PyTorch's, or classes derived from them.
+{silent} more raise no error in either: `taeda.utils.check_step` finds them ([debugging.md](debugging.md)). The types of
+the exceptions are PyTorch's, or classes derived from them.
 """
 HEAD = "| mistake | taeda says | names | PyTorch |\n|---|---|---|---|\n"
 

@@ -666,8 +666,8 @@ def from_numpy(array):
         [1.0, 1.0]
     """
     if not numpy_loaded() or not isinstance(array, ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__}); tensor(...) and as_tensor(...) take numbers "
-                        f"and lists")
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__}); tensor(...) and as_tensor(...) take "
+                        f"numbers and lists")
     return array_tensor(array, True)
 
 

@@ -334,7 +334,7 @@ def record_custom(maker, str label, list inputs, list outputs, list dirty=None, 
     if ANOMALY:
         node.trace = callbacks.trace()
         if ANOMALY_NAN:
-            callbacks.look_forward(label.removesuffix("Backward"), node.trace, inputs, [t for t in outputs if t is not None])
+            callbacks.look_forward(label.removesuffix("Backward"), node.trace, inputs, outputs)
     return node
 
 

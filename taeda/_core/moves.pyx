@@ -361,8 +361,8 @@ def stack(tensors, dim=0):
             if t.nd == first.nd:
                 continue
         raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and "
-                           f"{list(t.shape)} at entry {i}; pad them to one size, as nn.utils.rnn.pad_sequence does (for "
-                           f"a DataLoader in its collate_fn), or join them with cat()")
+                           f"{list(t.shape)} at entry {i}; pad them to one size, as nn.utils.rnn.pad_sequence does "
+                           f"(for a DataLoader in its collate_fn), or join them with cat()")
     if first.nd + 1 > MAXDIM:
         raise RuntimeError(f"stack: a tensor has at most {MAXDIM} dimensions")
     for d in range(first.nd):

@@ -117,9 +117,9 @@ def test_nan_of_the_forward_pass_is_traced_to_its_op_module_and_line():
 
 def test_nan_that_comes_in_is_told_apart():
     x = leaf(1.0)
-    with quiet(), pytest.raises(RuntimeError, match="'mul'.* was given NaN, which came in from outside"):
+    with quiet(), pytest.raises(RuntimeError, match=r"'mul'.* was given NaN, which came in from outside"):
         (x * taeda.tensor([float("nan")])).sum().backward()
-    with quiet(), pytest.raises(RuntimeError, match="'sub'.*from infinite values"):
+    with quiet(), pytest.raises(RuntimeError, match=r"'sub'.*from infinite values"):
         y = 1 / (x - 1)
         (y - y).sum().backward()
 
