@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mistakes import MISTAKES, finding, message, names
+from common_mistakes import MISTAKES, finding, message, names
 
 import taeda
 

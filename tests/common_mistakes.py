@@ -2,7 +2,7 @@
 
 ``T`` is the framework, so that the same program runs on PyTorch too. ``cause`` and ``mend`` are patterns: what the message
 must have in it to name the cause in the user's terms, and to say what to write instead. An empty one says that the message
-does not, which the page says too. ``tests/test_mistakes.py`` runs them, ``tools/errors.py`` writes ``docs/errors.md``.
+does not, which the page says too. ``tests/test_common_mistakes.py`` runs them, ``tools/errors.py`` writes ``docs/errors.md``.
 """
 
 from __future__ import annotations
