@@ -178,10 +178,11 @@ cdef object whole_number(object x):
 
 cdef int raise_kind(str op, tuple params, int i, int takes, object x) except -1:
     cdef str hint = ""
+    if takes == TAKES_TENSOR:
+        from .mends import not_tensor
+        raise not_tensor(argument_label(op, params, i), x)
     if takes == TAKES_TENSORS and isinstance(x, Tensor):
         hint = f"; give the tensors in a list, as in {op}([a, b])"
-    elif takes == TAKES_TENSOR and (hasattr(x, "__array__") or isinstance(x, (list, tuple, float, int))):
-        hint = "; as_tensor(...) makes one of it"
     raise TypeError(f"{argument_label(op, params, i)} must be {TAKES_NAMES[takes]}, not {type(x).__name__}{hint}")
 
 

@@ -424,6 +424,8 @@ cdef object run(Op op, PyObject** bound, object out):
             own_outputs(node, result)
             if recorders and op.repeats:
                 (<Tensor>result).storage.maker = node.seq
+        if looks_for_nan():
+            look_forward(node, op, bound, <Tensor>bound[0] if op.inplace else result)
     elif op.inplace and not op.ndiff and is_followed(<Tensor>bound[0]):
         rebase(<Tensor>bound[0], forget_node(<Tensor>bound[0]))
     if op.result_type is not None:
@@ -535,5 +537,5 @@ cdef object finish_view(Op op, PyObject** bound, object result, bint record):
 
 
 cdef int raise_not_tensor(Op op, PyObject** bound, int i) except -1:
-    raise TypeError(f"{op.name}(): argument '{op.params[i]}' (position {i + 1}) must be Tensor, "
-                    f"not {type(<object>bound[i]).__name__}")
+    from .mends import not_tensor
+    raise not_tensor(f"{op.name}(): argument '{op.params[i]}' (position {i + 1})", <object>bound[i])

@@ -81,7 +81,15 @@ class Callbacks:
     # autograd/, _core/engine.pyx
     backward: Callable[..., None]
     apply_inner: Callable[..., Any]  # a node that is called by hand
-    check_nan: Callable[..., None]  # in anomaly mode
+    trace: Callable[..., Any]  # in anomaly mode: where a node is recorded
+    look_forward: Callable[..., None]  # in anomaly mode: for NaN in what a node was recorded for
+    check_roots: Callable[..., None]  # in anomaly mode: of the tensors that a backward pass begins with
+    check_nan: Callable[..., None]  # in anomaly mode: of gradients
+
+    # nn/modules/_explain.py, in anomaly mode
+    follow_modules: Callable[[bool], None]
+    modules_under_way: Callable[[], tuple]
+    describe_modules: Callable[..., str]
     on_a_new_thread: Callable[..., Any]  # a backward pass deep within others
     refuse_captured: Callable[..., None]  # within a derivative of a function, to write to what that captured
     hide_all: Callable[..., Any]  # the tangents of derivatives, outside the level of forward mode

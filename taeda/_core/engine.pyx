@@ -613,8 +613,7 @@ cdef int explain_failure(Node node, error) except -1:
     if hasattr(error, "add_note"):
         note = f"while differentiating {node.name()}"
         if node.trace is not None:
-            import traceback
-            note += ", recorded at:\n" + "".join(traceback.format_list(node.trace[max(len(node.trace) - 6, 0):]))
+            note += f", recorded at:\n{node.trace}"
         error.add_note(note)
     return 0
 
@@ -719,6 +718,8 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
                                "computed under no_grad, and has a tangent alone")
         roots.append(target)
         numbers.append(nr)
+    if looks_for_nan():
+        callbacks.check_roots(tensors)
     if (is_recording() and inputs is None and accumulate_into and not create_graph and not has_mode()
             and WATCHER is None and not looks_for_nan() and repeated(roots, numbers, grads, task.keep_graph)):
         return None

@@ -289,7 +289,8 @@ cdef inline int promote(int a, int b) except -1:
 cdef int ragged(object item, int64_t expected, int depth) except -1:
     if not nested(item):
         raise TypeError(f"not a sequence: expected one of length {expected} at dim {depth}, got {type(item).__name__}")
-    raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {len(item)})")
+    raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {len(item)}); pad the lists to one "
+                     f"length, or make a tensor of each: nested.nested_tensor([...]) holds tensors of unequal sizes")
 
 
 cdef int find_code(object data, int depth, int nd, int code) except -2:
@@ -686,7 +687,8 @@ def from_numpy(array):
         [1.0, 1.0]
     """
     if not numpy_loaded() or not isinstance(array, ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__}); tensor(...) and as_tensor(...) take "
+                        f"numbers and lists")
     if has_mode():
         tell_mode("from_numpy")
     return array_tensor(array, True)

@@ -730,8 +730,10 @@ cdef int no_match(str name, Tensor a, Tensor b, int64_t got, int64_t want) excep
         raise RuntimeError(f"{name}: size mismatch, got input ({a.sizes[a.nd - 2] if a.nd > 1 else 1}), mat "
                            f"({shape(a)}), "
                            f"vec ({shape(b)}): the matrix has {got} columns, the vector {want} elements")
+    from .mends import for_product
+    mend = for_product(make_size(a.nd, a.sizes), make_size(b.nd, b.sizes))
     raise RuntimeError(f"{name}: mat1 and mat2 shapes cannot be multiplied ({shape(a)} and {shape(b)}): "
-                       f"mat1 has {got} columns, mat2 {want} rows")
+                       f"mat1 has {got} columns, mat2 {want} rows{mend}")
 
 
 cdef int check_product(str name, Tensor a, Tensor b) except -1:
@@ -764,7 +766,8 @@ def matmul(Tensor a, Tensor b):
 cpdef int need_rank(str op, str name, object x, int rank) except -1:
     """Raise unless argument ``name`` is a tensor of ``rank`` dimensions."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
+        from .mends import not_tensor
+        raise not_tensor(f"{op}(): argument '{name}'", x)
     if (<Tensor>x).nd != rank:
         what = ("a vector", "a matrix", "a 3D tensor")[rank - 1]
         raise RuntimeError(f"{op}: {name} must be {what}, got a {(<Tensor>x).nd}-D tensor of shape "
@@ -812,11 +815,13 @@ def linear(Tensor input, Tensor weight, Tensor bias=None):
     same_dtype("linear", input, weight)
     k = weight.sizes[weight.nd - 1]
     if input.sizes[input.nd - 1] != k:
+        from .mends import for_linear
         raise RuntimeError(
             f"linear: mat1 and mat2 shapes cannot be multiplied ({shape(input)} and "
             f"{k}x{weight.sizes[0] if weight.nd == 2 else 1}): input {tuple(make_size(input.nd, input.sizes))} has "
             f"{input.sizes[input.nd - 1]} features in its last dimension, weight "
-            f"{tuple(make_size(weight.nd, weight.sizes))} expects {k}")
+            f"{tuple(make_size(weight.nd, weight.sizes))} expects {k}"
+            f"{for_linear(make_size(input.nd, input.sizes), make_size(weight.nd, weight.sizes))}")
     if bias is not None:
         if bias.code != input.code:
             raise RuntimeError(f"linear: expected bias of dtype {kind(input)} like the input, got {kind(bias)}")

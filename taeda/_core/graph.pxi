@@ -1,5 +1,7 @@
 # The graph: nodes, saved tensors, and what recording an op does.
 
+from sys import _getframe as current_frame
+
 cdef int64_t SEQUENCE = 0
 RUN_SELF = object()  # as a node's `custom`: a subclass of Node with a method `_run_backward`
 cdef bint ANOMALY = False
@@ -392,6 +394,10 @@ cdef class Node:
         result = callbacks.apply_inner(self, list(grads))
         return result[0] if len(result) == 1 else tuple(result)
 
+    def _recorded_at(self):
+        """In anomaly mode, where the node was recorded; else None."""
+        return self.trace
+
     def _sequence_nr(self):
         return self.seq
 
@@ -703,8 +709,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
             if (shapes >> (DTYPE_BIT + i)) & 1:
                 node.shapes[DTYPE_BIT + i] = dtype_of(<object>bound[i])
     if ANOMALY:
-        import traceback
-        node.trace = traceback.extract_stack()
+        node.trace = callbacks.trace()
     return node
 
 
@@ -765,9 +770,48 @@ cdef int own_outputs(Node node, object result) except -1:
     return 0
 
 
+cdef int look_forward(Node node, Op op, PyObject** bound, object result) except -1:
+    """In anomaly mode: look for NaN in what an op gave, and in what it read if there is some."""
+    callbacks.look_forward(op.name.lstrip("_"), node.trace, [<object>bound[i] for i in range(op.inplace, op.nparams)],
+                           [result] if isinstance(result, Tensor) else result)
+    return 0
+
+
 cdef bint looks_for_nan() noexcept:
     """Whether gradients are looked through for NaN."""
     return ANOMALY and ANOMALY_NAN
+
+
+def has_nan(x):
+    """Whether a tensor has a NaN: by the sum, which is cheap, and a closer look where that is NaN.
+
+    False for what cannot be looked at: tensors of other kinds, on meta, under ``vmap``.
+    """
+    cdef Tensor t
+    cdef int before
+    if not isinstance(x, Tensor):
+        return False
+    t = <Tensor>x
+    if KIND[t.code] < 2 or t.overrides or t.device_type == META_NUMBER or t.holds == NOTHING or is_mode_active():
+        return False
+    before = swap_no_grad(GRAD_OFF)
+    try:
+        total = t.sum().item()
+        return total != total and bool((t != t).any())
+    finally:
+        swap_no_grad(before)
+
+
+def frames_outside(str package, int most):
+    """The innermost functions that run outside of the folder ``package``: at most ``most`` pairs of code and line."""
+    cdef list found = []
+    frame = current_frame()
+    while frame is not None and len(found) < most:
+        code = frame.f_code
+        if not (<str>code.co_filename).startswith(package):
+            found.append((code, frame.f_lineno))
+        frame = frame.f_back
+    return found
 
 
 def set_anomaly(bint enabled, bint check_nan=True):

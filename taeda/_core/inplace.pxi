@@ -332,8 +332,9 @@ def record_custom(maker, str label, list inputs, list outputs, list dirty=None, 
             t.leaf_grad = False
     node.out_metas = tuple(metas)
     if ANOMALY:
-        import traceback
-        node.trace = traceback.extract_stack()
+        node.trace = callbacks.trace()
+        if ANOMALY_NAN:
+            callbacks.look_forward(label.removesuffix("Backward"), node.trace, inputs, outputs)
     return node
 
 

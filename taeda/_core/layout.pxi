@@ -115,10 +115,11 @@ cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) exce
                     shapes = [make_size((<Tensor>inputs[k]).nd, (<Tensor>inputs[k]).sizes) for k in range(nin)
                               if isinstance(<object>inputs[k], Tensor)]
                     from .blame import called
+                    from .mends import for_broadcast
                     raise RuntimeError(
                         f"{called(op.name)}: The size of tensor a ({shape[at]}) must match the size of tensor b "
                         f"({t.sizes[d]}) at non-singleton dimension {at}; shapes "
-                        f"{', '.join([str(list(s)) for s in shapes])} do not broadcast")
+                        f"{', '.join([str(list(s)) for s in shapes])} do not broadcast{for_broadcast(shapes)}")
                 shape[at] = t.sizes[d]
     return nd
 

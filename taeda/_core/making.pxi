@@ -122,8 +122,9 @@ cdef int wrap_dim(object dim, int ndim, str name) except -1:
     cdef int n = ndim if ndim > 0 else 1
     if d < -n or d >= n:
         from .blame import called
+        from .mends import for_dim
         raise IndexError(f"{called(name)}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], "
-                         f"but got {d})")
+                         f"but got {d}){for_dim(ndim)}")
     return d + n if d < 0 else d
 
 

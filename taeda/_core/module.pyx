@@ -44,6 +44,7 @@ cdef object call_hooked = None
 cdef object explain = None
 cdef list global_hooks = []
 cdef list registration_hooks = []
+cdef object followed = None  # see follow()
 
 
 def configure(parameter, buffer, tensor, hooked, explainer, list hooks, list registration):
@@ -115,20 +116,40 @@ cdef object run_forward(object self, dict d, tuple args, dict kwargs):
     return PyObject_VectorcallDict(function, stack, n + 1, keywords)
 
 
+cdef object call(object self, tuple args, dict kwargs):
+    cdef dict d = PyObject_GenericGetDict(self, NULL)
+    try:
+        if (filled(d, FORWARD_HOOKS) or filled(d, FORWARD_PRE_HOOKS) or filled(d, BACKWARD_HOOKS)
+                or filled(d, BACKWARD_PRE_HOOKS) or any_global(global_hooks)):
+            return call_hooked(self, args, kwargs)
+        return run_forward(self, d, args, kwargs)
+    except Exception as failure:
+        explain(self, failure)
+        raise
+
+
+cdef object call_followed(object self, tuple args, dict kwargs):
+    """A call that ``followed`` knows of while it runs."""
+    cdef list modules = followed.modules
+    modules.append(self)
+    try:
+        return call(self, args, kwargs)
+    finally:
+        modules.pop()
+
+
+def follow(object stacks):
+    """Keep the modules that are being called in the list ``stacks.modules``, outermost first; None: no longer."""
+    global followed
+    followed = stacks
+
+
 @cython.auto_pickle(False)
 cdef class ModuleBase:
     """Attribute access and ``__call__`` of :class:`taeda.nn.Module`."""
 
     def __call__(self, *args, **kwargs):
-        cdef dict d = PyObject_GenericGetDict(self, NULL)
-        try:
-            if (filled(d, FORWARD_HOOKS) or filled(d, FORWARD_PRE_HOOKS) or filled(d, BACKWARD_HOOKS)
-                    or filled(d, BACKWARD_PRE_HOOKS) or any_global(global_hooks)):
-                return call_hooked(self, args, kwargs)
-            return run_forward(self, d, args, kwargs)
-        except Exception as failure:
-            explain(self, failure)
-            raise
+        return call(self, args, kwargs) if followed is None else call_followed(self, args, kwargs)
 
     def __getattribute__(self, name):
         cdef PyObject* found = _PyType_Lookup(Py_TYPE(self), <PyObject*>name)

@@ -301,9 +301,11 @@ def cat(tensors, dim=0):
                                f"(cat of shapes {list(first.shape)} and {list(t.shape)})")
         for d in range(t.nd):
             if d != at and t.sizes[d] != first.sizes[d]:
+                from .mends import for_cat
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size "
                                    f"{first.sizes[d]} but got size {t.sizes[d]} for tensor number {i} in the list "
-                                   f"(shapes {list(first.shape)} and {list(t.shape)}).")
+                                   f"(shapes {list(first.shape)} and {list(t.shape)})."
+                                   f"{for_cat(first.shape, t.shape, at)}")
         along = plus(along, t.sizes[at])
     memcpy(sizes, first.sizes, first.nd * sizeof(int64_t))
     sizes[at] = along
@@ -359,7 +361,8 @@ def stack(tensors, dim=0):
             if t.nd == first.nd:
                 continue
         raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and "
-                           f"{list(t.shape)} at entry {i}")
+                           f"{list(t.shape)} at entry {i}; pad them to one size, as nn.utils.rnn.pad_sequence does "
+                           f"(for a DataLoader in its collate_fn), or join them with cat()")
     if first.nd + 1 > MAXDIM:
         raise RuntimeError(f"stack: a tensor has at most {MAXDIM} dimensions")
     for d in range(first.nd):

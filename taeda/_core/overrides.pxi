@@ -202,7 +202,7 @@ cdef int look_for_devices(Found* found, PyObject** args, Py_ssize_t n, int depth
 
 cdef int refuse_two_devices(int one, int other) except -1:
     raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {DEVICES[one]} "
-                       f"and {DEVICES[other]}!")
+                       f"and {DEVICES[other]}! Move one of them with .to()")
 
 
 cdef bint asks_for_another(PyObject** values, object names, int number) except -1:

@@ -148,7 +148,8 @@ cdef class Reducer:
 
     cdef object reduce(self, object input, object dim, bint keepdim, dtype out, double p, double q):
         if not isinstance(input, Tensor):
-            raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+            from .mends import not_tensor
+            raise not_tensor(f"{self.name}(): argument 'input' (position 1)", input)
         cdef Tensor x = <Tensor>input
         if out is not None:
             if self.rules[0][out.code] < 0:

@@ -144,7 +144,8 @@ cdef class Rowwise(RowOp):
         return wrap_dim(dim, nd, self.name)
 
     cdef int raise_not_tensor(self, object x) except -1:
-        raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        from .mends import not_tensor
+        raise not_tensor(f"{self.name}(): argument 'input' (position 1)", x)
 
     cdef object run(self, Tensor x, int first, int last, tuple more, dtype out, double p, double q):
         """Rows made of dimensions ``[first, last)`` of ``x``; return the output or a tuple of them.
@@ -246,9 +247,10 @@ cdef class Rowwise(RowOp):
             if self.ins[self.nins - 1] == b"n":
                 flag_back(pointers[self.nouts + self.nins - 1], report, sizeof(report))
             if self.ins[self.nins - 1] == b"n" and report[1]:
+                from .mends import for_class
                 raise IndexError(f"{self.name}(): target {report[0]} is out of bounds: expected a class in [0, "
                                  f"{n - 1}], "
-                                 f"since the input of shape {tuple(x.shape)} has {n} classes")
+                                 f"since the input of shape {tuple(x.shape)} has {n} classes{for_class(report[0], n)}")
         if self.nouts == 1:
             return alive[0]
         return tuple(alive[: self.nouts])

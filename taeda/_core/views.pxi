@@ -100,8 +100,9 @@ cdef int infer_size(Tensor t, int n, int64_t* sizes, object asked) except -1:
             return 0
     if known != t.count or free_dim >= 0:
         shown = list(asked) if not PyLong_Check(asked) else [asked]
+        from .mends import for_reshape
         raise RuntimeError(f"shape '{shown}' is invalid for input of size {t.count} (a tensor of shape "
-                           f"{list(t.shape)})")
+                           f"{list(t.shape)}){for_reshape(t.shape, shown, t.count)}")
     return 0
 
 

@@ -165,14 +165,25 @@ def _edge_gradient(edge: GradientEdge, name: str) -> Tensor:
     return _core.empty(edge.form.shape, edge.form.dtype).fill_(1)
 
 
+def _cut(out: Tensor) -> str:
+    """Why ``out`` may have no graph, and what to do."""
+    if not (out.is_floating_point() or out.is_complex()):
+        return (
+            f"it is {out.dtype}, and integers have no derivative. argmax(), comparisons and long() give them: compute "
+            "the loss from floating point numbers, as cross_entropy() does from the scores"
+        )
+    return (
+        "no derivative leads from it to what requires grad. Either it was computed under no_grad() (compute it outside "
+        "of no_grad()); or a result went through tensor(), detach(), item() or numpy() (use the result itself), or "
+        "through argmax(), a comparison or integers (use a differentiable loss, as cross_entropy() of the scores); or "
+        "nothing requires grad (set requires_grad=True on the parameters)"
+    )
+
+
 def _check_outputs(outputs: tuple) -> None:
     for i, out in enumerate(outputs):
         if not _wants_grad(out):
-            raise RuntimeError(
-                f"element {i} of tensors does not require grad and does not have a grad_fn: nothing that it was "
-                "computed from requires grad, or it was computed under no_grad or after detach(). Set "
-                "requires_grad=True on what it should be differentiated by"
-            )
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn: {_cut(out)}")
 
 
 def backward(

@@ -50,6 +50,14 @@ def _steps(name, n, shape, w_shape, stride, padding, dilation):
     )
 
 
+def _channels_mend(shape, want):
+    """What to do about an input of ``shape`` with another number of channels, for the end of a message."""
+    last = len(shape) - 1
+    if shape[-1] == want:
+        return f"; it has its channels last: give input.permute(0, {last}, {', '.join(map(str, range(1, last)))})"
+    return f"; a layer with in_channels={shape[1]} takes it"
+
+
 def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups):
     """Checked ``(size of the output, stride, left padding, dilation)``."""
     stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
@@ -75,6 +83,7 @@ def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups
         raise RuntimeError(
             f"{name}: Given groups={groups}, weight of size {list(w_shape)}, expected input{list(x_shape)} to have "
             f"{w_shape[1] * groups} channels, but got {x_shape[1]} channels instead"
+            f"{_channels_mend(x_shape, w_shape[1] * groups)}"
         )
     if w_shape[0] % groups:
         raise RuntimeError(
@@ -363,7 +372,7 @@ def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, outpu
     if x_shape[1] != w_shape[0]:
         raise RuntimeError(
             f"{name}: Given transposed=1, weight of size {list(w_shape)}, expected input{list(x_shape)} to have "
-            f"{w_shape[0]} channels, but got {x_shape[1]} channels instead"
+            f"{w_shape[0]} channels, but got {x_shape[1]} channels instead{_channels_mend(x_shape, w_shape[0])}"
         )
     if w_shape[0] % groups:
         raise RuntimeError(f"{name}: expected weight {list(w_shape)} to be divisible by groups={groups} at dimension 0")

@@ -32,6 +32,11 @@ def _explain(name, input, target, weight):
     """Raise what is wrong with the arguments of a loss over classes."""
     if not isinstance(input, Tensor) or not isinstance(target, Tensor):
         raise TypeError(f"{name}(): expected Tensors, got {type(input).__name__} and {type(target).__name__}")
+    if not (input.is_floating_point() or input.is_complex()):
+        mend = f"the order is {name}(input, target)" if target.is_floating_point() else "convert it with float()"
+        raise NotImplementedError(
+            f"{name}: expected a floating point input, scores of each class, but got {input.dtype}; {mend}"
+        )
     if not input.dim():
         refused = ValueError if name == "nll_loss" else IndexError
         raise refused(f"{name}: expected an input of 1 or more dimensions, got 0")

@@ -17,7 +17,7 @@ from .._warn import warn_once
 from ..kernels import scalar as s
 from .copies import _assign
 from .joining import cat
-from .table import OPS, composite, pointwise, primitive
+from .table import OPS, composite, expect_tensors, pointwise, primitive
 from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 
 # ---- reading and writing ---------------------------------------------------------------------------------------------
@@ -296,8 +296,7 @@ def where(condition, input=None, other=None, *, out=None):
     """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
-    if not isinstance(condition, Tensor):
-        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
+    expect_tensors("where", condition=condition)
     if condition.dtype is _core.uint8:
         warn_once(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "

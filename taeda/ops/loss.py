@@ -54,10 +54,12 @@ def _of_one_size(name, input, target):
     """Both, with a warning if they differ in size; one without dimensions is broadcast, so that its dtype counts."""
     if input.shape == target.shape:
         return input, target
+    from .._core.mends import for_pair
+
     warnings.warn(
         f"{name}: using a target size ({tuple(target.shape)}) that is different to the input size "
         f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
-        f"they have the same size.",
+        f"they have the same size{for_pair(input.shape, target.shape)}.",
         UserWarning,
         stacklevel=3,
     )
@@ -338,7 +340,9 @@ def _require_broadcast(x, shape):
 
 def _require_same_shape(name, input, target):
     if input.shape != target.shape:
-        hint = "; use target.view_as(input)" if input.numel() == target.numel() else ""
+        from .._core.mends import for_pair
+
+        hint = for_pair(input.shape, target.shape)
         raise ValueError(
             f"{name}: target size ({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)}){hint}"
         )

@@ -97,7 +97,7 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
         return NotImplemented
     raise RuntimeError(
         f"{name}(): Expected all tensors to be on the same device, but found at least two devices, meta and "
-        f"{other.device}!"
+        f"{other.device}! Make both on one device; one without data on meta is made from the other with .to('meta')"
     )
 
 

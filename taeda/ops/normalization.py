@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .._core import Tensor, bfloat16, empty, empty_like, float16, float32, launch
+from .._core import bfloat16, empty, empty_like, float16, float32, launch
 from .._core.callbacks import callbacks
 from .._core.formats import is_channels_last, keep_format
 from .._core.machine import stream_bytes
@@ -16,14 +16,13 @@ from ..kernels import normalize as kernels
 from ..kernels import target
 from . import _channels
 from ._channels import working as _working
-from .table import composite, primitive
+from .table import composite, expect_tensors, primitive
 
 _PIECE = 32768  # elements worth a piece of their own on the thread pool
 
 
 def _require_float(name, x):
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+    expect_tensors(name, input=x)
     if not x.dtype.is_floating_point:
         raise NotImplementedError(
             f"{name}(): expected a floating-point tensor, got {x.dtype} of shape {tuple(x.shape)}. Convert it first, "

@@ -238,7 +238,10 @@ def trunc_divide(input, other):
 for _op in (floor_divide, floor_quotient):
     _op.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="floor")
 trunc_divide.traits["lowering"] = lambda input, other: div(input, other, rounding_mode="trunc")
-floor_divide.vjp(input=no_derivative("floor_divide", "input"), other=no_derivative("floor_divide", "other"))
+_NO_STEPS = "use a / b, or detach what needs no gradient"
+floor_divide.vjp(
+    input=no_derivative("floor_divide", "input", _NO_STEPS), other=no_derivative("floor_divide", "other", _NO_STEPS)
+)
 floor_quotient.vjp(input=no_slope, other=no_slope)
 trunc_divide.vjp(input=no_slope, other=no_slope)
 

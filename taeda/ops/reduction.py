@@ -12,7 +12,7 @@ from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, indexing, int6
 from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
 from ._choices import choice, picked_one
-from .table import OPS, Ints, composite, primitive, result_type
+from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
 
 # What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
 _REAL = {d.code for d in ALL_DTYPES if d.is_floating_point and d.itemsize > 1}
@@ -427,8 +427,7 @@ _min_along.vjp(input=picked_one)
 
 def _extreme(name, full, along, pairwise, input, other, keepdim, dim, out):
     """The three meanings of max and min: of all elements, along a dimension, of two tensors."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    expect_tensors(name, input=input)
     more = {} if out is None else {"out": out}
     if isinstance(other, Tensor) and keepdim is ... and dim is ... and not isinstance(out, (tuple, list)):
         return getattr(input, pairwise)(other) if out is None else OPS[pairwise](input, other, out=out)

@@ -27,13 +27,21 @@ def _explain_range(name, index, input, at):
 
 
 def _explain_slices(index, input, at):
-    raise IndexError(f"index out of range in self: {_bad_index(index, input.shape[at], at)}") from None
+    from .._core.blame import called
+
+    mend = ""
+    if called("") == "embedding":
+        rows = input.shape[at]
+        mend = f"; the indices of {rows} rows are 0 to {rows - 1}: num_embeddings has to exceed the largest index"
+    raise IndexError(f"index out of range in self: {_bad_index(index, input.shape[at], at)}{mend}") from None
 
 
 def _explain_along(name, input, at, index, src):
     """What is wrong with the arguments of gather or scatter."""
     if index.dtype is not _core.int64 and index.dtype is not _core.int32:
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}")
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}; convert it with index.long()"
+        )
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype, got {input.dtype} and {src.dtype}")
     for kind, x in (("self", input), ("src", src)):
@@ -43,9 +51,12 @@ def _explain_along(name, input, at, index, src):
                 f"{list(index.shape)} and {kind} {list(x.shape)}"
             )
     more = f" and to be no larger size than src {list(src.shape)}" if isinstance(src, Tensor) else ""
+    limits = [list(input.shape)] + ([list(src.shape)] if isinstance(src, Tensor) else [])
+    fits = [min(n, *(s[d] for s in limits[d == at :])) if limits[d == at :] else n for d, n in enumerate(index.shape)]
+    cuts = ", ".join(f":{small}" if small < n else ":" for n, small in zip(index.shape, fits, strict=True))
     raise RuntimeError(
         f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from "
-        f"dimension {at}{more}"
+        f"dimension {at}{more}; index[{cuts}] fits"
     )
 
 

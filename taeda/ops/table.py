@@ -586,7 +586,9 @@ def expect_tensors(op: str, **arguments: Any) -> None:
     """Refuse arguments of a composite, given in the order of its signature, that are not tensors."""
     for i, (name, x) in enumerate(arguments.items()):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{op}(): argument '{name}' (position {i + 1}) must be Tensor, not {type(x).__name__}")
+            from .._core.mends import not_tensor
+
+            raise not_tensor(f"{op}(): argument '{name}' (position {i + 1})", x)
 
 
 def refused(op: Any, values: tuple, keywords: tuple, error: AttributeError) -> TypeError | None:
@@ -608,17 +610,23 @@ def refused(op: Any, values: tuple, keywords: tuple, error: AttributeError) -> T
     for i, (name, x) in enumerate(zip(names, values, strict=False)):
         what = f"{label}(): argument '{name}' (position {i + 1})"
         if x is lacking:
-            return TypeError(f"{what} must be Tensor, not {type(x).__name__}")
+            from .._core.mends import not_tensor
+
+            return not_tensor(what, x)
         if isinstance(x, (tuple, list)) and any(item is lacking for item in x):
             return TypeError(f"{what} must be a sequence of Tensors, but has a {type(lacking).__name__}")
     return None
 
 
-def no_derivative(op: str, param: str) -> Callable:
-    """The derivative with respect to ``param`` of an op that has none: asking for it is an error."""
+def no_derivative(op: str, param: str, mend: str = "") -> Callable:
+    """The derivative with respect to ``param`` of an op that has none: asking for it is an error.
+
+    Args:
+        mend: what to use in place of the op.
+    """
 
     def refuse(g: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{op}: {param}' is not implemented; detach it")
+        raise NotImplementedError(f"the derivative for '{op}: {param}' is not implemented; {mend or 'detach it'}")
 
     refuse.missing = True  # type: ignore[attr-defined]
     return refuse

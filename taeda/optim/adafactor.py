@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import new_counter
-from .optimizer import Optimizer, options, to_scalar
+from .optimizer import Optimizer, at_least_zero, options, to_scalar
 
 __all__ = ["Adafactor"]
 
@@ -54,7 +54,7 @@ class Adafactor(Optimizer):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for wrong, text in (
-            (not lr >= 0.0, f"Learning rate should be >= 0 but is: {lr}"),
+            (not at_least_zero("lr", lr), f"Learning rate should be >= 0 but is: {lr}"),
             (not beta2_decay <= 0.0, f"beta2_decay should be <= 0 but is: {beta2_decay}"),
             (eps[0] is not None and not eps[0] >= 0.0, f"epsilon1 should be >= 0 but is: {eps[0]}"),
             (not eps[1] >= 0.0, f"epsilon2 should be >= 0 but is: {eps[1]}"),

@@ -7,6 +7,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from inspect import ismethod
 from itertools import chain
 from typing import Any
 
@@ -50,18 +51,31 @@ def to_scalar(x: Any) -> Any:
     return x.item() if isinstance(x, Tensor) else x
 
 
+def at_least_zero(name: str, value: Any) -> bool:
+    """Whether an option is not negative.
+
+    Raises:
+        TypeError: it is no number.
+    """
+    try:
+        return bool(value >= 0.0)
+    except TypeError:
+        mend = f"; convert it with float({value!r})" if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}{mend}") from None
+
+
 def check_lr(lr: Any) -> None:
     """Raise unless ``lr`` is a number, or a Tensor of one element, of at least zero."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if not lr >= 0.0:
+    if not at_least_zero("lr", lr):
         raise ValueError(f"Invalid learning rate: {lr}")
 
 
 def check_nonnegative(**options: Any) -> None:
     """Raise unless every option is at least zero."""
     for name, value in options.items():
-        if not value >= 0.0:
+        if not at_least_zero(name, value):
             raise ValueError(f"Invalid {name} value: {value}")
 
 
@@ -182,13 +196,16 @@ class Optimizer(ChecksKeywords):
             raise TypeError(
                 f"'{type(params).__name__}' object is not iterable: give its parameters, module.parameters()"
             )
+        if ismethod(params):
+            raise TypeError(f"'method' object is not iterable: call it, {params.__name__}()")
         self.state: defaultdict[Tensor, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
             raise ValueError(
-                "optimizer got an empty parameter list. A generator, such as model.parameters(), gives its items only "
-                "once"
+                "optimizer got an empty parameter list. Layers in a Python list or dict are not the module's: "
+                "put them into nn.ModuleList or nn.ModuleDict. A generator, such as model.parameters(), gives its "
+                "items only once"
             )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]

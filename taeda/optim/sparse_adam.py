@@ -9,7 +9,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
-from .optimizer import checked
+from .optimizer import at_least_zero, checked
 
 __all__ = ["SparseAdam"]
 
@@ -58,7 +58,7 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
     ) -> None:  # fmt: skip
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        if not lr > 0.0:
+        if not at_least_zero("lr", lr) or lr == 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
         if not eps > 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")

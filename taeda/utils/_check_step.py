@@ -14,6 +14,7 @@ import taeda
 from taeda import nn
 
 from .. import _core
+from ..autograd.anomaly import BACKWARD_MEND, MEND, origin_of_nan
 from ._calls import tensors, watched
 
 __all__ = ["Finding", "StepReport", "check_step"]
@@ -216,7 +217,7 @@ class _Watch:
                 self.nodes.setdefault(node._sequence_nr(), (name, place, user_line()))
                 for other in (*tensors((args, kwargs)), t):
                     self.readers.setdefault(_address(other), []).append((weakref.ref(other), weakref.ref(node)))
-            if not self.nan and _has_nan(t):
+            if not self.nan and _core.has_nan(t):
                 self._first_nan(name, tensors((args, kwargs)))
 
     def _check_write(self, written: taeda.Tensor, versions: list[tuple[Any, int]]) -> None:
@@ -239,15 +240,7 @@ class _Watch:
 
     def _first_nan(self, name: str, inputs: list[taeda.Tensor]) -> None:
         self.nan = True
-        if any(_has_nan(t) for t in inputs):
-            text = f"{name}() was given NaN: it came in from outside, with the data or a parameter"
-        elif any(t.is_floating_point() and bool(t.isinf().any()) for t in inputs):
-            text = f"{name}() gives the first NaN of the forward pass, from infinite values"
-        else:
-            text = f"{name}() gives the first NaN of the forward pass, from finite values"
-        self.found(
-            "NaN", text, "look at the values that go in: a logarithm or root of negative numbers, 0 / 0, inf - inf"
-        )
+        self.found("NaN", f"{name}() {origin_of_nan(inputs)}", MEND)
 
     # ---- modules -----------------------------------------------------------------------------------------------------
 
@@ -280,14 +273,17 @@ class _Watch:
             if watch.nan:
                 return
             grads, made, _ = found
-            if any(_has_nan(t) for t in tensors(made)):
+            if any(_core.has_nan(t) for t in tensors(made)):
                 watch.nan = True
                 op, module, line = watch.nodes.get(place[1], ("", "", ""))
-                came = "was given a NaN gradient" if any(_has_nan(t) for t in tensors(grads)) else "gives the first NaN"
+                came = (
+                    "was given a NaN gradient"
+                    if any(_core.has_nan(t) for t in tensors(grads))
+                    else "gives the first NaN"
+                )
                 watch.found(
                     "NaN gradient", f"{place[0]}, the derivative of {op or 'an op'}(), {came} of the backward pass",
-                    "keep away from where the derivative is infinite, as of a root or a norm at 0: add a small number "
-                    "inside, or choose with where() before the op", module, line,
+                    BACKWARD_MEND, module, line,
                 )  # fmt: skip
 
     def begin_backward(self) -> None:
@@ -328,15 +324,6 @@ def _address(t: taeda.Tensor) -> int:
         return t.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):  # sparse, nested, under vmap
         return 0
-
-
-def _has_nan(t: taeda.Tensor) -> bool:
-    """By the sum, which is cheap; looked at closely where that is NaN."""
-    if not (t.is_floating_point() or t.is_complex()) or t.is_meta or type(t) not in (taeda.Tensor, nn.Parameter):
-        return False
-    with taeda.no_grad():
-        total = t.sum()
-        return bool(total != total) and bool((t != t).any())
 
 
 def user_line() -> str:

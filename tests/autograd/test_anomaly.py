@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import taeda
-from taeda import autograd
+from taeda import autograd, nn
 
 
 def leaf(*values):
@@ -92,3 +92,83 @@ def test_state():
     assert taeda.is_anomaly_enabled() and taeda.is_anomaly_check_nan_enabled()
     taeda.set_anomaly_enabled(False)
     assert not taeda.is_anomaly_enabled()
+
+
+class Root(nn.Module):
+    def forward(self, x):
+        return x.sqrt()  # of negative numbers
+
+
+def test_nan_of_the_forward_pass_is_traced_to_its_op_module_and_line():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.ReLU(), Root()), nn.Linear(3, 1))
+    with taeda.no_grad():
+        model[0].weight.fill_(-1)
+        model[0].bias.fill_(2)
+        model[1][0] = nn.Identity()
+    with quiet():
+        loss = model(taeda.ones(2, 3)).sum()
+        with pytest.raises(RuntimeError, match="returned nan values in its 0th output") as caught:
+            loss.backward()
+    text = str(caught.value)
+    assert "Function 'sqrt' of the forward pass" in text and "from finite values" in text
+    assert "module: 1.1 = Root() of Sequential" in text and "of negative numbers" in text
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_nan_that_comes_in_is_told_apart():
+    x = leaf(1.0)
+    with quiet(), pytest.raises(RuntimeError, match=r"'mul'.* was given NaN, which came in from outside"):
+        (x * taeda.tensor([float("nan")])).sum().backward()
+    with quiet(), pytest.raises(RuntimeError, match=r"'sub'.*from infinite values"):
+        y = 1 / (x - 1)
+        (y - y).sum().backward()
+
+
+def test_nan_that_the_program_replaces_is_no_fault():
+    x = leaf(-1.0, 2.0)
+    with quiet():
+        taeda.where(x > 0, x.log(), 0.0).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.5]
+
+
+def test_nan_written_in_place_and_by_a_function():
+    class Bad(autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * float("nan")
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with quiet(), pytest.raises(RuntimeError, match="Function 'Bad' of the forward pass"):
+        Bad.apply(leaf(1.0)).sum().backward()
+    with quiet(), pytest.raises(RuntimeError, match="Function 'log_' of the forward pass"):
+        (leaf(-1.0) * 1).log_().sum().backward()
+
+
+def test_nan_of_a_gradient_names_the_module():
+    model = nn.Sequential(nn.Linear(3, 3), Root())
+    with taeda.no_grad():
+        model[0].weight.zero_()
+        model[0].bias.zero_()
+    with quiet(), pytest.raises(RuntimeError, match=r"(?s)SqrtBackward0.*module: 1 = Root\(\) of Sequential"):
+        (model(taeda.ones(2, 3)) * 0).sum().backward()
+
+
+def test_modules_are_followed_only_while_it_is_on():
+    from taeda._core.callbacks import callbacks
+
+    seen = []
+
+    class Looks(nn.Module):
+        def forward(self, x):
+            seen.append(callbacks.modules_under_way())
+            return x
+
+    outer = nn.Sequential(Looks())
+    outer(taeda.ones(1))
+    with autograd.set_detect_anomaly(True):
+        outer(taeda.ones(1))
+    outer(taeda.ones(1))
+    assert seen == [(), (outer, outer[0]), ()] and callbacks.modules_under_way() == ()

@@ -1,11 +1,20 @@
-"""Adds to an exception that leaves a module where it happened: the module's path and the user's line."""
+"""Adds to an exception that leaves a module where it happened: the module's path and the user's line.
+
+In anomaly mode it also follows which modules are being called, for what is found out later.
+"""
 
 from __future__ import annotations
 
 import linecache
 import os
 import sys
+import threading
 from types import FrameType
+from typing import Any
+
+from ..._core.callbacks import callbacks
+from ..._core.module import follow
+from ...autograd.anomaly import is_anomaly_enabled
 
 _PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("nn", "modules", "_explain.py"))
 _REWRITTEN = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
@@ -42,7 +51,7 @@ def _user_line(failure: BaseException) -> tuple[str, bool]:
     return "", raised_here
 
 
-def _path_to(parent, child: int) -> str | None:
+def path_to(parent, child: int) -> str | None:
     """The dotted name of the module whose id is ``child`` under ``parent``."""
     stack, seen = [("", parent)], set()
     while stack:
@@ -59,9 +68,15 @@ def _path_to(parent, child: int) -> str | None:
     return None
 
 
-def _describe(module) -> str:
+def describe(module) -> str:
+    """The class of a module, with its settings where it has no children."""
     name = module._get_name()
     return name if module._modules else f"{name}({module.extra_repr()})"
+
+
+def where(path: str, leaf: str, outer) -> str:
+    """The line of a message that names the module ``leaf`` at ``path`` of ``outer``."""
+    return f"module: {path} = {leaf} of {outer._get_name()}" if path else f"module: {leaf}"
 
 
 def explain(module, failure: Exception) -> None:
@@ -78,26 +93,58 @@ def explain(module, failure: Exception) -> None:
             line, ours = _user_line(failure)
             rewrite = ours and type(failure) in _REWRITTEN and len(failure.args) == 1 and type(failure.args[0]) is str
             state = {
-                "child": id(module), "path": "", "leaf": _describe(module), "line": line,
+                "child": id(module), "path": "", "leaf": describe(module), "line": line,
                 "text": failure.args[0] if rewrite else None, "note": None,
             }  # fmt: skip
         else:
-            name = _path_to(module, state["child"])
+            name = path_to(module, state["child"])
             if name is not None:
                 state["path"] = f"{name}.{state['path']}" if state["path"] else name
                 state["child"] = id(module)
         path, leaf = state["path"], state["leaf"]
-        where = f"module: {path} = {leaf} of {module._get_name()}" if path else f"module: {leaf}"
+        place = where(path, leaf, module)
         if state["line"]:
-            where += f"\n  line: {state['line']}"
+            place += f"\n  line: {state['line']}"
         if state["text"] is not None:
-            failure.args = (f"{state['text']}\n  {where}",)
+            failure.args = (f"{state['text']}\n  {place}",)
         else:
             notes = failure.__dict__.setdefault("__notes__", [])
             if state["note"] in notes:
                 notes.remove(state["note"])
-            state["note"] = f"  {where}"
+            state["note"] = f"  {place}"
             notes.append(state["note"])
         failure.__dict__["_taeda_where"] = state
     except Exception:  # explaining must not hide the failure itself
         return
+
+
+# ---- anomaly mode ----------------------------------------------------------------------------------------------------
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.modules: list[Any] = []
+
+
+_stack = _Stack()
+
+
+def _follow(on: bool) -> None:
+    """Begin or end to follow the calls of modules."""
+    follow(_stack if on else None)
+
+
+def _under_way() -> tuple:
+    modules = _stack.modules
+    return (modules[0], modules[-1]) if modules else ()
+
+
+def _describe(outer: Any = None, inner: Any = None) -> str:
+    """The line of a message that names ``inner`` by its path from ``outer``; empty outside of modules."""
+    return "" if outer is None else f"  {where(path_to(outer, id(inner)) or '', describe(inner), outer)}"
+
+
+callbacks.follow_modules = _follow
+callbacks.modules_under_way = _under_way
+callbacks.describe_modules = _describe
+_follow(is_anomaly_enabled())

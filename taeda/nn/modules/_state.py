@@ -22,7 +22,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 def _prefix_hint(unexpected: list[str]) -> str:
     """What to do about keys that were saved by a wrapper around the module."""
     for prefix in ("module.", "_orig_mod."):  # DataParallel's, a compiled module's
-        if all(key.startswith(prefix) for key in unexpected):
+        if unexpected and all(key.startswith(prefix) for key in unexpected):
             return (
                 f"They were saved with a wrapper's prefix: strip it with nn.modules.utils."
                 f"consume_prefix_in_state_dict_if_present(state_dict, {prefix!r}). "
@@ -257,6 +257,11 @@ class StateMixin:
             if missing:
                 names = ", ".join(f'"{k}"' for k in missing)
                 errors.insert(0, f"Missing key(s) in state_dict: {names}. ")
+            if (missing or unexpected) and not _prefix_hint(unexpected):
+                errors.append(
+                    "Make the module as the one that was saved. With strict=False parameters without a value keep the "
+                    "one they have, and unknown names are left out."
+                )
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")

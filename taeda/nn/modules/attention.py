@@ -82,7 +82,10 @@ class MultiheadAttention(Module):
         self.batch_first = batch_first
         self.head_dim = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
-            raise AssertionError("embed_dim must be divisible by num_heads")
+            fits = ", ".join(str(n) for n in range(1, embed_dim + 1) if embed_dim % n == 0)
+            raise AssertionError(
+                f"embed_dim must be divisible by num_heads, got {embed_dim} and {num_heads}; num_heads may be {fits}"
+            )
 
         def parameter(*shape: int) -> Parameter:
             return Parameter(taeda.empty(shape, device=device, dtype=dtype))

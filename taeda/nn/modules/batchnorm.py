@@ -132,7 +132,9 @@ class _BatchNorm(_NormBase):
 
 def _expect_dims(input: Tensor, *dims: int) -> None:
     if input.dim() not in dims:
-        raise ValueError(f"expected {' or '.join(f'{d}D' for d in dims)} input (got {input.dim()}D input)")
+        one = input.dim() + 1 == dims[-1]
+        hint = "; one sample lacks the batch dimension: give input.unsqueeze(0)" if one else ""
+        raise ValueError(f"expected {' or '.join(f'{d}D' for d in dims)} input (got {input.dim()}D input){hint}")
 
 
 class BatchNorm1d(_BatchNorm):

@@ -16,7 +16,7 @@ from taeda import Tensor
 from taeda.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from taeda._core import PYTHON_TYPES, swap_tensors
 from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
-from taeda._core.nearest import ChecksKeywords
+from taeda._core.nearest import ChecksKeywords, nearest
 
 from ..parameter import Buffer, Parameter, is_lazy
 from . import _hooks
@@ -143,7 +143,11 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+        own = set(dir(type(self))) - set(dir(Module))
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+            f"{nearest('forward', own) or '; define forward(self, ...)'}"
+        )
 
     # ---- registration -----------------------------------------------------------------------------------------------
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:

@@ -191,7 +191,7 @@ class RNNBase(Module):
         if self.input_size != input.size(-1):
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)} (input "
-                f"shape {tuple(input.shape)})"
+                f"shape {tuple(input.shape)}); a layer with input_size={input.size(-1)} takes it"
             )
 
     def _state_shape(self, input: Tensor, batch_sizes: Tensor | None, width: int) -> tuple[int, int, int]:

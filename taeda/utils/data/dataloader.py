@@ -259,7 +259,8 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
 def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     if shuffle not in (False, None):
         raise ValueError(
-            f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+            f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}; such a "
+            "dataset has an order of its own: shuffle in its __iter__()"
         )
     if sampler is not None:
         raise ValueError(

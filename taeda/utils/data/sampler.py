@@ -22,6 +22,20 @@ def _fresh_generator() -> Generator:
     return Generator().manual_seed(draw_seed())
 
 
+def _length(dataset: Any) -> int:
+    """The number of samples.
+
+    Raises:
+        TypeError: the dataset does not say.
+    """
+    if not hasattr(type(dataset), "__len__"):
+        raise TypeError(
+            f"object of type '{type(dataset).__name__}' has no len(): give its class __len__(self), or make it an "
+            "IterableDataset"
+        )
+    return len(dataset)
+
+
 def _check_count(num_samples: Any) -> None:
     if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
         raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
@@ -68,10 +82,10 @@ class SequentialSampler(Sampler[int]):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
+        return iter(range(_length(self.data_source)))
 
     def __len__(self) -> int:
-        return len(self.data_source)
+        return _length(self.data_source)
 
 
 class RandomSampler(Sampler[int]):
@@ -108,10 +122,10 @@ class RandomSampler(Sampler[int]):
     @property
     def num_samples(self) -> int:
         """How many indices a pass gives."""
-        return len(self.data_source) if self._num_samples is None else self._num_samples
+        return _length(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        n, count = len(self.data_source), self.num_samples
+        n, count = _length(self.data_source), self.num_samples
         generator = self.generator or _fresh_generator()
         if self.replacement:
             for start in range(0, count, 32):

@@ -68,6 +68,9 @@ class Job:
         return create_fetcher(self.dataset, self.iterable, self.auto_collation, self.collate_fn, self.drop_last)
 
 
+_MEND = "With num_workers=0 it is raised in this process, where a debugger can stop at it."
+
+
 class ExceptionWrapper:
     """An exception on its way from a worker.
 
@@ -83,7 +86,7 @@ class ExceptionWrapper:
 
     def reraise(self) -> None:
         """Raise it here, with the original traceback in its message."""
-        message: Any = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        message: Any = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}{_MEND}"
         if self.exc_type is KeyError:
             message = _Shown(message)
         elif getattr(self.exc_type, "message", None):
