@@ -110,7 +110,8 @@ CLOSING = {
     ("taeda.nn.modules.module", "taeda.compiler"): "Module.compile() is compile() of the Module",
     ("taeda.masked", "taeda._masked_tensor"): "the class, which uses the functions, is loaded when it is first named",
 }
-#: Folders that share a layer, and so may import from each other, are one place; `utils` holds things of many layers.
+#: Folders that share a layer, and so may import from each other, are one place; `utils` holds things of many layers. In `aten`
+#: the names of ops need `ops` alone; the records (`aten.spellings`), which need `nn`, are loaded by the first call.
 SHARED = {name: "/".join(names) for names in ORDER for name in names}
 SHARED["utils.checkpoint"] = SHARED["nn"]  # layers run again what they did, as `checkpoint` does; it knows of `vmap`
 
@@ -143,7 +144,7 @@ def _circle(imports: dict[str, set[str]]) -> list[str]:
 
 def _place(module: str) -> str:
     _, folder, *rest = module.split(".")
-    place = f"utils.{rest[0]}" if folder == "utils" and rest else folder
+    place = f"{folder}.{rest[0]}" if folder in ("utils", "aten") and rest else folder
     return SHARED.get(place, place)
 
 

@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from .. import _core, fft, linalg, special
-from .._core import Composite, Op, Tensor
+from .._core import Composite, Method, Op, Tensor
 from .._namespaces import NAMES
 from .._schema import read_schema
 from ..nn import functional as F
@@ -282,7 +282,8 @@ def same_name(name: str) -> Callable | None:
     own = vars(lower).get(name)
     if NAMES.get(name) == lower.__name__ or (isinstance(own, Composite) and own.__module__ == lower.__name__):
         return own
-    found = OPS.get(name) or METHODS.get(name)
+    method = vars(Tensor).get(name)
+    found = OPS.get(name) or (method.function if isinstance(method, Method) else None)
     if found is not None:
         return found
     for prefix, module in _SPACES.items():
