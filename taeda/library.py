@@ -15,8 +15,8 @@ from ._core import Tensor, bump, is_recorded, mode_stack, record_nothing, restor
 from ._core.custom import CustomOp, share_memory
 from ._refuse import refused_function
 from ._schema import Schema, checked, infer_schema, read_schema, takes
+from .aten import OpOverload, OpOverloadPacket
 from .autograd.function import Function, _context_class, _own_outputs
-from .ops.aten import OpOverload, OpOverloadPacket
 from .ops.parts import OfValues
 from .ops.registry import OPS
 from .overrides import handle_torch_function, has_torch_function

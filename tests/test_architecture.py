@@ -22,7 +22,7 @@ PACKAGE = Path(next(iter(find_spec("taeda").submodule_search_locations)))
 SOURCES = Path(__file__).parents[1] / "taeda"  # an installed package has no Cython sources
 
 #: A layer may import from itself and from those before it. What is named together shares a layer.
-ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["graph"], ["distributed"]]
+ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["aten"], ["graph"], ["distributed"]]
 LAYER = {name: i for i, names in enumerate(ORDER) for name in names}
 PUBLIC = LAYER["nn"]  # from here up, modules are written in the public names of `taeda` itself
 
@@ -110,7 +110,8 @@ CLOSING = {
     ("taeda.nn.modules.module", "taeda.compiler"): "Module.compile() is compile() of the Module",
     ("taeda.masked", "taeda._masked_tensor"): "the class, which uses the functions, is loaded when it is first named",
 }
-#: Folders that share a layer, and so may import from each other, are one place; `utils` holds things of many layers.
+#: Folders that share a layer, and so may import from each other, are one place; `utils` holds things of many layers. In `aten`
+#: the names of ops need `ops` alone; the records (`aten.spellings`), which need `nn`, are loaded by the first call.
 SHARED = {name: "/".join(names) for names in ORDER for name in names}
 SHARED["utils.checkpoint"] = SHARED["nn"]  # layers run again what they did, as `checkpoint` does; it knows of `vmap`
 
@@ -148,7 +149,7 @@ def _circle(imports: dict[str, set[str]]) -> list[str]:
 
 def _place(module: str) -> str:
     _, folder, *rest = module.split(".")
-    place = f"utils.{rest[0]}" if folder == "utils" and rest else folder
+    place = f"{folder}.{rest[0]}" if folder in ("utils", "aten") and rest else folder
     return SHARED.get(place, place)
 
 
@@ -335,7 +336,7 @@ def test_kernels_are_kept_in_one_table():
 
 #: Caches of ops beside the planner table, and how many there are: constants, libraries and their routines, equations
 #: that were parsed, tables of weights. What a planner works out from forms is `planners.kept`.
-CACHES = {"aten.py": 1, "contraction.py": 2, "dropout.py": 1, "einsum.py": 2, "exchange.py": 1, "fft.py": 1,
+CACHES = {"contraction.py": 2, "dropout.py": 1, "einsum.py": 2, "exchange.py": 1, "fft.py": 1,
           "lapack.py": 2, "resample.py": 3, "variates.py": 1}  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Writes ``taeda/jit/schemas.txt``: the signatures of the ops that TorchScript names and taeda has.
+"""Writes ``taeda/aten/schemas.txt``: the signatures of the ops that TorchScript names and taeda has.
 
     python tools/schemas.py     # needs PyTorch, whose registry is read
 
@@ -15,7 +15,7 @@ import torch
 import taeda  # the checkout's: see PYTHONPATH
 from taeda.jit.schemas import find_function
 
-FILE = Path(taeda.__file__).parent / "jit" / "schemas.txt"
+FILE = Path(taeda.__file__).parent / "aten" / "schemas.txt"
 _ALIAS = re.compile(r"\((?:[a-e](?:\|[a-e])*!?|[a-e]!? -> \*|\*)\)")
 _LEFT_OUT = re.compile(
     r"Dimname|Storage\b|Stream|_out\b|_backward|foreach|fused|cudnn_(?!enable)|miopen|mkldnn_|quantize_"

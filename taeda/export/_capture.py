@@ -17,11 +17,11 @@ from taeda import _core
 from taeda._core import Tensor
 from taeda._settings import get_default_device
 from taeda.amp.autocast_mode import converts
+from taeda.aten import OpOverload
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
 from taeda.nn.modules import _hooks
-from taeda.ops.aten import OpOverload
 from taeda.ops.meta import planning, without_values
 from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree

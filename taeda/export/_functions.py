@@ -22,10 +22,10 @@ from typing import Any
 from taeda import library
 from taeda._core import Composite, Method, Op, Tensor
 from taeda._core.tensor import ALIASES, FIRST
+from taeda.aten import OpOverload
 from taeda.fx import _names
 from taeda.library import CustomOpDef
 from taeda.nn import lower
-from taeda.ops.aten import OpOverload
 from taeda.ops.table import OPS, trait
 
 from . import _control_flow, _steps

@@ -9,11 +9,12 @@ from typing import Any
 
 from taeda import _core
 from taeda._core import Op, Tensor
+from taeda.aten import overload_of
+from taeda.aten.spellings import CDIST_MODES
 from taeda.fx import Node
 from taeda.fx.experimental.symbolic_shapes import SymBool, SymFloat, SymInt
 from taeda.jit.schemas import Schema, overloads
 from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Type
-from taeda.ops.aten import CDIST_MODES, overload_of
 
 from ._unknown_sizes import _bound
 

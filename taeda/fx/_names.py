@@ -18,7 +18,7 @@ from typing import Any
 from taeda._asserts import _assert
 from taeda._core import Composite, Method, Op, Size, Tensor, set_grad_enabled
 from taeda._namespaces import complete
-from taeda.ops.aten import OpOverload, OpOverloadPacket
+from taeda.aten import OpOverload, OpOverloadPacket
 
 #: Where a public function may be found, in order; what PyTorch calls the compiled part of it.
 _SPACES = {"": "", "nn.functional": "", "linalg": "_C._linalg", "fft": "_C._fft", "special": "_C._special"}

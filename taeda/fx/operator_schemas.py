@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from taeda._core import Composite, Op
+from taeda.aten import OpOverload
 from taeda.nn import Module
-from taeda.ops.aten import OpOverload
 from taeda.ops.table import asked_for, trait
 
 __all__ = [

@@ -26,6 +26,7 @@ from taeda import _core
 from taeda._core import Composite, Op, Tensor
 from taeda._core.callbacks import callbacks
 from taeda._core.tensor import as_subclass, become, swap_tensors
+from taeda.aten import OpOverload
 from taeda.autograd.modes import enable_grad, no_grad
 from taeda.fx import _names
 from taeda.fx.graph import Graph
@@ -33,7 +34,6 @@ from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import BASE_TYPES
 from taeda.kernels.forks import free_in_children
 from taeda.nn import Module, Parameter
-from taeda.ops.aten import OpOverload
 from taeda.ops.creation import empty_strided
 from taeda.overrides import TorchFunctionMode, _modes
 from taeda.utils import _pytree as pytree

@@ -16,9 +16,7 @@ from typing import Any
 from .. import _core, autograd, random
 from .._core import Tensor, device
 from ..nn import functional as F
-from ..nn import lower
 from ..nn.utils import rnn
-from ..ops.aten import NATIVE, UPSAMPLES
 from ..ops.table import METHODS, OPS
 from ..ops.views import broadcast_shapes
 from .arithmetic import ARITHMETIC, from_float, from_tensor, from_text, larger, smaller, wrapping
@@ -199,16 +197,6 @@ def _unwrap(x: Any) -> Any:
     return x
 
 
-def _lacking(name: str) -> Callable:
-    """An op of PyTorch's that its own library names on ways that are not taken: to run it is an error, to read it is
-    none."""
-
-    def refuse(*args: Any, **keywords: Any) -> Any:
-        raise NotImplementedError(f"aten::{name} is part of PyTorch's C++, which taeda has not")
-
-    return refuse
-
-
 #: Ops of values that are no tensors.
 SCALARS: dict[str, Callable] = {
     "add": operator.add, "sub": operator.sub, "mul": _mul, "neg": operator.neg, "abs": abs,
@@ -286,87 +274,12 @@ def _dtype(code: Any) -> Any:
     return CONVERT["ScalarType"](code)
 
 
-def _index(x: Tensor, indices: list) -> Tensor:
-    return x[tuple(slice(None) if i is None else i for i in indices)]
-
-
-def _index_put(x: Tensor, indices: list, values: Tensor, accumulate: bool = False) -> Tensor:
-    return _index_put_(x.clone(), indices, values, accumulate)
-
-
-def _index_put_(x: Tensor, indices: list, values: Tensor, accumulate: bool = False) -> Tensor:
-    key = tuple(slice(None) if i is None else i for i in indices)
-    if accumulate:
-        return x.index_put_(tuple(i for i in _whole(x, indices)), values, True)
-    x[key] = values
-    return x
-
-
-def _whole(x: Tensor, indices: list) -> list:
-    """Indices with what is left out spelled out, as ``index_put_`` takes them."""
-    if None not in indices:
-        return indices
-    given = [i for i in indices if i is not None]
-    axes = [d for d, i in enumerate(indices) if i is None]
-    if indices[: len(given)] == given:
-        return given
-    spread = max(i.dim() for i in given)
-    out = []
-    for d, i in enumerate(indices):
-        if i is None:
-            ahead = axes.index(d)
-            behind = len(axes) - ahead - 1
-            shape = [1] * (spread + ahead) + [x.shape[d]] + [1] * behind
-            out.append(_arange(x.shape[d]).reshape(shape))
-        else:
-            out.append(i.reshape(*i.shape, *([1] * len(axes))))
-    return out
-
-
 def _arange(n: int) -> Tensor:
     return OPS["arange"](n)
 
 
-def _unique2(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> tuple:
-    found = OPS["unique"](x, sorted, True, True)
-    return found[0], found[1], found[2]
-
-
-def _unique_dim(x: Tensor, dim: int, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple:
-    return tuple(OPS["unique"](x, sorted, True, True, dim))
-
-
-def _consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> tuple:
-    return tuple(OPS["unique_consecutive"](x, True, True, dim))
-
-
 def _interpolate(x, size=None, scale=None, mode="nearest", align_corners=None, recompute=None, antialias=False):
     return F.interpolate(x, size, scale, mode, align_corners, recompute, antialias)
-
-
-def _pool(name: str) -> Callable:
-    """A pooling whose stride, where it is empty, is the kernel's size."""
-    function = getattr(F, name)
-
-    def compute(x, kernel_size, stride=(), *rest):
-        return function(x, kernel_size, stride or None, *rest)
-
-    return compute
-
-
-def _along(name: str) -> Callable:
-    function = OPS[name]
-    return lambda x, dim, keepdim=False: function(x, dim, keepdim)
-
-
-def _std(name: str) -> Callable:
-    function = OPS[name]
-    return lambda x, unbiased=True: function(x, unbiased=unbiased)
-
-
-def _std_dim(name: str) -> Callable:
-    function = OPS[name]
-    return lambda x, dim=None, unbiased=True, keepdim=False: function(x, dim, unbiased=unbiased, keepdim=keepdim)
 
 
 def _pack(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple:
@@ -426,14 +339,6 @@ def _grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fa
     return list(autograd.grad(outputs, inputs, given, retain_graph, create_graph, allow_unused=allow_unused))
 
 
-def _elu(x, alpha=1, scale=1, input_scale=1):
-    return (
-        OPS["elu"](x, alpha)
-        if scale == input_scale == 1
-        else OPS["where"](x > 0, x * scale, (OPS["exp"](x * input_scale) - 1) * (alpha * scale))
-    )
-
-
 def _lists(name: str) -> Callable:
     """An op that gives a tuple of tensors, as the list that scripts want."""
     return lambda *args, **keywords: list(_named(name)(*args, **keywords))
@@ -452,47 +357,29 @@ TENSORS: dict[str, Callable] = {
     "to": _to, "to.dtype": _to_dtype, "to.prim_dtype": _to_dtype, "to.device": _to_device,
     "to.prim_Device": _to_device,
     "to.other": lambda x, y, non_blocking=False, copy=False, memory_format=None: x.to(y, copy=copy),
-    "to.prim_other": lambda x, *rest: x, "index": _index,
+    "to.prim_other": lambda x, *rest: x,
     "index.str": SCALARS["index.str"],
-    "index_put": _index_put, "index_put_": _index_put_, "_unsafe_index": _index, 
-    "_unique2": _unique2, "unique_dim": _unique_dim, "unique_consecutive": _consecutive,
-    "_unique": lambda x, *rest: _unique2(x)[:2], "__interpolate": _interpolate, "size": _size, "size.int": _size,
+    "_unique": lambda x, *rest: OPS["unique"](x, True, True),
+    "__interpolate": _interpolate, "size": _size, "size.int": _size,
     "len": len,
-    "max.dim": _along("max"), "min.dim": _along("min"), "std": _std("std"), "var": _std("var"),
-    "std.dim": _std_dim("std"), "var.dim": _std_dim("var"), "std_mean": _std("std_mean"),
-    "var_mean": _std("var_mean"), "std_mean.dim": _std_dim("std_mean"), "var_mean.dim": _std_dim("var_mean"),
-    "std.correction": OPS["std"], "var.correction": OPS["var"], "std_mean.correction": OPS["std_mean"],
-    "var_mean.correction": OPS["var_mean"], "_pack_padded_sequence": _pack,
+    "_pack_padded_sequence": _pack,
     "_pad_packed_sequence": _pad_packed, "tensor": _tensor, "as_tensor": _as_tensor, "Int": _to_int, "Float": _to_float,
     "Bool": bool, "IntImplicit": from_tensor, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
     "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward,
     "grad": _grad,
     "__ilshift__": operator.ilshift, "__irshift__": operator.irshift,
-    "elu": _elu, "contiguous": _contiguous, "format": format_text, "str": show,
-    **{name: NATIVE[name] for name in lower.LOSSES},
-    "randint": OPS["randint"], "_convolution": lambda *a: lower.convolution(*a[:9]),
+    "contiguous": _contiguous, "format": format_text, "str": show,
     "_convolution_mode": _convolution_mode,
-    "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
+    "pad_sequence": rnn.pad_sequence,
     "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
-    "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),
-    "matrix_H": lambda x: x.mH, "numpy_T": lambda x: x.T, "mT": lambda x: x.mT, "mH": lambda x: x.mH,
-    "T": lambda x: x.T, "H": lambda x: x.H,
-    "einsum": lambda equation, tensors, path=None: OPS["einsum"](equation, *tensors),
+    "numpy_T": lambda x: x.T, "T": lambda x: x.T, "H": lambda x: x.H,
     "nonzero_numpy": lambda x: list(OPS["nonzero"](x, as_tuple=True)), "stride": lambda x: list(x.stride()),
-    "stride.int": lambda x, dim: x.stride(dim), "is_coalesced": lambda x: x.is_coalesced(), "_stack": OPS["stack"],
+    "stride.int": lambda x, dim: x.stride(dim), "is_coalesced": lambda x: x.is_coalesced(),
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
     "__contains__": operator.contains, "dict": dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
-    "col2im": lambda x, *a: F.fold(x, *a), "im2col": lambda x, *a: F.unfold(x, *a), "swapaxes": OPS["transpose"],
     "eq.Tensor_list": operator.eq, "ne.Tensor_list": operator.ne, "index.list_Tensor": SCALARS["index"],
-    "sort.Tensor": _sort, "sorted.Tensor": sorted, "scatter.value": lambda x, d, i, v: OPS["scatter"](x, d, i, value=v),
-    "scatter_.value": lambda x, d, i, v: x.scatter_(d, i, value=v), "is_non_overlapping_and_dense": lambda x: True,
+    "sort.Tensor": _sort, "sorted.Tensor": sorted, "is_non_overlapping_and_dense": lambda x: True,
     "infer_size": _infer_size, "gelu_": lambda x, *, approximate="none": x.copy_(OPS["gelu"](x, approximate)),
-    "_cast_Float": lambda x, *a: x.float(), "_cast_Long": lambda x, *a: x.long(),
-    "_cast_Double": lambda x, *a: x.double(),
-    "_cast_Int": lambda x, *a: x.int(), "_cast_Half": lambda x, *a: x.half(),
-    "randint_like": lambda x, high, **k: OPS["randint_like"](x, 0, high, **k),
-    "randint_like.low_dtype": lambda x, low, high, **k: OPS["randint_like"](x, low, high, **k),
-    "frobenius_norm.dim": OPS["frobenius_norm"], "quantile.scalar": OPS["quantile"],
     "storage_offset": Tensor.storage_offset,
     "add_.t": lambda a, b: a.__iadd__(b), "manual_seed": SCALARS["manual_seed"], "wait": SCALARS["wait"],
 }  # fmt: skip
@@ -506,26 +393,7 @@ TENSORS |= {
 }
 del TENSORS["atleast_1d"], TENSORS["atleast_2d"], TENSORS["atleast_3d"]
 TENSORS |= {f"atleast_{n}d.Sequence": _lists(f"atleast_{n}d") for n in (1, 2, 3)}
-TENSORS |= {
-    name: _lacking(name)
-    for name in (
-        "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned "
-        "_native_multi_head_attention "
-        "_transformer_encoder_layer_fwd _nested_from_padded to_padded_tensor _ctc_loss"
-    ).split()
-}
 TENSORS |= {"split.str": _split, "where": lambda c, *v: OPS["where"](c, *v) if v else list(OPS["where"](c))}
-TENSORS |= {
-    name: _pool(name) for n in (1, 2, 3) for name in (f"max_pool{n}d", f"max_pool{n}d_with_indices", f"avg_pool{n}d")
-}
-TENSORS |= {f"adaptive_max_pool{n}d": getattr(F, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}
-TENSORS |= {f"max_unpool{n}d": lambda x, indices, size, *_: lower.max_unpool_to(x, indices, size) for n in (2, 3)}
-TENSORS |= {f"_adaptive_avg_pool{n}d": getattr(F, f"adaptive_avg_pool{n}d") for n in (2, 3)}
-TENSORS |= {f"reflection_pad{n}d": lambda x, padding: F.pad(x, list(padding), "reflect") for n in (1, 2, 3)}
-TENSORS |= {f"replication_pad{n}d": lambda x, padding: F.pad(x, list(padding), "replicate") for n in (1, 2, 3)}
-TENSORS |= {name: NATIVE[name] for name in (*UPSAMPLES, "alias", "slice", "_unsafe_view", "lift", "lift_fresh")}
-
-
 # ---- what is part of the language ------------------------------------------------------------------------------------
 #: Ops of the namespace ``prim``.
 PRIMITIVES: dict[str, Callable] = {

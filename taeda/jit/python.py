@@ -17,8 +17,8 @@ from typing import Any
 
 from .. import _core, fft, linalg, nn, special
 from .._core import Tensor, device, dtype
+from ..aten import OpOverload, OpOverloadPacket
 from ..nn import functional, lower
-from ..ops.aten import OpOverload, OpOverloadPacket
 from ..ops.table import METHODS, OPS
 from . import ir, layers, library, marks, schemas
 from .dtypes import number

@@ -6,13 +6,11 @@ import ast
 import functools
 import re
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
-from .. import fft, linalg, special
 from .._core import Tensor
-from ..nn import functional, lower
-from ..ops.table import METHODS, OPS
+from ..aten.signatures import signatures
+from ..aten.spellings import function_of
 from .builtins import PRIMITIVES, SCALARS, TENSORS
 from .types import (
     ANY,
@@ -41,27 +39,17 @@ from .types import (
 )  # fmt: skip
 
 _NUMBERS_OF_THINGS = ("ScalarType", "Layout", "MemoryFormat")
-_SPACES = {"linalg_": linalg, "special_": special, "fft_": fft}
 
 
-def find_function(space: str, name: str) -> Callable | None:
-    """What computes the op ``space::name``, or None. Names that this knows are the whole list: nothing else is
+def find_function(space: str, name: str, overload: str = "") -> Callable | None:
+    """What computes the op ``space::name.overload``, or None. Names that this knows are the whole list: nothing else is
     looked up."""
     if space == "prim":
         return PRIMITIVES.get(name)
     if space != "aten":
         return None
-    found = TENSORS.get(name) or getattr(lower, name, None) or OPS.get(name) or METHODS.get(name)
-    if found is not None:
-        return found
-    for prefix, module in _SPACES.items():
-        if name.startswith(prefix):
-            return getattr(module, name.removeprefix(prefix), None)
-    if name in SCALARS:
-        return SCALARS[name]
-    if name.startswith("_"):
-        return None
-    return getattr(functional, name, None) or getattr(Tensor, name, None)
+    found = TENSORS.get(name) or function_of(name, overload) or SCALARS.get(name)
+    return found or (None if name.startswith("_") else getattr(Tensor, name, None))
 
 
 class Schema:
@@ -96,7 +84,7 @@ class Schema:
                 return special_form
             if self.name in SCALARS and not any(p.type == TENSOR for p in self.parameters):
                 return SCALARS[self.name]
-        function = find_function(self.space, self.name)
+        function = find_function(self.space, self.name, self.overload)
         assert function is not None, self.text
         return function
 
@@ -196,11 +184,9 @@ def _result(name: str, text: str) -> Type:
 
 @functools.cache
 def _lines() -> dict[str, list[str]]:
-    table: dict[str, list[str]] = {}
-    for line in resources.files(__package__).joinpath("schemas.txt").read_text().splitlines():
-        table.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
     own = ("prim::StoreOut(Tensor self, Tensor value) -> Tensor", "prim::OldDiv(Tensor self, Any other) -> Tensor")
-    return table | {line[: line.index("(")]: [line] for line in own}  # f(..., out=self); division before PyTorch 1.6
+    # f(..., out=self), and division before PyTorch 1.6
+    return signatures() | {line[: line.index("(")]: [line] for line in own}
 
 
 @functools.cache

@@ -15,7 +15,6 @@ import taeda
 from taeda import Tensor
 
 from .. import _core
-from ..ops import aten
 from ..ops import batch_norm as _batch_norm
 from ..ops import interpolation as _interpolation
 from ..ops import normalization as _normalization
@@ -530,51 +529,8 @@ def numbered(name: str, parameters: str, **defaults: Any) -> Any:
     return loss
 
 
-#: The losses of the native library: the function of ``nn.functional``, and the parameters in its order.
-LOSSES: dict[str, tuple[str, str]] = {
-    **{name: (name, parameters) for name, parameters in {
-        "binary_cross_entropy": "input target weight reduction",
-        "binary_cross_entropy_with_logits": "input target weight pos_weight reduction",
-        "cosine_embedding_loss": "input1 input2 target margin reduction",
-        "ctc_loss": "log_probs targets input_lengths target_lengths blank reduction zero_infinity",
-        "hinge_embedding_loss": "input target margin reduction",
-        "huber_loss": "input target reduction delta",
-        "kl_div": "input target reduction log_target",
-        "l1_loss": "input target reduction",
-        "margin_ranking_loss": "input1 input2 target margin reduction",
-        "mse_loss": "input target reduction",
-        "multi_margin_loss": "input target p margin weight reduction",
-        "multilabel_margin_loss": "input target reduction",
-        "nll_loss": "input target weight reduction ignore_index",
-        "poisson_nll_loss": "input target log_input full eps reduction",
-        "smooth_l1_loss": "input target reduction beta",
-        "soft_margin_loss": "input target reduction",
-        "triplet_margin_loss": "anchor positive negative margin p eps swap reduction",
-    }.items()},
-    "cross_entropy_loss": ("cross_entropy", "input target weight reduction ignore_index label_smoothing"),
-    "nll_loss2d": ("nll_loss", "input target weight reduction ignore_index"),
-    "nll_loss_nd": ("nll_loss", "input target weight reduction ignore_index"),
-}  # fmt: skip
-#: Of their parameters that may be left out, what they are then.
-DEFAULTS: dict[str, Any] = {
-    "weight": None, "pos_weight": None, "reduction": 1, "ignore_index": -100, "label_smoothing": 0.0, "beta": 1.0,
-    "delta": 1.0, "p": 1, "margin": 1.0, "eps": 1e-6, "swap": False, "blank": 0, "zero_infinity": False,
-    "log_target": False,
-}  # fmt: skip
-#: And of those losses where it is another.
-_OWN_DEFAULTS = {
-    "cosine_embedding_loss": {"margin": 0.0}, "margin_ranking_loss": {"margin": 0.0}, "triplet_margin_loss": {"p": 2.0},
-}  # fmt: skip
-
-
-def loss_defaults(name: str) -> dict[str, Any]:
-    """The defaults of a loss of the native library."""
-    return {**DEFAULTS, **_OWN_DEFAULTS.get(name, {})}
-
-
-def _loss(name: str, call: str, result: str, **defaults: Any) -> Any:
+def _loss(name: str, parameters: str, call: str, result: str, **defaults: Any) -> Any:
     """The loss, and an example of it: what is called, and what that gives."""
-    parameters = LOSSES[name][1]
     loss = numbered(name, parameters, **defaults)
     loss.__doc__ = f"""
     :func:`taeda.nn.functional.{name}` with a number as ``reduction``. Arguments as of
@@ -596,6 +552,7 @@ def _loss(name: str, call: str, result: str, **defaults: Any) -> Any:
 
 binary_cross_entropy_with_logits = _loss(
     "binary_cross_entropy_with_logits",
+    "input target weight pos_weight reduction",
     "taeda.zeros(2), taeda.ones(2), reduction=1",
     "tensor(0.6931)",
     weight=None,
@@ -604,6 +561,7 @@ binary_cross_entropy_with_logits = _loss(
 )
 cosine_embedding_loss = _loss(
     "cosine_embedding_loss",
+    "input1 input2 target margin reduction",
     "taeda.eye(2), taeda.tensor([[1.0, 0.0], [1.0, 0.0]]), taeda.tensor([1, 1])",
     "tensor([0., 1.])",
     margin=0.0,
@@ -611,6 +569,7 @@ cosine_embedding_loss = _loss(
 )
 ctc_loss = _loss(
     "ctc_loss",
+    "log_probs targets input_lengths target_lengths blank reduction zero_infinity",
     "taeda.full((2, 1, 2), 0.5).log(), taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1])",
     "tensor([0.2877])",
     blank=0,
@@ -619,6 +578,7 @@ ctc_loss = _loss(
 )
 hinge_embedding_loss = _loss(
     "hinge_embedding_loss",
+    "input target margin reduction",
     "taeda.tensor([0.25, 0.25]), taeda.tensor([1.0, -1.0])",
     "tensor([0.2500, 0.7500])",
     margin=1.0,
@@ -626,6 +586,7 @@ hinge_embedding_loss = _loss(
 )
 kl_div = _loss(
     "kl_div",
+    "input target reduction log_target",
     "taeda.tensor([0.5, 0.5]).log(), taeda.tensor([1.0, 0.0]), reduction=2",
     "tensor(0.6931)",
     reduction=0,
@@ -633,6 +594,7 @@ kl_div = _loss(
 )
 margin_ranking_loss = _loss(
     "margin_ranking_loss",
+    "input1 input2 target margin reduction",
     "taeda.tensor([1.0]), taeda.tensor([3.0]), taeda.tensor([1.0])",
     "tensor([2.])",
     margin=0.0,
@@ -640,11 +602,13 @@ margin_ranking_loss = _loss(
 )
 poisson_nll_loss = _loss(
     "poisson_nll_loss",
+    "input target log_input full eps reduction",
     "taeda.zeros(2), taeda.tensor([0.0, 3.0]), True, False, 1e-8, 0",
     "tensor([1., 1.])",
 )
 triplet_margin_loss = _loss(
     "triplet_margin_loss",
+    "anchor positive negative margin p eps swap reduction",
     "taeda.zeros(1, 2), taeda.tensor([[3.0, 4.0]]), taeda.tensor([[0.0, 1.0]])",
     "tensor([5.0000])",
     margin=1.0,
@@ -834,12 +798,3 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         function = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[n - 1]
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return (conv1d, conv2d, conv3d)[n - 1](input, weight, bias, stride, padding, dilation, groups)
-
-
-# What native ops of these names take is what the functions above take, and the losses' reduction is a number.
-aten.NATIVE.update(
-    {name: f for name, f in globals().items() if isinstance(f, _core.Composite) and f.__module__ in (__name__, None)}
-)
-aten.NATIVE.update(
-    {name: numbered(own, parameters, **loss_defaults(name)) for name, (own, parameters) in LOSSES.items()}
-)

@@ -1,3 +1,11 @@
 """Every op, one stanza each, a file per family. Imports nothing above itself."""
 
-from . import aten as aten
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name != "aten":
+        raise AttributeError(f"module 'taeda.ops' has no attribute {name!r}", name=name)
+    import importlib
+
+    return importlib.import_module("taeda.aten")  # under PyTorch's name for it

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Composite, Op, Tensor
-from ..ops.aten import OpOverload, OpOverloadPacket, overload_of, packet
+from ..aten import OpOverload, OpOverloadPacket, overload_of, packet
 from ..ops.table import OPS, asked_for, trait
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]

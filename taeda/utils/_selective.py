@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Op, Tensor
-from ..ops.aten import OpOverload, OpOverloadPacket, native_name
+from ..aten import OpOverload, OpOverloadPacket, native_name
 from ..ops.flops import bound_arguments
 from ..ops.table import OPS
 from ..random import default_generator

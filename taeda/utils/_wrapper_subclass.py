@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import _core
 from .._core import DISPATCHING, Composite, Op, Tensor
+from ..aten import packet
 from ..autograd import no_grad
-from ..ops.aten import packet
 from ..ops.table import OPS
 from ..overrides import DisableTorchFunctionSubclass
 from ._python_dispatch import native_call, parts_of, seen_whole

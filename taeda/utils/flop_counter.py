@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..aten import native_name
 from ..ops import flops as _formulas
-from ..ops.aten import native_name
 from ._pytree import tree_map
 from .module_tracker import ModuleTracker
 

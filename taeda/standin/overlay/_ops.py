@@ -6,7 +6,7 @@ import importlib
 import types
 from typing import Any
 
-from taeda.ops.aten import OpOverload, OpOverloadPacket, packet
+from taeda.aten import OpOverload, OpOverloadPacket, packet
 
 __all__ = ["OpOverload", "OpOverloadPacket", "classes", "ops"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from taeda.ops.aten import OpOverloadPacket, native_name, packet
+from taeda.aten import OpOverloadPacket, native_name, packet
 from taeda.utils._python_dispatch import TorchDispatchMode, native_call
 from taeda.utils.module_tracker import ModuleTracker
 

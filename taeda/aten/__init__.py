@@ -1,4 +1,7 @@
-"""Ops by the names of PyTorch's native library: ``taeda.ops.aten.relu.default(x)`` is ``taeda.relu(x)``."""
+"""The dictionary of PyTorch's native ops, ATen: ``taeda.ops.aten.relu.default(x)`` is ``taeda.relu(x)``.
+
+``schemas.txt`` has the signatures. ``spellings.py`` has a record for each op that is spelled otherwise here.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .._core import Composite, Tensor
-from .table import OPS, traits
+from .._core import Composite
+from ..ops.table import OPS
 
 
 class OpOverload:
@@ -21,7 +24,7 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        return self.overloadpacket.computes(self._overloadname)(*args, **kwargs)
 
     @property
     def mutates(self) -> bool:
@@ -78,14 +81,21 @@ class OpOverloadPacket:
         self._qualified_op_name = f"{namespace}::{name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        native = NATIVE.get(self.__name__) if self.namespace == "aten" else None
-        if native is not None:  # its arguments are not those of the function of that name here
-            return native(*args, **kwargs)
-        if self.function is None:
+        return self.computes("")(*args, **kwargs)
+
+    def computes(self, overload: str) -> Callable:
+        """What computes that signature of the op.
+
+        Raises:
+            NotImplementedError: nothing does.
+        """
+        native = self.namespace == "aten"
+        found = _spellings().function_of(self.__name__, overload) if native else self.function
+        if found is None:
             raise NotImplementedError(
                 f"torch.ops.{self.namespace}.{self.__name__} is not available in taeda: it is part of PyTorch's C++"
             )
-        return self.function(*args, **kwargs)
+        return found
 
     def __getattr__(self, name: str) -> OpOverload:
         if name.startswith("__"):
@@ -110,106 +120,16 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.__name__}"
 
 
-@traits(moves=True)
-def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    if not -input.dim() <= dim < input.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})"
-        )
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
-
-
-@traits(moves=True)
-def _view(input: Tensor, size: Any) -> Tensor:
-    return input.view(size)
-
-
-@traits(moves=True)
-def _alias(input: Tensor) -> Tensor:
-    return input.view(input.shape)
-
-
-@traits(pointwise=True)
-def _copied(
-    input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-    non_blocking: bool = False, memory_format: Any = None,
-) -> Tensor:  # fmt: skip
-    return input.to(device=device, dtype=dtype, copy=True)
-
-
-@traits(moves=True)
-def _itself(input: Tensor) -> Tensor:
-    return input
-
-
-#: The resizing ops: the mode of ``interpolate``, and whether they are told about corners.
-UPSAMPLES: dict[str, tuple[str, bool]] = {
-    **{f"upsample_nearest{n}d": ("nearest", False) for n in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{n}d": ("nearest-exact", False) for n in (1, 2, 3)},
-    **{f"upsample_{m}": (m[:-2], True) for m in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")},
-}
-
-
-def resized(name: str, size: Any, *rest: Any) -> dict[str, Any]:
-    """The arguments of ``interpolate`` for those of a resizing op after the input: sizes, corners where the op is told
-    about them, and factors in a list or one by one. Factors say more than the sizes that were made of them."""
-    mode, aligned = UPSAMPLES[name]
-    factors = [x for x in rest[aligned:] if x is not None]
-    if factors and isinstance(factors[0], (tuple, list)):
-        factors = list(factors[0])
-    chosen = {"scale_factor": factors} if factors else {"size": list(size)}
-    return {**chosen, "mode": mode, **({"align_corners": rest[0]} if aligned else {})}
-
-
-def _upsample(name: str) -> Callable:
-    def upsample(
-        input: Tensor, output_size: Any = None, *args: Any, align_corners: bool | None = None,
-        scale_factors: Any = None, **scales: float,
-    ) -> Tensor:  # fmt: skip
-        corners = () if align_corners is None else (align_corners,)
-        factors = () if scale_factors is None else (scale_factors,)
-        return OPS["interpolate"](input, **resized(name, output_size, *corners, *args, *factors, *scales.values()))
-
-    return upsample
-
-
-#: How ``cdist`` computes, by the numbers of the native op.
-CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-
-
-def _cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
-    return OPS["cdist"](x1, x2, p, CDIST_MODES[compute_mode or 0])
-
-
-#: Functions of the native library that have no op of their name here, or one with other arguments. Modules of higher
-#: layers add theirs.
-NATIVE: dict[str, Callable] = {
-    "_local_scalar_dense": lambda input: input.item(),
-    "_to_copy": _copied,
-    "_unsafe_view": _view,
-    "alias": _alias,
-    "cdist": _cdist,
-    "lift": _itself,
-    "lift_fresh": _itself,
-    "lift_fresh_copy": lambda input: input.clone(),
-    "slice": _slice,
-    "view": _view,
-    **{name: _upsample(name) for name in UPSAMPLES},
-}
-
-
-#: The module of a higher layer after which every op is declared.
-LAST = "taeda.nn.lower"
+@functools.cache
+def _spellings() -> Any:
+    """The records, which need all layers up to ``taeda.nn``: not before an op is asked for."""
+    return importlib.import_module("taeda.aten.spellings")
 
 
 @functools.cache
 def packet(name: str) -> OpOverloadPacket:
     """``torch.ops.aten.<name>``: always the same object, as programs compare by ``is``."""
-    if name not in OPS and name not in NATIVE and not name.startswith("__"):
-        importlib.import_module(LAST)
-    return OpOverloadPacket("aten", name, OPS.get(name, NATIVE.get(name)))
+    return OpOverloadPacket("aten", name, OPS.get(name) or _spellings().function_of(name))
 
 
 def __getattr__(name: str) -> OpOverloadPacket:
