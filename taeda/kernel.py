@@ -130,6 +130,9 @@ def _function(name: str) -> Callable:
     def apply(*args: Any) -> Any:
         if len(args) != len(known.slopes):
             raise TypeError(f"kernel.{name} takes {len(known.slopes)} arguments, got {len(args)}")
+        for x in args:
+            if isinstance(x, Expression) and x.kind == "tile":
+                return x._call(name, args)
         if any(isinstance(x, Expression) for x in args):
             wrong = [type(x).__name__ for x in args if not isinstance(x, (Expression, int, float))]
             if wrong:
@@ -251,7 +254,20 @@ _OPERATORS: dict[str, tuple] = {
 #: Folds over a row, by name.
 _FOLDS = ("sum", "mean", "max", "min", "prod", "var")
 
-__all__ = ["elementwise", "row", *FUNCTIONS, *_FOLDS]
+#: What functions over an index space are written with, besides; in modules that are read when one is asked for.
+_GRID = ("grid", "tune")
+_TILES = ("arange", "cdiv", "dot", "full", "rand", "range", "scalar", "tiles", "whole", "zeros")
+
+__all__ = ["elementwise", "row", *FUNCTIONS, *_FOLDS, *_GRID, *_TILES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _GRID and name not in _TILES:
+        raise AttributeError(f"module 'taeda.kernel' has no attribute {name!r}")
+    from . import _grid, _tiles
+
+    found = globals()[name] = getattr(_grid if name in _GRID else _tiles, name)
+    return found
 
 
 def __dir__() -> list[str]:
@@ -463,7 +479,7 @@ def _place(file: str, line: int) -> str:
     return f'\n  File "{file}", line {line}\n    {linecache.getline(file, line).strip()}'
 
 
-def _with_line(traced: _Traced, error: Exception) -> Exception:
+def _with_line(traced: Any, error: Exception, allowed: str | None = None) -> Exception:
     """``error`` with the user's line in which it is: the last one outside of this package."""
     at, found, package = error.__traceback__, None, __file__.rpartition("kernel.py")[0]
     while at is not None:
@@ -474,7 +490,9 @@ def _with_line(traced: _Traced, error: Exception) -> Exception:
     text = f"{traced.label}: {error}"
     if not isinstance(error, (TypeError, AttributeError)) or "expression" not in str(error):
         known = ", ".join(sorted(FUNCTIONS))
-        text += f". In an expression stand + - * / // % ** comparisons & | ~, and of taeda.kernel {known}"
+        text += ". " + (
+            allowed or f"In an expression stand + - * / // % ** comparisons & | ~, and of taeda.kernel {known}"
+        )
     return kind(text + (_place(*found) if found is not None else ""))
 
 
@@ -595,7 +613,11 @@ def elementwise(
 
 
 def _fold(name: str) -> Callable:
-    def fold(x: Any) -> Any:
+    def fold(x: Any, axis: int | None = None) -> Any:
+        if isinstance(x, Expression) and x.kind == "tile":
+            return x._fold(name, axis)
+        if axis is not None:
+            raise TypeError(f"kernel.{name}: an axis is for a tile of kernel.grid; a fold of kernel.row is over the row")
         if not isinstance(x, (Expression, int, float)):
             raise TypeError(
                 f"kernel.{name}: expected a value of the expression of a kernel.row, got {type(x).__name__}"
@@ -604,7 +626,10 @@ def _fold(name: str) -> Callable:
 
     fold.__name__ = fold.__qualname__ = name
     fold.__module__ = __name__
-    fold.__doc__ = f"The ``{name}`` over the row, in an expression of :func:`row`."
+    fold.__doc__ = (
+        f"The ``{name}`` over the row, in an expression of :func:`row`; in a function of :func:`grid` that of a tile, "
+        f"over ``axis`` or all of it."
+    )
     return fold
 
 
