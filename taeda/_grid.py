@@ -14,16 +14,17 @@ from typing import Any, NamedTuple
 from . import _core
 from ._core import Tensor
 from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace
-from .kernel import _place, _Scalars, _with_line
+from .kernel import _named_function, _Scalars, _with_line
 from .kernels import build as kernels
 from .kernels import programs
 from .kernels import target as targets
-from .kernels.ir import Function
 from .library import CustomOpDef
 from .ops.registry import label_of as _label_of
 
 #: Elements that a thread computes at least at once.
 PIECE = 16384
+#: Plans of calls that an op keeps.
+PLANS = 1024
 #: A measurement of a choice ends after so many seconds, or runs.
 SECONDS, RUNS = 0.05, 5
 _NUMBERS: dict[Any, str] = {int: "int", float: "float", "int": "int", "float": "float"}
@@ -36,6 +37,28 @@ class _Built(NamedTuple):
     grain: int
     sizes: Callable[[Sequence[tuple[int, ...]], Sequence[Any]], list[int]]
     covers: Sequence[tuple[int, list[tuple[int, int]]]]
+    numbered: bool  #: whether numbers decide on the size of the grid
+
+
+class _Plan(NamedTuple):
+    """What a call with operands of one form, sizes and strides launches."""
+
+    address: int
+    results: list[tuple[Callable, tuple[int, ...], Any]]
+    full: list[bool]
+    words: tuple[int, ...]
+    total: int
+    grain: int
+
+
+def _numbered(grid: Sequence[tuple[programs.Node, int]]) -> bool:
+    stack = [n for n, _ in grid]
+    while stack:
+        n = stack.pop()
+        if n.kind == "arg":
+            return True
+        stack.extend(n.args)
+    return False
 
 
 class _Parameters(NamedTuple):
@@ -75,6 +98,15 @@ def _parameters(fn: Callable, label: str, out: dict[str, Callable]) -> _Paramete
     return _Parameters(list(signature.parameters), inputs, numbers, list(out), settings)
 
 
+def _asked(rule: Callable, what: str, given: _Parameters, label: str) -> list[str]:
+    """The names of operands and settings that a function asks for."""
+    names = list(inspect.signature(rule).parameters)
+    unknown = [n for n in names if n not in given.inputs and n not in given.settings]
+    if unknown:
+        raise TypeError(f"{label}: {what} asks for {unknown[0]!r}, which is no operand and no setting")
+    return names
+
+
 class GridOp(CustomOpDef):
     """An op of :func:`taeda.kernel.grid`, called with its operands and settings.
 
@@ -86,24 +118,38 @@ class GridOp(CustomOpDef):
 
     def __init__(self, label: str, fn: Callable, out: dict[str, Callable]) -> None:
         self._given = _parameters(fn, label, out)
-        self._rules, self._body = out, fn
+        self._rules = [(rule, _asked(rule, f"the rule for {n!r}", self._given, label)) for n, rule in out.items()]
+        self._body = fn
+        numbered = any(n in self._given.numbers for _, asked in self._rules for n in asked)
+        self._plans: dict[tuple, _Plan] = {}
+        self._by_numbers = numbered  # whether a plan holds for these numbers alone
         self._label = label
         self._kernels: dict[tuple, list[tuple[dict[tuple[int, int], int], _Built]]] = {}
         self._lock = threading.RLock()
         self._choices: list[dict[str, Any]] = []
-        self._key: Callable | None = None
+        self._key: tuple[Callable, list[str]] | None = None
         self._chosen: dict[tuple, dict[str, Any]] = {}
         p = self._given
         words = [f"{p.numbers.get(n, 'Tensor')} {n}" for n in p.inputs]
         spelled = {int: "int", float: "float", bool: "bool", str: "str"}
         words += [f"{spelled[type(x)]} {n}={_literal(x)}" for n, x in p.settings.items()]
         results = "Tensor" if len(out) == 1 else f"({', '.join(['Tensor'] * len(out))})"
-        super().__init__(label, self._launch, (), f"({', '.join(words)}) -> {results}")
-        self.__name__ = fn.__name__
-        self.__doc__ = fn.__doc__
-        self.__module__ = fn.__module__
+        names, defaults = [*p.inputs, *p.settings], list(p.settings.values())
+        run = _named_function(names, defaults, self._launch, fn, fn.__doc__)
+        super().__init__(label, run, (), f"({', '.join(words)}) -> {results}")
         self.register_fake(self._empty)
         self.register_vmap(self._by_example)
+
+    def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
+        """The derivative: ``backward(ctx, *grads)`` gives gradients of the operands; those of settings are None."""
+        count = len(self._given.inputs) + len(self._given.settings)
+
+        def whole(ctx: Any, *grads: Any) -> tuple:
+            made = backward(ctx, *grads)
+            made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+            return made + (None,) * (count - len(made) if len(made) >= len(self._given.inputs) else 0)
+
+        super().register_autograd(whole, setup_context=setup_context)
 
     # ---- results ----------------------------------------------------------------------------------------------------
     def _complete_settings(self, args: Sequence) -> tuple[list, dict[str, Any]]:
@@ -116,11 +162,7 @@ class GridOp(CustomOpDef):
         known = {**dict(zip(self._given.inputs, inputs, strict=True)), **settings}
         first = next(x for x in inputs if isinstance(x, Tensor))
         found = []
-        for name, rule in self._rules.items():
-            asked = inspect.signature(rule).parameters
-            unknown = [n for n in asked if n not in known]
-            if unknown:
-                raise TypeError(f"{self._label}: the rule for {name!r} asks for {unknown[0]!r}, which is no operand")
+        for rule, asked in self._rules:
             made = rule(**{n: known[n] for n in asked})
             if isinstance(made, Tensor):
                 found.append((tuple(made.shape), made.dtype))
@@ -133,11 +175,10 @@ class GridOp(CustomOpDef):
 
     def _empty(self, *args: Any) -> Any:
         inputs, settings = self._complete_settings(args)
-        made = [_core.empty(shape, dtype=dtype, device="meta") for shape, dtype in self._forms(inputs, settings)]
+        made = [_zeros(shape, dtype=dtype, device="meta") for shape, dtype in self._forms(inputs, settings)]
         return made[0] if len(made) == 1 else tuple(made)
 
     def _by_example(self, info: Any, in_dims: tuple, *args: Any) -> tuple:
-        from .ops.creation import zeros
         from .ops.joining import stack
 
         batched = [isinstance(a, Tensor) and d is not None for a, d in zip(args, in_dims, strict=True)]
@@ -149,64 +190,80 @@ class GridOp(CustomOpDef):
             out = stack(rows) if isinstance(rows[0], Tensor) else tuple(map(stack, zip(*rows, strict=True)))
         else:
             one = [
-                _core.empty([n for i, n in enumerate(a.shape) if i != d], dtype=a.dtype, device="meta") if b else a
+                _zeros([n for i, n in enumerate(a.shape) if i != d], dtype=a.dtype, device="meta") if b else a
                 for a, d, b in zip(args, in_dims, batched, strict=True)
             ]
             inputs, settings = self._complete_settings(one)
-            made = [zeros((0, *shape), dtype=dtype) for shape, dtype in self._forms(inputs, settings)]
+            made = [_zeros((0, *shape), dtype=dtype) for shape, dtype in self._forms(inputs, settings)]
             out = made[0] if len(made) == 1 else tuple(made)
         return out, 0 if isinstance(out, Tensor) else (0,) * len(out)
 
     # ---- running ----------------------------------------------------------------------------------------------------
     def _launch(self, *args: Any) -> Any:
         inputs, settings = self._complete_settings(args)
-        self._check(inputs)
         if self._choices:
-            settings |= self._choose(inputs, settings)
+            settings.update(self._choose(inputs, settings))
         return self._run_with(inputs, settings)
 
-    def _check(self, inputs: Sequence) -> None:
+    def _run_with(self, inputs: Sequence, settings: dict[str, Any]) -> Any:
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        numbers = tuple([x for x in inputs if not isinstance(x, Tensor)])
+        key = (
+            tuple([(tuple(x.shape), x.stride(), x.dtype.name, x.device.type) for x in tensors]),
+            tuple([(type(x), x) for x in settings.values()]), numbers if self._by_numbers else None,
+            _core.devices.current_place(),
+        )  # fmt: skip
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plan(inputs, tensors, numbers, settings)
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            self._plans[key[0], key[1], numbers if self._by_numbers else None, key[3]] = plan
+        made = [make(shape, dtype=dtype) for make, shape, dtype in plan.results]
+        if plan.total:
+            given = tuple(t if full else _SPARE for t, full in zip((*made, *tensors), plan.full, strict=True))
+            _core.launch(plan.address, given, (*plan.words, *numbers), plan.total, plan.grain)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _plan(
+        self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]
+    ) -> _Plan:
+        """What a call launches.
+
+        Raises:
+            NotImplementedError: there is no such kernel.
+        """
         for name, x in zip(self._given.inputs, inputs, strict=True):
-            if not isinstance(x, Tensor):
-                continue
-            if x.device.type != "cpu":
+            if isinstance(x, Tensor) and x.device.type != "cpu":
                 raise NotImplementedError(
                     f"{self._label}(): kernels of programs run on the processor, and {name!r} is on {x.device}; move it "
                     f"with .cpu()"
                 )
-            if x.dtype.name not in WORKING:
+            if isinstance(x, Tensor) and x.dtype.name not in WORKING:
                 raise NotImplementedError(
                     f"{self._label}(): {name!r} is of dtype {x.dtype}; expected one of {', '.join(WORKING)}"
                 )
         if _core.devices.current_place() > 1:
             raise NotImplementedError(f"{self._label}(): kernels of programs run on the processor")
-
-    def _run_with(self, inputs: Sequence, settings: dict[str, Any]) -> Any:
-        tensors = [x for x in inputs if isinstance(x, Tensor)]
-        numbers = [x for x in inputs if not isinstance(x, Tensor)]
         forms = self._forms(inputs, settings)
-        for (_, dtype), name in zip(forms, self._rules, strict=True):
+        for (_, dtype), name in zip(forms, self._given.results, strict=True):
             if dtype.name not in WORKING:
                 raise NotImplementedError(f"{self._label}(): no kernel writes a {name!r} of dtype {dtype}")
         shapes = [shape for shape, _ in forms] + [tuple(t.shape) for t in tensors]
-        built = self._built(forms, tensors, shapes, numbers, settings)
+        built = self._built(forms, tensors, shapes, settings)
+        self._by_numbers |= built.numbered
         written = {n for n, sizes in built.covers if [shapes[t][d] for t, d in sizes] == list(shapes[n])}
-        made = [
-            (_core.empty if i in written else _zeros)(shape, dtype=dtype) for i, (shape, dtype) in enumerate(forms)
-        ]
+        results = [(_core.empty if i in written else _zeros, *form) for i, form in enumerate(forms)]
         grid = built.sizes(shapes, numbers)
-        total = math.prod(grid)
-        if total:
-            words = list(grid)
-            for t in (*made, *tensors):
-                words += [*t.shape, *(s * t.element_size() for s in t.stride())]
-            given = tuple(t if t.numel() else _SPARE for t in (*made, *tensors))
-            _core.launch(built.address, given, (*words, *numbers), total, built.grain)
-        return made[0] if len(made) == 1 else tuple(made)
+        words = list(grid)
+        for t in (*(_zeros(shape, dtype=dtype, device="meta") for shape, dtype in forms), *tensors):
+            words += [*t.shape, *(s * t.element_size() for s in t.stride())]
+        full = [math.prod(shape) > 0 for shape in shapes]
+        return _Plan(built.address, results, full, tuple(words), math.prod(grid), built.grain)
 
     # ---- kernels ----------------------------------------------------------------------------------------------------
     def _built(
-        self, forms: Sequence, tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], numbers: Sequence,
+        self, forms: Sequence, tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]],
         settings: dict[str, Any],
     ) -> _Built:  # fmt: skip
         units = tuple(tuple(s == 1 for s in t.stride()) for t in tensors)
@@ -219,17 +276,14 @@ class GridOp(CustomOpDef):
                 return built
         with self._lock:
             trace, program = self._traced(forms, tensors, units, shapes, settings)
-            cost = programs.emit(Function(vector_bytes=targets.here().vector_bytes), program)
 
             def write() -> Function:
-                f = Function(vector_bytes=targets.here().vector_bytes)
-                f.label = self._label
-                programs.emit(f, program)
-                return f
+                return programs.kernel(program)[0]
 
             assert trace.grid is not None
-            sizes = _grid_sizes(trace.grid)
-            built = _Built(kernels.build(write(), write), max(PIECE // max(cost, 1), 1), sizes, trace.covers)
+            f, cost = programs.kernel(program)
+            grain = max(PIECE // max(cost, 1), 1)
+            built = _Built(kernels.build(f, write), grain, _grid_sizes(trace.grid), trace.covers, _numbered(trace.grid))
             self._kernels.setdefault(key, []).append((trace.asked, built))
             return built
 
@@ -260,11 +314,9 @@ class GridOp(CustomOpDef):
                     raise TypeError("break, continue and return do not leave a loop of the expression")
                 if trace.grid is None:
                     raise TypeError("the function has no index space: begin the expression with kernel.tiles")
-                program = programs.Program(self._label, len(trace.grid), trace.tensors, trace.top, _Scalars)
-                programs.emit(Function(vector_bytes=targets.here().vector_bytes), program)
             except Exception as error:
                 raise _with_line(_Named(self._label), error, ALLOWED) from error
-        return trace, program
+        return trace, programs.Program(self._label, len(trace.grid), trace.tensors, trace.top, _Scalars)
 
     @staticmethod
     def _reference(trace: Trace, name: str, dtype: str, unit: tuple[bool, ...], written: bool) -> Reference:
@@ -277,8 +329,9 @@ class GridOp(CustomOpDef):
         tensors = [x for x in inputs if isinstance(x, Tensor)]
         form: Any = [(list(t.shape), [s == 1 for s in t.stride()]) for t in tensors]
         if self._key is not None:
+            rule, asked = self._key
             named = dict(zip(self._given.inputs, inputs, strict=True))
-            form = self._key(**{n: named[n] for n in inspect.signature(self._key).parameters})
+            form = rule(**{n: named[n] for n in asked})
         key = (repr(form), tuple(t.dtype.name for t in tensors), _core.get_num_threads(), repr(sorted(settings.items())))
         found = self._chosen.get(key)
         if found is None:
@@ -301,14 +354,11 @@ class GridOp(CustomOpDef):
             forms = self._forms(inputs, made)
             shapes = [shape for shape, _ in forms] + [tuple(t.shape) for t in tensors]
             units = tuple(tuple(s == 1 for s in t.stride()) for t in tensors)
+            _, program = self._traced(forms, tensors, units, shapes, made)
             try:
-                _, program = self._traced(forms, tensors, units, shapes, made)
+                texts.append(programs.kernel(program)[0].text())
             except ValueError as error:  # tiles that do not fit
                 texts.append(str(error))
-                continue
-            f = Function(vector_bytes=targets.here().vector_bytes)
-            programs.emit(f, program)
-            texts.append(f.text())
         parts = (targets.host().key, targets.processor(), self._label, key, self._choices, texts)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
@@ -360,10 +410,10 @@ def _power(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-def _zeros(shape: tuple[int, ...], dtype: Any) -> Tensor:
+def _zeros(shape: Sequence[int], dtype: Any, device: str = "cpu") -> Tensor:
     from .ops.creation import zeros
 
-    return zeros(shape, dtype=dtype)
+    return zeros(shape, dtype=dtype, device=device)
 
 
 def _grid_sizes(grid: Sequence[tuple[programs.Node, int]]) -> Callable:
@@ -393,7 +443,7 @@ _ON_HOST: dict[str, Callable] = {
 }  # fmt: skip
 
 #: What an operand without elements is given as: masked loads read nothing of it.
-_SPARE = _core.empty(64, dtype=_core.uint8)
+_SPARE = _core.empty((64,), _core.uint8)
 
 
 def grid(function: Callable | None = None, /, *, out: Any, name: str | None = None) -> Any:
@@ -479,7 +529,7 @@ def tune(choices: Sequence[dict[str, Any]], key: Callable | None = None) -> Call
                 if type(x) is not type(op._given.settings.get(n)):
                     known = ", ".join(f"{n}: {type(v).__name__}" for n, v in op._given.settings.items()) or "none"
                     raise TypeError(f"kernel.tune: {op._label} has the settings {known}, and a choice has {n}={x!r}")
-        op._choices, op._key = stated, key
+        op._choices, op._key = stated, None if key is None else (key, _asked(key, "key", op._given, op._label))
         return op
 
     return decorate

@@ -447,6 +447,7 @@ class Trace:
         ends = [self.cast(self.tile(x), "int64") for x in (lo, hi)]
         if any(x.shape for x in ends):
             raise TypeError("kernel.range: begin and end are single numbers of the expression")
+        begin_and_end = [x.node for x in ends]
         outside = self.block
         inside = programs.Block(outside)
         held = _Locals(frame)
@@ -484,7 +485,7 @@ class Trace:
                 )
             carried[id(before)] = after
         self.block = outside
-        loop = programs.Node("loop", [x.node for x in ends], (), "int64", data, outside)
+        loop = programs.Node("loop", begin_and_end, (), "int64", data, outside)
         replaced: dict[programs.Node, programs.Node] = {}
         for key, (x, first, phi) in firsts.items():
             after = carried.get(key)
@@ -681,7 +682,7 @@ def dot(a: Any, b: Any) -> Tile:
 
 
 def rand(seed: Any, index: Any) -> Tile:
-    """Uniform numbers in [0, 1), float32, in a function of :func:`grid`: Philox4x32-10 of a key and a counter (Salmon et
+    """Uniform numbers in [0, 1), float32, in a function of :func:`grid`: Philox2x32-10 of a key and a counter (Salmon et
     al. 2011), so the same seed and place give the same number.
 
     Args:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from .ir import BF16, BOOL, F16, F32, I64, U16, U32, U64, Function, Type, Value
 from .pointwise import part
+from .target import here
 from .tile import transpose
 
 #: Bytes of the stack that the tiles of a program may take.
@@ -132,6 +133,19 @@ def indices_of(n: Node, tensor: Memory) -> tuple[Node, ...]:
     return n.args[: len(tensor.unit)]
 
 
+def guarded(n: Node) -> tuple[Node, Node] | None:
+    """The places and the end of a comparison ``places < end`` or ``places <= end`` that holds for the first columns of a
+    row, and for no others: it splits a row as the end of a tensor does."""
+    if n.kind not in ("lt", "le") or not n.shape:
+        return None
+    places, end = n.args
+    if places.kind == "expand" and places.data == 1:
+        places = places.args[0]
+    if len(places.shape) != 1 or places.dtype != "int64" or step_of(places) != 1 or two(end.shape)[1] != 1:
+        return None
+    return places, end
+
+
 class _Reach:
     """A load or store in the statement that is being written: addresses, and how many columns are inside."""
 
@@ -240,6 +254,9 @@ class _Statement:
         self.unroll = 1
         while self.unroll < (4 if work < 12 else 2 if work < 40 else 1) and 2 * self.unroll * self.lanes <= self.columns:
             self.unroll *= 2
+        self.guards = [(n, found) for n, inline in self.lazy if inline and (found := guarded(n)) is not None]
+        nowhere = At(f.i64(0), f.i64(0), 1, False, False, {})
+        self.starts = [emitter.value(places, nowhere) for _, (places, _) in self.guards]
         self.reaches = {n: _Reach(emitter, n, self.columns) for n, inline in self.lazy if n.kind == "load" and inline}
         self.stored = None if store is None else _Reach(emitter, store, self.columns)
 
@@ -264,7 +281,13 @@ class _Statement:
             for n, _ in self.lazy:
                 if two(n.shape)[1] == 1:
                     emitter.child(n, at)
-        counts = [r.count for r in (*emitter.reached.values(), *([self.target] if self.target else []))]
+        ends = []
+        for (n, (_, end)), start in zip(self.guards, self.starts, strict=True):
+            left = emitter.child(end, at) - start + (n.kind == "le")
+            left = f.select(left < self.columns, left, self.columns)
+            ends.append(f.select(left < 0, 0, left))
+        reached = [*emitter.reached.values(), *([self.target] if self.target else [])]
+        counts = [*ends, *(r.count for r in reached)]
         first = begin(row)
         states = [first] * self.unroll
         wide = lanes * self.unroll
@@ -397,6 +420,8 @@ class _Emitter:
         if n in self.kept or n.kind in ("phi", "final", "reduce"):
             return 1
         if n not in self.costs:
+            if guarded(n) is not None:
+                return 0
             own = 1 if n.kind in _OPERATORS or n.kind in LIGHT else 40 if n.kind == "rand" else 8
             if n.kind in ("expand", "full"):
                 own = 0
@@ -423,7 +448,7 @@ class _Emitter:
             deeper = any(where is not n.block for _, where in users)
             turned = any(u.kind == "expand" and u.data == 0 for u, _ in users)
             if any(u.kind == "dot" and n in u.args[:2] for u, _ in users) or (
-                (len(users) > 1 or spread or deeper or turned) and self._price(n) > CHEAP
+                (len({u for u, _ in users}) > 1 or spread or deeper or turned) and self._price(n) > CHEAP
             ):
                 self.kept.add(n)
 
@@ -539,6 +564,8 @@ class _Emitter:
             return self.scalar(n.args[0])
         if n.kind == "load":
             return self._load(n, at)
+        if at.plain and at.inline and guarded(n) is not None:
+            return f.const(BOOL, True, at.lanes)
         args = [a.data if a.kind == "const" else self.child(a, at) for a in n.args]
         if n.kind == "cast":
             return self._cast(args[0], n, at)
@@ -646,7 +673,9 @@ class _Emitter:
                         place = (across.index + i) * columns + down.index
                         f.store(f.offset(buffer, place * step), v)
 
-                if plain is None:
+                if st.guards:
+                    square(False)
+                elif plain is None:
                     square(True)
                 else:
                     with f.branch(plain) as B:
@@ -708,6 +737,8 @@ class _Emitter:
         name = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}[kind]
 
         def both(a: Value, b: Value) -> Value:
+            if t.kind == "f" and kind in ("max", "min"):  # a NaN stays
+                return f.select((b > a if kind == "max" else b < a) | (b != b), b, a)
             return self.program.machine(a).run(name, [a, b])
 
         keep = x in self.kept and x not in self.buffers and x.kind not in ("dot", "trans")
@@ -873,11 +904,13 @@ class _Emitter:
             self.known[n] = self.expression(n, At(f.i64(0), f.i64(0), 1, False, False, {}))
 
 
-def emit(f: Function, program: Program) -> int:
-    """Write a kernel over the flat index of a grid; gives about how many elements a program computes.
+def kernel(program: Program) -> tuple[Function, int]:
+    """A kernel over the flat index of a grid for this thread's place, and about how many elements a program computes.
 
     ``arg`` has the sizes of the grid, sizes and strides in bytes of each tensor (:func:`words`), and numbers.
     """
+    f = Function(vector_bytes=here().vector_bytes)
+    f.label = program.label
     emitter = _Emitter(f, program)
     dims = [f.size(d) for d in range(program.dims)]
     programs = [n for n in emitter._each(program.block) if n.kind == "program"]
@@ -889,25 +922,18 @@ def emit(f: Function, program: Program) -> int:
         for n in programs:
             emitter.known[n] = places[::-1][n.data]
         emitter.block(program.block)
-    return emitter.cost
+    return f, emitter.cost
 
 
 def _uniform(f: Function, seed: Value, index: Value) -> Value:
-    """Philox4x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011) of a key and a counter: the first
-    word, as a float32 in [0, 1) of its upper 24 bits."""
+    """Philox2x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011): the first word, as a float32 in
+    [0, 1) of its upper 24 bits. The key is the lower word of the seed, whose upper word is joined to the counter's."""
     lanes = max(seed.lanes, index.lanes)
-    seed, index = f.splat(seed, lanes), f.splat(index, lanes)
-    low, high = 0xFFFFFFFF, 32
-
-    def halves(x: Value) -> tuple[Value, Value]:
-        x = x.bits(U64)
-        return x & low, x >> high
-
-    (k0, k1), (c0, c1) = halves(seed), halves(index)
-    c2 = c3 = f.const(U64, 0, lanes)
+    seed, index = (f.splat(x.bits(U64), lanes) for x in (seed, index))
+    low, word = 0xFFFFFFFF, 32
+    key, left, right = seed & low, index & low, (index >> word) ^ (seed >> word)
     for _ in range(10):
-        a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
-        c0, c1, c2, c3 = (b >> high) ^ c1 ^ k0, b & low, (a >> high) ^ c3 ^ k1, a & low
-        k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
-    return (c0.to(U32) >> 8).to(F32) * 2.0**-24
-
+        product = left * 0xD256D193
+        left, right = (product >> word) ^ key ^ right, product & low
+        key = (key + 0x9E3779B9) & low
+    return (left.to(U32) >> 8).to(F32) * 2.0**-24
