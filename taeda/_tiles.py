@@ -121,7 +121,7 @@ class Reference:
 
     def __init__(self, trace: Trace, number: int, name: str, dtype: str, unit: tuple[bool, ...], written: bool) -> None:
         self._trace, self._number, self._name, self._written, self._unit = trace, number, name, written, unit
-        self.dtype = dtype
+        self.dtype = WORKING[dtype]  # what is computed with for its elements
         self.shape = tuple(
             trace.make("size", (), (), "int64", (number, d)) for d in builtins.range(len(unit))
         )  # fmt: skip
@@ -294,9 +294,9 @@ class Trace:
         a, b = operands
         unit = 0 if kind in ("add", "sub") else 1
         if b.node.kind == "const" and b.node.data == unit and a.dtype == b.dtype:
-            return a
+            return Tile(a.node)
         if kind in ("add", "mul") and a.node.kind == "const" and a.node.data == unit and a.dtype == b.dtype:
-            return b
+            return Tile(b.node)
         return None
 
     def fold(self, kind: str, x: Tile, axis: int | None) -> Tile:
@@ -344,7 +344,7 @@ class Trace:
 
     def load(self, tensor: Reference, key: Any, mask: Any, other: Any) -> Tile:
         args, shape = self.places(tensor, key)
-        dtype = WORKING[tensor.dtype]
+        dtype = tensor.dtype
         at: list[int | None] = [None, None]
         if mask is not None:
             at[0] = len(args)
@@ -363,7 +363,7 @@ class Trace:
 
     def store(self, tensor: Reference, key: Any, value: Any, mask: Any) -> None:
         args, shape = self.places(tensor, key)
-        dtype = WORKING[tensor.dtype]
+        dtype = tensor.dtype
         x = self.tile(value, dtype)
         if _kind(x.dtype) > _kind(dtype):
             raise TypeError(

@@ -29,7 +29,7 @@ def backward(g, x, weight, mean, scale, gx, gw, gb):
     block, j = kernel.tiles(gw.shape[0], 1), kernel.whole(x.shape[1])
     n, rows = x.shape[1], kernel.cdiv(x.shape[0], BLOCKS)
     w = weight[j]
-    sum_w, sum_b = kernel.zeros(j.shape), kernel.zeros(j.shape)
+    sum_w, sum_b = kernel.zeros(j.shape, x.dtype), kernel.zeros(j.shape, x.dtype)
     for row in kernel.range(block * rows, kernel.minimum((block + 1) * rows, x.shape[0])):
         gj, h = g[row, j], (x[row, j] - mean[row]) * scale[row]
         h = kernel.where(j < n, h, 0.0)
