@@ -220,7 +220,7 @@ def test_what_loops_carry():
     @kernel.grid(name="grids::loops", out={"s": lambda x: (x.shape[0],), "t": lambda x: x, "u": lambda x: (4,)})
     def loops(x, s, t, u):
         row, j = kernel.tiles(x.shape[0], 1), kernel.arange(8)
-        total, a, b, count = kernel.zeros(8), kernel.full(8, 1.0), kernel.full(8, 2.0), kernel.scalar(0)
+        (total, a, b), count = (kernel.full(8, n, x.dtype) for n in (0, 1, 2)), kernel.scalar(0)
         for k in kernel.range(0, x.shape[1], 8):
             v = x[row, k + j]
             before = total + 0
@@ -305,7 +305,7 @@ def test_everywhere():
     for wrong in (x.to(taeda.complex64), x.to_sparse()):
         with pytest.raises((NotImplementedError, RuntimeError)):
             scaled(wrong, 2.0)
-    with pytest.raises(TypeError, match="dimensions"):
+    with pytest.raises(TypeError, match="1 sizes and 2 sizes of tiles"):
         scaled(taeda.ones(3), 2.0)
     with pytest.raises((TypeError, RuntimeError), match="scaled"):
         scaled(x, "2")
@@ -369,7 +369,7 @@ def test_kernels_are_kept_on_disk():
     add(x, x)
     address = next(iter(add._plans.values())).address
     name = build.names()[address]
-    assert (build.cache_dir() / name[1:3] / f"{name[1:]}.o").exists()
+    assert (build.cache_dir() / name[:2] / f"{name}.o").exists()
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
