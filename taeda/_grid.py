@@ -225,9 +225,7 @@ class GridOp(CustomOpDef):
             _core.launch(plan.address, given, (*plan.words, *numbers), plan.total, plan.grain)
         return made[0] if len(made) == 1 else tuple(made)
 
-    def _plan(
-        self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]
-    ) -> _Plan:
+    def _plan(self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]) -> _Plan:
         """What a call launches.
 
         Raises:
@@ -332,7 +330,12 @@ class GridOp(CustomOpDef):
             rule, asked = self._key
             named = dict(zip(self._given.inputs, inputs, strict=True))
             form = rule(**{n: named[n] for n in asked})
-        key = (repr(form), tuple(t.dtype.name for t in tensors), _core.get_num_threads(), repr(sorted(settings.items())))
+        key = (
+            repr(form),
+            tuple(t.dtype.name for t in tensors),
+            _core.get_num_threads(),
+            repr(sorted(settings.items())),
+        )
         found = self._chosen.get(key)
         if found is None:
             with self._lock:

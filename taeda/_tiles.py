@@ -358,7 +358,9 @@ class Trace:
         """A tile that broadcasts to ``shape``."""
         rank = len(shape) - len(x.shape)
         if rank < 0 or any(n not in (1, m) for n, m in zip(x.shape, shape[rank:], strict=True)):
-            raise TypeError(f"{what} of sizes {list(x.shape)} does not fit places of sizes {list(shape)} in the expression")
+            raise TypeError(
+                f"{what} of sizes {list(x.shape)} does not fit places of sizes {list(shape)} in the expression"
+            )
         return x
 
     def store(self, tensor: Reference, key: Any, value: Any, mask: Any) -> None:
@@ -443,7 +445,9 @@ class Trace:
     # ---- loops ------------------------------------------------------------------------------------------------------
     def range(self, lo: Any, hi: Any, step: Any, frame: Any) -> Iterator[Tile]:
         if type(step) is not int or step < 1:
-            raise TypeError(f"kernel.range: expected a step that is a whole number above 0, got {step!r} in the expression")
+            raise TypeError(
+                f"kernel.range: expected a step that is a whole number above 0, got {step!r} in the expression"
+            )
         ends = [self.cast(self.tile(x), "int64") for x in (lo, hi)]
         if any(x.shape for x in ends):
             raise TypeError("kernel.range: begin and end are single numbers of the expression")
@@ -554,7 +558,9 @@ class _Locals:
         for name, x in self.before.items():
             now = self.after.get(name, x)
             if name in self.inside:
-                held = list(now.values()) if isinstance(now, dict) else list(now) if isinstance(now, (list, tuple)) else []
+                held = (
+                    list(now.values()) if isinstance(now, dict) else list(now) if isinstance(now, (list, tuple)) else []
+                )
                 same = len(held) == len(self.inside[name])
                 if not same or any(a is not b for a, b in zip(held, self.inside[name], strict=True)):
                     raise TypeError(
@@ -578,7 +584,7 @@ class _Locals:
 
     def keeps(self, x: Tile) -> bool:
         """Whether a name that had the value before the loop has it after it as well."""
-        return any(self.after.get(name) is x for name in self.before)
+        return any(before is x and self.after.get(name) is x for name, before in self.before.items())
 
 
 def _power(n: int) -> int:

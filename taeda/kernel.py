@@ -1,8 +1,9 @@
-"""Kernels of one's own from expressions: a function over elements, or over a row, with its derivative.
+"""Kernels of one's own: a function over elements, over a row, or over an index space.
 
 ``elementwise`` makes an op of a function of numbers. The function is run on symbols once, when it is declared. Its
 expression becomes vector code for this machine, and its derivative is found from the same expression, to any order.
-``row`` makes an op of a function of a row of numbers, with ``sum``, ``max`` and the like over the row.
+``row`` makes an op of a function of a row of numbers, with ``sum``, ``max`` and the like over the row. ``grid`` makes an
+op of a program that runs for each tile of an index space, with loads, stores, loops and products.
 """
 
 from __future__ import annotations
@@ -617,7 +618,9 @@ def _fold(name: str) -> Callable:
         if isinstance(x, Expression) and x.kind == "tile":
             return x._fold(name, axis)
         if axis is not None:
-            raise TypeError(f"kernel.{name}: an axis is for a tile of kernel.grid; a fold of kernel.row is over the row")
+            raise TypeError(
+                f"kernel.{name}: an axis is for a tile of kernel.grid; a fold of kernel.row is over the row"
+            )
         if not isinstance(x, (Expression, int, float)):
             raise TypeError(
                 f"kernel.{name}: expected a value of the expression of a kernel.row, got {type(x).__name__}"
@@ -653,9 +656,11 @@ def _reduced(kind: str, x: Tensor, dim: int) -> Tensor:
 def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
     """Make an op of a function of a row: of elements along one dimension, and of folds over them.
 
-    ``sum``, ``mean``, ``var``, ``max``, ``min`` and ``prod`` of this module give one number for each row. Between folds
-    the expression is computed by kernels of :func:`elementwise`. The op is written in these and in reductions, so it
-    has a derivative to any order, and runs under ``vmap``, ``taeda.compile``, on device meta and in exported programs.
+    ``sum``, ``mean``, ``var``, ``max``, ``min`` and ``prod`` of this module give one number for each row. Where nothing
+    is recorded for a gradient, contiguous operands with rows of at most 8192 elements along the last dimension are
+    computed by one kernel for the whole row. Else what stands between folds is computed by kernels of
+    :func:`elementwise`: the op is written in these and in reductions, so it has a derivative to any order, and runs under
+    ``vmap``, ``taeda.compile``, on device meta and in exported programs.
 
     Args:
         function: what is computed of a row; also a decorator. Its parameters are tensors or numbers, which broadcast.
@@ -696,6 +701,12 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
         by_row = not any(x is y for x in _until(result, leaves) for y in of_elements)
         steps = [_part(f"{label}_part{i}", end, leaves, fn) for i, end in enumerate(ends)]
 
+        @functools.cache
+        def one_kernel() -> Any:
+            from ._row import OneKernel
+
+            return OneKernel(label, symbols, traced.names, result, by_row)
+
         def run(*given: Any) -> Tensor:
             *values, dim = given
             tensors = [x for x in values if isinstance(x, Tensor)]
@@ -707,6 +718,10 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
                     f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
                 )
             dim = dim - rank if dim >= 0 else dim  # operands of fewer dimensions broadcast: it counts from the end
+            if folds:
+                whole = one_kernel()(values, dim)
+                if whole is not None:
+                    return whole
             for fold, step in zip(folds, steps, strict=False):
                 values.append(_reduced(fold.kind, _spread(step(values), tensors), dim))
             if len(steps) > len(folds):

@@ -252,7 +252,9 @@ class _Statement:
         self.lazy = emitter.lazy(roots, whole)
         work = sum(1 if n.kind in _OPERATORS or n.kind in LIGHT else 8 for n, _ in self.lazy)
         self.unroll = 1
-        while self.unroll < (4 if work < 12 else 2 if work < 40 else 1) and 2 * self.unroll * self.lanes <= self.columns:
+        while (
+            self.unroll < (4 if work < 12 else 2 if work < 40 else 1) and 2 * self.unroll * self.lanes <= self.columns
+        ):
             self.unroll *= 2
         self.guards = [(n, found) for n, inline in self.lazy if inline and (found := guarded(n)) is not None]
         nowhere = At(f.i64(0), f.i64(0), 1, False, False, {})
@@ -331,7 +333,9 @@ class _Emitter:
         self.f, self.program = f, program
         self.pointers = [f.data(i) for i in range(len(program.tensors))]
         places, self.numbers = words(program.dims, program.tensors)
-        self.sizes = [[f.size(at + d) for d in range(len(t.unit))] for at, t in zip(places, program.tensors, strict=True)]
+        self.sizes = [
+            [f.size(at + d) for d in range(len(t.unit))] for at, t in zip(places, program.tensors, strict=True)
+        ]
         self.strides = [
             [
                 f.i64(part(t.dtype).bytes) if unit else f.size(at + len(t.unit) + d)
@@ -434,7 +438,11 @@ class _Emitter:
 
     def _keep(self, block: Block) -> None:
         for n in self._each(block):
-            if not n.shape or n not in self.needed or n.kind in ("arange", "phi", "final", "reduce", "store", "loop", "full"):
+            if (
+                not n.shape
+                or n not in self.needed
+                or n.kind in ("arange", "phi", "final", "reduce", "store", "loop", "full")
+            ):
                 continue
             users = self.users[n]
             if n.kind in ("dot", "trans"):
@@ -714,9 +722,7 @@ class _Emitter:
                 sums = list(L.carry)
                 a_k, b_k = f.offset(from_a, L.index * size), f.offset(from_b, L.index * (width * size))
                 for u in range(unroll):
-                    columns = [
-                        f.load(f.offset(b_k, (u * width + v * lanes) * size), t, lanes) for v in range(vectors)
-                    ]
+                    columns = [f.load(f.offset(b_k, (u * width + v * lanes) * size), t, lanes) for v in range(vectors)]
                     for r in range(rows):
                         one = f.splat(f.load(f.offset(a_k, (r * k + u) * size), t), lanes)
                         for v in range(vectors):

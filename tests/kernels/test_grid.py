@@ -460,7 +460,10 @@ ERRORS = {
     "sizes that do not fit": (lambda x, out: kernel.arange(4) + kernel.arange(8), "do not broadcast"),
     "products of other sizes": (lambda x, out: kernel.dot(kernel.zeros((4, 8)), kernel.zeros((4, 8))), "kernel.dot"),
     "a method": (lambda x, out: x.sum(), "has .shape, .dtype, .load and .store"),
-    "an unknown function": (lambda x, out: kernel.expp(x), "has no attribute 'expp'. In a function over an index space"),
+    "an unknown function": (
+        lambda x, out: kernel.expp(x),
+        "has no attribute 'expp'. In a function over an index space",
+    ),
     "a value too wide": (lambda x, out: out.store(0, x[0] + kernel.scalar(1.0, "float64")), None),
 }
 
